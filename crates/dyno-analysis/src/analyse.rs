@@ -183,8 +183,8 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
     let is_finished = |trial: &&&TrialSummary| trial.outcome == TrialOutcome::Finished;
     let finished = ended.iter().filter(is_finished).count();
     // A failed trial may have learnt the facts of its server before it failed.
-    let telling = ended.iter().find(is_finished).or(ended.first());
-    let server = telling.map(|trial| trial.server.clone()).unwrap_or_default();
+    let trial = ended.iter().find(is_finished).or(ended.first());
+    let server = trial.map(|trial| trial.server.clone()).unwrap_or_default();
     let levels = record.levels.iter().map(|level| (level.factor.clone(), level.level.clone()));
     let product = server.product_facts().into_owned();
     VariantFacts {

@@ -233,8 +233,8 @@ impl AnswerWriter<'_> {
     /// The headline where nothing is compared: what the first variant did.
     fn described(&self) -> String {
         if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
-            return "Nothing can be compared yet: no variant and its baseline both committed \
-                    transactions at the same step."
+            return "No comparison is possible yet: at no step were both a variant and its baseline \
+                    measured."
                 .to_owned();
         }
         let first = self.findings.cells.iter().map(|cell| cell.variant).min().unwrap_or(0);

@@ -67,7 +67,7 @@ pub enum CaveatKind {
     SeparateRuns,
     /// Variants that are compared do not have the same memory.
     DifferentMemory,
-    /// Variants that are compared were reached over unlike protocols or transports.
+    /// Variants that are compared were reached over different protocols or transports.
     DifferentProtocol,
     /// Variants that are compared do not encrypt alike.
     DifferentTls,
@@ -78,7 +78,7 @@ pub enum CaveatKind {
     UnexpectedCaching,
     /// Something else was busy on the host.
     NoisyHost,
-    /// The server's processes were started anew while it was measured.
+    /// The server's processes were restarted while it was measured.
     ServerRestarted,
     /// Variants were measured one after the other: what drifts looks like an effect.
     SequentialOrder,

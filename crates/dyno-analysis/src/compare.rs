@@ -139,7 +139,7 @@ fn difference_estimate(
     }
 }
 
-/// A difference of logarithms told as a percentage of the baseline.
+/// A difference of logarithms as a percentage of the baseline.
 fn in_percent(logarithmic: Estimate) -> Estimate {
     let percent = |log: f64| log.exp_m1() * 100.0;
     let bounds = logarithmic.low.zip(logarithmic.high);

@@ -170,7 +170,7 @@ fn used(place: &Place<'_>) -> f64 {
 }
 
 /// Whether the load generator may have been a limit. In the generator's own process the workers'
-/// time is the database's time, too: no limit of the generator can be told from one of the database.
+/// time is the database's time, too: a limit of the generator cannot be distinguished from one of the database.
 fn is_limited(place: &Place<'_>) -> bool {
     let server = place.trial.server.product_facts();
     !server.in_process
@@ -271,18 +271,18 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         attempts.values().flat_map(|attempts| attempts.failed.keys().copied()).collect();
     outcomes.sort_unstable();
     outcomes.dedup();
-    let told = |outcome: &&str| match examples.get(outcome) {
+    let parts = |outcome: &&str| match examples.get(outcome) {
         Some(example) => format!("{} (“{example}”)", outcome.replace('_', " ")),
         None => outcome.replace('_', " "),
     };
-    let told: Vec<String> = outcomes.iter().map(told).collect();
+    let parts: Vec<String> = outcomes.iter().map(parts).collect();
     let place = place_name(findings, worst.0, worst.1);
     Some(Caveat {
         kind: CaveatKind::Errors,
         message: format!(
             "Some attempts failed, up to {} of them ({place}). Outcomes: {}.",
             share(failed_share(counts)),
-            list(&told)
+            list(&parts)
         ),
         advice: errors_advice(&outcomes),
         variants: sorted(attempts.keys().map(|(variant, _)| *variant)),
@@ -463,7 +463,7 @@ impl Short<'_> {
     }
 }
 
-/// One caveat for all quantiles that are told on too few observations: whoever has too few for p95 has
+/// One caveat for all quantiles that rest on too few observations: whoever has too few for p95 has
 /// too few for what is beyond it.
 fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     let quantiles = [metrics::RESPONSE_P95, metrics::RESPONSE_P99, metrics::RESPONSE_P999];
@@ -471,15 +471,15 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
         quantiles.into_iter().filter_map(|metric| Short::of(measured, metric)).collect();
     // The furthest quantile is short wherever a nearer one is.
     let last = short.last()?;
-    let told =
+    let parts =
         |tell: &dyn Fn(&Short<'_>) -> String| list(&short.iter().map(tell).collect::<Vec<_>>());
-    let names = told(&|one| one.name().to_owned());
+    let names = parts(&|one| one.name().to_owned());
     let (times, rest, them) = match short.len() {
         1 => ("response time", "rests", "it"),
         _ => ("response times", "rest", "these"),
     };
-    let beyond = told(&|one| format!("{:.0}", one.beyond()));
-    let needed = told(&|one| {
+    let beyond = parts(&|one| format!("{:.0}", one.beyond()));
+    let needed = parts(&|one| {
         format!("{:.0} transactions for {} (about {:.0} s)", one.needed, one.name(), one.seconds())
     });
     let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);

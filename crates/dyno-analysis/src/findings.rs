@@ -163,7 +163,7 @@ pub struct VariantFacts {
     pub baseline: Option<usize>,
     /// Factor and level, in factor order.
     pub levels: Vec<(String, String)>,
-    /// Server and version, as the server told it.
+    /// Server and version, as the server reported it.
     pub server: String,
     /// What a commit survives.
     pub durability: String,

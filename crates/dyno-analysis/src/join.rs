@@ -2,9 +2,9 @@
 //!
 //! What is the same thing in two runs becomes one variant with the repetitions of both. What has
 //! the same name and is not the same thing keeps apart under a further level, which says in what
-//! it differs. Variants of unlike workloads are never compared.
+//! it differs. Variants of different workloads are never compared.
 
-mod kin;
+mod matching;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use dyno_units::{MetricId, Reading};
 use crate::main_metric::main_metric;
 use crate::metrics::{self, Metrics};
 
-use kin::{Difference, Matched, level, telling_levels};
+use matching::{Difference, Matched, distinctive_levels, level};
 
 /// All runs together.
 pub(crate) struct Joined<'a> {
@@ -98,7 +98,7 @@ impl<'a> JoinedTrial<'a> {
     }
 }
 
-/// How variants of the same name in different runs are told apart.
+/// How variants of the same name in different runs are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matching {
     /// The same thing is the same variant.
@@ -196,7 +196,7 @@ impl<'a> Joined<'a> {
             let earlier: Vec<(usize, Matched<'_>)> = earlier
                 .map(|(idx, &(run, own_idx))| (idx, Matched { run: &runs[run], own_idx }))
                 .collect();
-            let same = earlier.iter().find(|(_, kin)| ours.is_same_thing(*kin));
+            let same = earlier.iter().find(|(_, other)| ours.is_same_thing(*other));
             if let (Some((same, _)), Matching::Join) = (same, matching) {
                 indexes.push(*same);
                 continue;
@@ -223,9 +223,9 @@ impl<'a> Joined<'a> {
         matching: Matching,
     ) -> usize {
         let is_namesake =
-            |(_, kin): &&(usize, Matched<'_>)| kin.variant().name == ours.variant().name;
+            |(_, other): &&(usize, Matched<'_>)| other.variant().name == ours.variant().name;
         let is_alike =
-            |(_, kin): &&(usize, Matched<'_>)| ours.workload_differences(*kin).is_empty();
+            |(_, other): &&(usize, Matched<'_>)| ours.workload_differences(*other).is_empty();
         let namesakes = || earlier.iter().filter(is_namesake);
         let namesake = namesakes().find(is_alike).or_else(|| namesakes().next());
         let nearest = namesake.or_else(|| earlier.iter().find(is_alike)).or(earlier.first());
@@ -241,11 +241,12 @@ impl<'a> Joined<'a> {
         let is_compared = matching == Matching::Against || taken.baseline.is_none();
         taken.baseline = namesake.filter(|it| is_compared && is_alike(it)).map(|(idx, _)| *idx);
         if let Some((namesake, theirs)) = namesake {
-            let (differences, words) = telling_levels(ours, *theirs, matching);
+            let (differences, words) = distinctive_levels(ours, *theirs, matching);
             // Where two runs are compared, both sides say which run they are.
             let is_run = differences.first().is_some_and(|d| d.factor == "run");
             if matching == Matching::Against && is_run {
-                let name = format!("{} ({})", theirs.variant().name, kin::run_name(theirs.run));
+                let name =
+                    format!("{} ({})", theirs.variant().name, matching::run_name(theirs.run));
                 if self.variants[*namesake].name == theirs.variant().name {
                     self.variants[*namesake].name = self.free_name(&name);
                 }

@@ -131,6 +131,20 @@ impl Statistic {
     }
 }
 
+/// Statistics of times by their names in JSON, in µs, or why there is none: the same rules as for the
+/// metrics of response times.
+pub fn statistics(histogram: &Histogram<u64>) -> [(&'static str, Result<f64, String>); 6] {
+    let quantile = |word, quantile| (word, Quantile(word, quantile).of(histogram));
+    [
+        ("mean", Mean.of(histogram)),
+        quantile("p50", 0.5),
+        quantile("p95", 0.95),
+        quantile("p99", 0.99),
+        quantile("p999", 0.999),
+        ("max", Longest.of(histogram)),
+    ]
+}
+
 const NOTHING_COMMITTED: &str = "no transaction committed";
 
 fn find(metric: MetricId) -> Option<&'static BuiltIn> {
@@ -268,7 +282,8 @@ impl<'a> Source<'a> {
 
     /// Whether the step had a load of Dyno's.
     fn has_load(&self) -> bool {
-        has_load(self.step) || !self.summary.kinds.is_empty()
+        let had_job_alone = self.summary.kinds.is_empty() && !self.summary.activities.is_empty();
+        (has_load(self.step) && !had_job_alone) || !self.summary.kinds.is_empty()
     }
 
     /// Whether a server was only watched: nobody waited for a response.

@@ -108,7 +108,7 @@ pub(crate) fn setting_differences(
     differences
 }
 
-/// Whether variants of one product that told their settings have different values.
+/// Whether variants of one product whose settings are known have different values.
 fn differs_within_a_product(variants: &[VariantFacts], values: &[Option<String>]) -> bool {
     let mut by_product: BTreeMap<&str, Vec<&Option<String>>> = BTreeMap::new();
     for (variant, value) in variants.iter().zip(values) {

@@ -49,8 +49,8 @@ mod tests {
     fn check(options: &[(&str, &str)], clients: u64, expected: (&str, &str)) {
         let pairs = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let options: BTreeMap<String, String> = pairs.collect();
-        let told = (mode(&options, false), new_orders_name(&options, clients, false));
-        assert_eq!(told, expected, "{options:?}, {clients} clients");
+        let names = (mode(&options, false), new_orders_name(&options, clients, false));
+        assert_eq!(names, expected, "{options:?}, {clients} clients");
     }
 
     #[test]

@@ -109,16 +109,16 @@ fn rule_broken(
         found.zip(least).filter(|(found, least)| found - least > most)
     };
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        told.push(format!(
+        parts.push(format!(
             "the hypervisor took {} of all CPUs (at best {})",
             percent(found),
             percent(least)
         ));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
-        told.push(format!(
+        parts.push(format!(
             "other processes used {} of all CPUs (at best {})",
             percent(found),
             percent(least)
@@ -127,9 +127,9 @@ fn rule_broken(
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
     {
-        told.push(format!("the canary took {found:.3} s (at best {least:.3} s)"));
+        parts.push(format!("the canary took {found:.3} s (at best {least:.3} s)"));
     }
-    (!told.is_empty()).then(|| list(&told))
+    (!parts.is_empty()).then(|| list(&parts))
 }
 
 /// Says which blocks were void, and why.
@@ -144,12 +144,12 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "Other activity disturbed the host during {blocks}, so {were} void by rule and had to \
-             be measured again: {reason}."
+            "Other activity disturbed the host during {blocks}, so {were} discarded by rule and \
+             measured again. The first reason: {reason}."
         ),
         advice:
-            "No number includes void blocks. The rule looks at the host alone, not at what was \
-             measured; void_blocks = \"keep\" in the study turns it off."
+            "Discarded blocks count towards no result. The rule looks at the host alone, never at \
+             the results; void_blocks = \"keep\" in the study turns it off."
                 .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),

@@ -31,6 +31,24 @@ pub struct Endpoint {
     pub server_public_key: Option<PathBuf>,
 }
 
+impl Endpoint {
+    /// Environment variables for client programs of a server on a socket that needs no password;
+    /// `own` are those of the product, from the path of the socket.
+    pub(crate) fn client_environment(
+        &self,
+        own: impl FnOnce(&Path) -> Vec<(&'static str, String)>,
+    ) -> Vec<(String, String)> {
+        let Address::Unix(socket) = &self.address else { return Vec::new() };
+        let dyno = [
+            ("DYNO_SOCKET", socket.display().to_string()),
+            ("DYNO_USER", self.user.clone()),
+            ("DYNO_DATABASE", self.catalog.clone()),
+        ];
+        let all = dyno.into_iter().chain(own(socket));
+        all.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {

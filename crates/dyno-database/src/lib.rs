@@ -63,5 +63,6 @@ pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};
+pub use sql::{cancel, session};
 pub use version::version_fits;
 pub use waiting::stop_waiting;

@@ -112,6 +112,13 @@ pub trait Server: Send {
         None
     }
 
+    /// Environment variables by which a program that Dyno starts as this server's user reaches it:
+    /// DYNO_SOCKET, DYNO_USER and DYNO_DATABASE, and those that the product's own clients read. None
+    /// for a server by URL, whose password is in nobody's environment.
+    fn client_environment(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Whether a client blocks its worker thread: then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
         false

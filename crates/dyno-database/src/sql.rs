@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dyno_units::Clock;
-use dyno_workload::{Connection, Dialect};
+use dyno_workload::{Connection, Dialect, StatementError};
 
 use crate::{Access, CostSource};
 
@@ -26,6 +26,36 @@ pub(crate) struct SqlSpec {
     /// Why a statement must not be run at all, because this server reads it differently from
     /// others.
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
+    /// How a statement of another session is cancelled; none if it cannot be.
+    pub(crate) cancel: Option<CancelSql>,
+}
+
+/// Statements that cancel one of another session.
+pub(crate) struct CancelSql {
+    /// Asks for a number that names the session it is sent in.
+    pub(crate) session: &'static str,
+    /// Cancels what a session does.
+    pub(crate) cancel: fn(session: u64) -> String,
+}
+
+/// A number that names the session of this connection, for [`cancel`]; none if the product has none, or
+/// does not say.
+pub fn session(connection: &mut dyn Connection) -> Option<u64> {
+    let sql = crate::products::sql_of(connection.dialect()).cancel.as_ref()?;
+    let rows = connection.query(sql.session).ok()?;
+    rows.first()?.first()?.as_ref()?.parse().ok()
+}
+
+/// Cancels the statement of another session; `connection` is one of the same user's.
+///
+/// # Errors
+///
+/// It could not be cancelled, or had ended.
+pub fn cancel(connection: &mut dyn Connection, session: u64) -> Result<(), StatementError> {
+    match &crate::products::sql_of(connection.dialect()).cancel {
+        Some(sql) => connection.query(&(sql.cancel)(session)).map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Makes a cost source from a connection, or returns why there is none.

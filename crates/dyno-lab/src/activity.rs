@@ -9,6 +9,7 @@ mod command;
 mod dips;
 mod journal;
 mod load;
+mod sql;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,13 +25,16 @@ use dyno_workload::AuditTotals;
 use crate::observe::Cost;
 use crate::trial::TrialError;
 
-pub(crate) use command::Command;
-pub use command::{CommandJob, JobRole};
+pub(crate) use command::{Command, CommandJob};
 pub(crate) use dips::VolumeDips;
 pub(crate) use journal::{Journal, keep_samples, watched};
 pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,
 };
+pub(crate) use sql::{Sql, SqlJob, shown};
+
+/// How often an activity looks whether it has ended, or is to stop.
+const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// Something that goes on in a step, alone or beside others.
 pub(crate) trait Activity {
@@ -51,6 +55,11 @@ pub(crate) trait Activity {
 
     /// Adds what it has measured to what has come of the step, also if it has failed or was stopped.
     fn add_to(&mut self, end: &mut StepEnd);
+
+    /// Adds what follows from the readings of the step, which are in its summary by now.
+    fn add_readings_to(&self, end: &mut StepEnd) {
+        let _ = end;
+    }
 }
 
 /// What has come of a step.
@@ -82,6 +91,8 @@ pub(crate) struct Beside<'a> {
     pub(crate) activity: Box<dyn Activity + Send + 'a>,
     /// Whether the step lasts until it has ended.
     pub(crate) ends_step: bool,
+    /// How long after the step's beginning it begins.
+    pub(crate) starts_after: Nanoseconds,
 }
 
 /// The activities of a step.
@@ -113,6 +124,7 @@ impl Activities<'_> {
             activity.add_to(&mut end);
         }
         end.meanings = journal.add_readings(&mut end.summary);
+        self.beside.iter().for_each(|beside| beside.activity.add_readings_to(&mut end));
         match stopped {
             Ok(cost) => {
                 end.probes = cost;
@@ -181,6 +193,10 @@ impl Beside<'_> {
         // Nobody opens the gate if the load could not begin.
         if begin.recv().is_err() {
             return;
+        }
+        let begin = clock.now() + self.starts_after;
+        while clock.now() < begin && !stop.is_raised() {
+            clock.sleep_until(begin.min(clock.now() + POLL));
         }
         let began = clock.now();
         let result = self.activity.run(&mut Surroundings { stop, journal: None });

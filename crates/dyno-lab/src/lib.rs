@@ -14,6 +14,7 @@ mod events;
 mod failures;
 #[cfg(test)]
 mod fixture;
+mod job;
 mod judge;
 mod live;
 mod manifest;
@@ -28,7 +29,6 @@ mod trial;
 mod voiding;
 mod volume;
 
-pub use activity::{CommandJob, JobRole};
 pub use calibration::{CalibratedRate, Calibration};
 pub use check::check_settings;
 pub use deployment::{products, recorded};

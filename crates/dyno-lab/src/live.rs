@@ -27,7 +27,7 @@ pub(crate) fn kinds_event(step: String, names: &[Name], interval: &Interval) -> 
                 .collect(),
         }
     });
-    EventKind::KindsTold { step, kinds: kinds.collect() }
+    EventKind::Kinds { step, kinds: kinds.collect() }
 }
 
 /// What a source has read.

@@ -14,7 +14,6 @@ use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 use dyno_workload::catalog::Catalog;
 
-use crate::activity::CommandJob;
 use crate::calibration::Calibration;
 use crate::datasets::Limits;
 use crate::events::EventLog;
@@ -67,8 +66,6 @@ pub struct RunOrder<'a> {
     pub manifest: &'a Manifest,
     /// What else is read while trials run.
     pub probes: &'a [UserProbe],
-    /// What goes on in the steps beside their load, or instead of it.
-    pub jobs: &'a [CommandJob],
     /// Who says which variants need no more repetitions, where the plan wants that.
     pub decide: Option<Decide<'a>>,
     /// Whether trials that have failed are done again; what they left is kept.

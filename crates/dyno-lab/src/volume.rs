@@ -70,7 +70,8 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
         {
             let database = &database.name;
             add(format!(
-                "database `{database}`: the logs of {name} lie with its data: leave `log_volume` out"
+                "database `{database}`: {name} keeps its logs beside its data, so it cannot have a \
+                 `log_volume`"
             ));
         }
         for choice in variant.volumes() {

@@ -95,14 +95,14 @@ impl OwnArrivals {
     /// Gives up the arrivals due before `end`; returns how many of them were due at `counted_from`
     /// or later.
     pub(crate) fn give_up(&mut self, end: Nanoseconds, counted_from: Nanoseconds) -> u64 {
-        let mut n_told = 0;
+        let mut n_counted = 0;
         while self.queue.to_send.peek() < end && self.n_waiting > 0 {
             let due = self.queue.to_send.take();
             self.n_waiting -= 1;
             self.want_another();
-            n_told += u64::from(due >= counted_from);
+            n_counted += u64::from(due >= counted_from);
         }
-        n_told
+        n_counted
     }
 
     /// When the next arrival that was not sent yet is due.

@@ -61,7 +61,7 @@ pub(crate) struct Until {
 
 struct Partial {
     counted: Counted,
-    n_told: usize,
+    n_reported: usize,
     connect_failures: u64,
     connect_error: Option<ConnectError>,
 }
@@ -160,14 +160,14 @@ impl Collector {
             }
             self.partial.push_back(Partial {
                 counted,
-                n_told: 0,
+                n_reported: 0,
                 connect_failures: 0,
                 connect_error: None,
             });
         }
         let partial = &mut self.partial[position as usize];
         partial.counted.add(&report.counted);
-        partial.n_told += 1;
+        partial.n_reported += 1;
         self.n_last += usize::from(std::mem::take(&mut report.is_last));
         partial.connect_failures += std::mem::take(&mut report.connect_failures);
         partial.connect_error = report.connect_error.take().or(partial.connect_error.take());
@@ -205,7 +205,7 @@ impl Collector {
         // known that it is the last.
         let is_last = finished_at.is_some_and(|at| self.timeline.last_idx(at) <= self.next_idx);
         let Some(front) = self.partial.front() else { return false };
-        front.n_told == self.n_workers && (!is_last || self.n_last == self.n_workers)
+        front.n_reported == self.n_workers && (!is_last || self.n_last == self.n_workers)
     }
 
     fn pass_on(&mut self, observe: &mut dyn FnMut(StepEvent<'_>)) {

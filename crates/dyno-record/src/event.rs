@@ -108,7 +108,7 @@ pub enum EventKind {
         /// The phase.
         phase: String,
     },
-    /// A second of a step ended. Told while it goes on, and not written among the events: the
+    /// A second of a step ended. Sent while it goes on, and not written among the events: the
     /// interval log has it.
     IntervalEnded {
         /// The step's index.
@@ -120,15 +120,15 @@ pub enum EventKind {
         /// p95 response time in microseconds.
         p95_us: f64,
     },
-    /// What the clients did in a second of a step, by kind. Told while it goes on, and not written
+    /// What the clients did in a second of a step, by kind. Sent while it goes on, and not written
     /// among the events: the interval log has it.
-    KindsTold {
+    Kinds {
         /// The step's name.
         step: String,
         /// By kind of transaction.
         kinds: Vec<KindSecond>,
     },
-    /// Probes were read. Told while it goes on, and not written among the events: the readings are
+    /// Probes were read. Sent while it goes on, and not written among the events: the readings are
     /// in a file of their own.
     ReadingsTaken {
         /// The readings, by name.
@@ -217,7 +217,7 @@ pub enum EventKind {
         /// The most it may take, in seconds.
         limit_s: f64,
     },
-    /// What was read in a wait. Told while it goes on, and not written among the events: the
+    /// What was read in a wait. Sent while it goes on, and not written among the events: the
     /// summary has it.
     DebtRead {
         /// Which wait.
@@ -300,7 +300,7 @@ pub enum EventKind {
         /// What and where.
         what: String,
     },
-    /// Something worth telling that is no failure.
+    /// A notice that is no failure.
     Noted {
         /// What.
         message: String,

@@ -286,13 +286,13 @@ pub struct Environment {
     pub facts: BTreeMap<String, String>,
 }
 
-/// Facts that tell on what servers keep their data, the most telling first.
+/// Facts about what servers keep their data on, the most specific first.
 const STORAGE: [&str; 3] = ["filesystem", "filesystem.device", "filesystem.options"];
 
 impl Environment {
     /// The first fact in which the storage of servers' data differs from that of another
     /// environment: ours and theirs. None where one of both does not tell it.
-    pub fn storage_unlike(&self, other: &Environment) -> Option<(String, String)> {
+    pub fn storage_difference(&self, other: &Environment) -> Option<(String, String)> {
         let fact = |environment: &Environment, name: &str| {
             environment.facts.get(name).map(|value| telling_options(value))
         };
@@ -305,10 +305,10 @@ impl Environment {
 /// container, and without limits of size: a tmpfs that was enlarged is the same storage.
 fn telling_options(options: &str) -> String {
     const LIMITS: [&str; 3] = ["size=", "nr_blocks=", "nr_inodes="];
-    let is_told = |option: &&str| {
+    let is_known = |option: &&str| {
         !option.contains("dir=") && !LIMITS.iter().any(|limit| option.starts_with(limit))
     };
-    options.split(',').filter(is_told).collect::<Vec<&str>>().join(",")
+    options.split(',').filter(is_known).collect::<Vec<&str>>().join(",")
 }
 
 #[cfg(test)]
@@ -323,7 +323,7 @@ mod tests {
                 let facts = facts.map(|(name, value)| ((*name).to_owned(), value.to_owned()));
                 Environment { facts: facts.collect(), ..Environment::default() }
             };
-            let found = environment(ours).storage_unlike(&environment(theirs));
+            let found = environment(ours).storage_difference(&environment(theirs));
             let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned()));
             assert_eq!(found, expected, "{ours:?} {theirs:?}");
         };

@@ -82,7 +82,7 @@ pub fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     std::fs::File::create_new(&part).map_err(io)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(absolute(&part)?, flags)?;
-    // A file that is made anew whenever it is missing needs no journal.
+    // A file that is made again whenever it is missing needs no journal.
     connection.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
@@ -339,8 +339,8 @@ fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), Que
     if std::fs::symlink_metadata(&path).is_err() {
         return Ok(());
     }
-    let told = |error: ReadError| QueryError(error.to_string());
-    let mut lines = LogLines::open(&path).map_err(told)?;
+    let failed = |error: ReadError| QueryError(error.to_string());
+    let mut lines = LogLines::open(&path).map_err(failed)?;
     let mut insert = to.prepare("INSERT INTO log_reading VALUES(?, ?, ?, ?)")?;
     // The log of a trial that was killed ends early: what is whole before that counts.
     while let Ok(Some(line)) = lines.next() {

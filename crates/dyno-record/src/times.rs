@@ -41,7 +41,7 @@ pub enum LogEnd {
     Missing,
 }
 
-/// Reads the response times of a trial, second by second and kind by kind, and hands each to `hear`.
+/// Reads the response times of a trial, second by second and kind by kind, and hands each to `visit`.
 /// Service times are left out. A trial without a log has none; a log that was cut short by a kill is
 /// read as far as it goes.
 ///
@@ -52,7 +52,7 @@ pub enum LogEnd {
 pub fn read_times(
     run: &Path,
     trial: u32,
-    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
 ) -> Result<LogEnd, ReadError> {
     let Some((_, folder)) = trial_folders(run).into_iter().find(|(number, _)| *number == trial)
     else {
@@ -79,7 +79,7 @@ pub fn read_times(
         if line.starts_with(RESPONSE.as_bytes())
             && let Ok(text) = std::str::from_utf8(line.trim_ascii_end())
         {
-            read_line(text, (&mut room, &mut counts), hear);
+            read_line(text, (&mut room, &mut counts), visit);
         }
         line.clear();
     }
@@ -88,25 +88,25 @@ pub fn read_times(
     Ok(LogEnd::Whole)
 }
 
-/// Reads one line of an interval log, as it is being written: hands the second to `hear` if it is
+/// Reads one line of an interval log, as it is being written: hands the second to `visit` if it is
 /// one of response times. `room` is where its counts are put.
 pub fn read_times_line(
     line: &str,
     room: &mut Vec<(u64, u64)>,
-    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
 ) {
-    read_line(line, (&mut Room::new(), room), hear);
+    read_line(line, (&mut Room::new(), room), visit);
 }
 
 fn read_line(
     line: &str,
     (room, counts): (&mut Room, &mut Vec<(u64, u64)>),
-    hear: &mut dyn FnMut(&SecondOfTimes<'_>),
+    visit: &mut dyn FnMut(&SecondOfTimes<'_>),
 ) {
     let Some((second, histogram)) = parse(line) else { return };
     counts.clear();
     if room.walk(histogram, |time, n| counts.push((time, n))).is_some() {
-        hear(&SecondOfTimes { counts, ..second });
+        visit(&SecondOfTimes { counts, ..second });
     }
 }
 
@@ -129,12 +129,12 @@ fn parse(line: &str) -> Option<(SecondOfTimes<'_>, &str)> {
 
 impl EncodedHistogram {
     /// Hands each time that was recorded, in nanoseconds (the middle of its bucket), and how often,
-    /// to `hear`, rising. None where the text is no histogram; nothing of it is then to be used.
-    pub fn walk(&self, hear: &mut dyn FnMut(u64, u64)) -> Option<()> {
+    /// to `visit`, rising. None where the text is no histogram; nothing of it is then to be used.
+    pub fn walk(&self, visit: &mut dyn FnMut(u64, u64)) -> Option<()> {
         if self.0.is_empty() {
             return Some(());
         }
-        Room::new().walk(&self.0, hear)
+        Room::new().walk(&self.0, visit)
     }
 }
 
@@ -175,14 +175,14 @@ impl Room {
     }
 
     /// Walks an HdrHistogram, V2 encoded, deflated, base64.
-    fn walk(&mut self, text: &str, hear: impl FnMut(u64, u64)) -> Option<()> {
+    fn walk(&mut self, text: &str, visit: impl FnMut(u64, u64)) -> Option<()> {
         self.packed.clear();
         STANDARD.decode_vec(text, &mut self.packed).ok()?;
         if word(&self.packed, 0)? & COOKIE != DEFLATED {
             return None;
         }
         let n = self.unpack()?;
-        walk_plain(&self.plain[..n], hear)
+        walk_plain(&self.plain[..n], visit)
     }
 
     /// Inflates what is packed, and returns how many bytes that gave. All at once: so it goes
@@ -205,7 +205,7 @@ impl Room {
 }
 
 /// Walks an HdrHistogram, V2 encoded.
-fn walk_plain(bytes: &[u8], mut hear: impl FnMut(u64, u64)) -> Option<()> {
+fn walk_plain(bytes: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
     let (head, payload) = bytes.split_at_checked(40)?;
     if word(head, 0)? & COOKIE != PLAIN {
         return None;
@@ -225,7 +225,7 @@ fn walk_plain(bytes: &[u8], mut hear: impl FnMut(u64, u64)) -> Option<()> {
             continue;
         }
         if count > 0 {
-            hear(layout.middle(index)?, count.unsigned_abs());
+            visit(layout.middle(index)?, count.unsigned_abs());
         }
         index += 1;
     }

@@ -45,7 +45,7 @@ pub enum WriteErrorKind {
     /// It cannot be written on.
     Failed,
     /// What was asked is wrong, and nothing was done: the folder is not one for this run.
-    Misuse,
+    Usage,
     /// Another Dyno is writing it; nothing was done.
     Held,
 }
@@ -60,8 +60,8 @@ impl WriteError {
     }
 
     /// The folder is not one for this run.
-    fn misuse(path: &Path, reason: impl ToString) -> WriteError {
-        WriteError { kind: WriteErrorKind::Misuse, ..WriteError::new(path, reason) }
+    fn usage(path: &Path, reason: impl ToString) -> WriteError {
+        WriteError { kind: WriteErrorKind::Usage, ..WriteError::new(path, reason) }
     }
 
     /// Names what a person can do about the usual causes.
@@ -171,13 +171,13 @@ impl RunWriter {
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
         let n_ended = ended_in(folder).count() as u32;
         let now = grown(&there, manifest, n_ended).map_err(|why| {
-            WriteError::misuse(
+            WriteError::usage(
                 folder,
                 format!("{why}; {BEGIN_ANOTHER}. What was measured stays as it is"),
             )
         })?;
-        if let Some((was, is)) = there.environment.storage_unlike(&manifest.environment) {
-            return Err(WriteError::misuse(
+        if let Some((was, is)) = there.environment.storage_difference(&manifest.environment) {
+            return Err(WriteError::usage(
                 folder,
                 format!(
                     "servers of this run kept their data on {was}, and would now use {is}: trials \
@@ -464,13 +464,13 @@ fn check_empty(folder: &Path) -> Result<(), WriteError> {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
     if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {
-        return Err(WriteError::misuse(folder, "the folder already holds a run"));
+        return Err(WriteError::usage(folder, "the folder already holds a run"));
     }
     let entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
     for entry in entries {
         let name = entry.map_err(|e| WriteError::io(folder, &e))?.file_name();
         if !leftovers.contains(&name.as_os_str()) {
-            return Err(WriteError::misuse(
+            return Err(WriteError::usage(
                 folder,
                 "the folder is not empty and does not hold a run of Dyno; choose another with \
                  --out",

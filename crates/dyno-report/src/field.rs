@@ -26,7 +26,7 @@ pub(crate) fn mode(view: &View<'_>, (variant, step): (usize, usize)) -> String {
     }
 }
 
-/// What is written over the main column: of the Insert Benchmark, throughput is that of unlike kinds
+/// What is written over the main column: of the Insert Benchmark, throughput is that of different kinds
 /// together.
 pub(crate) fn main_head<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
     match metric {

@@ -70,9 +70,8 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
     }
     let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
     let threshold = Unit::Percent.tick(view.findings.threshold * 100.0);
-    let text = format!(
-        "Effects against the baseline with {confidence} CIs; less than {threshold} is too small to matter."
-    );
+    let text =
+        format!("Effects against the baseline with {confidence} CIs; threshold {threshold}.");
     let main = view.main_metric();
     let mut compared = vec![main];
     compared.extend(view.beside_main().into_iter().filter(|metric| *metric != main));

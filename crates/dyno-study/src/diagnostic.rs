@@ -79,17 +79,18 @@ fn render_by(
 fn render_one(renderer: &Renderer, file_name: &str, masked: &str, one: &Diagnostic) -> String {
     let annotation = AnnotationKind::Primary
         .span(clamp(masked, &one.span))
-        .label((!one.label.is_empty()).then(|| told(&one.label)));
+        .label((!one.label.is_empty()).then(|| one_line(&one.label)));
     let snippet = Snippet::source(masked).path(file_name).annotation(annotation);
-    let mut group = Level::ERROR.primary_title(told(&one.message)).element(Element::from(snippet));
+    let mut group =
+        Level::ERROR.primary_title(one_line(&one.message)).element(Element::from(snippet));
     if let Some(help) = &one.help {
-        group = group.element(Level::HELP.message(told(help)));
+        group = group.element(Level::HELP.message(one_line(help)));
     }
     renderer.render(&[group])
 }
 
 /// A text that may quote what somebody has written, without control characters and passwords.
-fn told(text: &str) -> String {
+fn one_line(text: &str) -> String {
     redact_secrets(&normalize_untrusted_str(text))
 }
 

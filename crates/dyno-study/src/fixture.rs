@@ -156,7 +156,7 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
 const STAGED: Group = &[("rows", "1000"), ("reads", "on"), ("procedures", "off")];
 
 /// A workload that loads its rows, and then reads them for the time that the study gives, unless
-/// it is told not to.
+/// they are switched off.
 #[derive(Debug)]
 struct StagedRules;
 

@@ -109,6 +109,8 @@ pub(crate) enum Shape {
     Price,
     /// A program and its arguments.
     Command,
+    /// One text, or a list of them.
+    Texts,
     /// Names from the study.
     Names,
     /// What is known of the machine.

@@ -6,6 +6,7 @@
 pub mod diagnostic;
 #[cfg(test)]
 mod fixture;
+mod job;
 mod keys;
 mod nearest;
 mod parse;
@@ -20,6 +21,7 @@ mod vocabulary;
 mod volume;
 
 pub use diagnostic::Diagnostic;
+pub use job::{JobChoice, JobLoad, JobWork};
 pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;
 pub use parse::{parse, parse_setting};

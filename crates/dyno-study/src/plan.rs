@@ -13,7 +13,7 @@ use dyno_units::{Nanoseconds, Seed};
 
 pub use self::table::{TableContext, VariantSize, render_table};
 pub use self::text::{PLAN_FORMAT, canonical_text, order_word};
-use crate::{Design, LoadLevel, Order, Study, Variant};
+use crate::{Design, JobChoice, JobLoad, LoadLevel, Order, Study, Variant};
 
 /// What will be done, in order. A pure function of the study and the seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,8 @@ pub struct PlannedStep {
     pub name: String,
     /// How hard.
     pub load: LoadLevel,
+    /// Whether any variant has that load: false if all of them have jobs that run alone.
+    pub has_load: bool,
     /// Warm-up before it.
     pub warm_up: Nanoseconds,
     /// Measured time; the longest where it is known only when the step has ended.
@@ -273,7 +275,7 @@ pub fn plan_in(study: &Study, seed: Seed, order: BlockOrder) -> Plan {
         Order::Interleaved => interleaved(variants.len(), design.repetitions, seed, order),
         Order::Sequential => sequential(variants.len(), design.repetitions),
     };
-    let steps = steps(design);
+    let steps = steps(design, &study.variants);
     Plan {
         title: study.title.clone(),
         seed,
@@ -323,7 +325,13 @@ fn sequential(n_variants: usize, repetitions: u32) -> Vec<PlannedTrial> {
     trials
 }
 
-fn steps(design: &Design) -> Vec<PlannedStep> {
+fn steps(design: &Design, variants: &[Variant]) -> Vec<PlannedStep> {
+    let jobs: Vec<Option<JobChoice>> = variants.iter().map(Variant::job).collect();
+    let is_alone =
+        |job: &Option<JobChoice>| job.as_ref().is_some_and(|job| job.load == JobLoad::Off);
+    let has_load = jobs.is_empty() || !jobs.iter().all(is_alone);
+    let mut names: Vec<&str> = jobs.iter().flatten().map(|job| job.name.as_str()).collect();
+    names.dedup();
     let open = design.loads.iter().filter_map(|load| match load {
         LoadLevel::Given(load) if load.is_open() => Some(load.clients()),
         _ => None,
@@ -332,14 +340,19 @@ fn steps(design: &Design) -> Vec<PlannedStep> {
     let is_clients_varied = clients.len() > 1;
     let step = |load: &LoadLevel| {
         let (warm_up, duration) = match load {
+            _ if !has_load => (Nanoseconds::ZERO, design.duration),
             // What is done in a warm-up would not count, and would be there all the same.
             LoadLevel::Own(own) if own.step.ends_by_quota() => (Nanoseconds::ZERO, own.step.limit),
             LoadLevel::Own(own) => (design.warm_up, own.step.limit),
             _ => (design.warm_up, design.duration),
         };
-        let name = step_name(load, is_clients_varied);
-        let planned =
-            PlannedStep { name, load: load.clone(), warm_up, duration, until_steady: None };
+        let name = match (has_load, names.as_slice()) {
+            (true, _) => step_name(load, is_clients_varied),
+            (false, [name]) => (*name).to_owned(),
+            (false, _) => "job".to_owned(),
+        };
+        let load = load.clone();
+        let planned = PlannedStep { name, load, has_load, warm_up, duration, until_steady: None };
         match design.until_steady {
             Some(longest) if !planned.is_open_ended() => {
                 PlannedStep { until_steady: Some(duration), duration: longest, ..planned }

@@ -118,6 +118,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         }
         Shape::Command => json!({ "type": "array", "items": text(), "minItems": 1 }),
         Shape::Names => levels(&text()),
+        Shape::Texts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),
         Shape::Levels(inner) => levels(&self::shape(inner, vocabulary)),

@@ -40,7 +40,7 @@ impl Search {
     pub const PRECISION: f64 = 0.05;
     /// Finest and coarsest precision that may be asked for.
     pub const PRECISIONS: (f64, f64) = (0.005, 0.5);
-    /// Most clients that a search for clients tries, where it is not told.
+    /// Most clients that a search for clients tries, unless the study says otherwise.
     pub const CLIENTS_MOST: usize = 1024;
     /// How many times as long as the limit a load has to be measured: a server that is asked for
     /// more than it can do shows it by a backlog that grows, which takes time.

@@ -137,6 +137,8 @@ pub enum FieldValue {
     Price(Price),
     /// The value of a setting.
     Setting(SettingValue),
+    /// Texts, in order.
+    Texts(Vec<String>),
 }
 
 impl fmt::Display for FieldValue {
@@ -151,6 +153,7 @@ impl fmt::Display for FieldValue {
             FieldValue::Fraction(fraction) => write!(out, "{}%", fraction * 100.0),
             FieldValue::Price(price) => write!(out, "{} {}", price.amount, price.currency),
             FieldValue::Setting(value) => out.write_str(&setting_text(value)),
+            FieldValue::Texts(texts) => out.write_str(&texts.join("; ")),
         }
     }
 }

@@ -272,6 +272,9 @@ mod tests {
         check("postgres", "did you mean `postgresql`?");
         check("pg", "`postgresql`");
         check("mysql", "mysql://user@host");
-        check("oracle", "sqlite, mariadb, postgresql, null-mysql, null-postgresql, or the URL");
+        check(
+            "oracle",
+            "sqlite, mariadb, postgresql, null-mysql, null-postgresql, files, or the URL",
+        );
     }
 }

@@ -76,7 +76,7 @@ impl std::fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 /// Marks an error as one of usage: in an option or a study.
-pub(crate) fn misuse(error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn usage_error(error: anyhow::Error) -> anyhow::Error {
     anyhow::Error::new(UsageError(error))
 }
 

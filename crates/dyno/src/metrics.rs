@@ -50,7 +50,7 @@ impl Metrics {
     /// Serves if the user wants it, and says where.
     pub(crate) fn from_option(address: Option<&String>) -> anyhow::Result<Option<Metrics>> {
         let Some(address) = address else { return Ok(None) };
-        let metrics = Metrics::serve(address).map_err(crate::misuse)?;
+        let metrics = Metrics::serve(address).map_err(crate::usage_error)?;
         terminal::say(&format!("metrics at http://{}/metrics", metrics.address));
         Ok(Some(metrics))
     }
@@ -60,7 +60,7 @@ impl Metrics {
         let mut exposed = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, .. } => exposed.begin_trial(*trial, variant),
-            EventKind::KindsTold { step, kinds } => exposed.set_load(step, kinds),
+            EventKind::Kinds { step, kinds } => exposed.set_load(step, kinds),
             EventKind::ReadingsTaken { values } => exposed.set_readings(event.at_ns, values),
             EventKind::StepEnded { .. } => exposed.end_load(),
             EventKind::TrialFinished { .. } => exposed.count_trial("finished"),
@@ -75,10 +75,10 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
     let found = address
         .to_socket_addrs()
         .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, as 127.0.0.1:9464"))
-        .map_err(crate::misuse)?;
+        .map_err(crate::usage_error)?;
     let all: Vec<SocketAddr> = found.collect();
     if all.is_empty() || all.iter().any(|address| !address.ip().is_loopback()) {
-        return Err(crate::misuse(anyhow::anyhow!(
+        return Err(crate::usage_error(anyhow::anyhow!(
             "--metrics {address}: only a loopback address is allowed (127.0.0.1:9464), because \
              there is no password; forward the port to reach it from elsewhere"
         )));

@@ -106,8 +106,8 @@ impl Rules {
                 "`{name}` works on files, and {product} is a database; choose product = \"files\""
             )),
             (Target::Sql, Target::Files) => Err(format!(
-                "`{name}` sends SQL, and {product} take none; choose a database, or one of the \
-                 workloads file-io and fsync"
+                "`{name}` needs a database, and {product} have no SQL; choose a database, or one of \
+                 the workloads file-io and fsync"
             )),
             _ => Ok(()),
         }

@@ -302,7 +302,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     ];
     head(out, &columns, 2)?;
     let alike = [Noise::Normal, Noise::Skewed, Noise::Disturbed];
-    let unlike = [
+    let heteroscedastic = [
         Noise::NoisyVariant,
         Noise::NoisyBaseline,
         Noise::NoisyStep,
@@ -316,7 +316,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         setups.extend(all.iter().map(|&repetitions| Setup { noise, order, repetitions }));
     };
     alike.into_iter().for_each(|noise| add(noise, Order::Interleaved, &[2, 3, 4, 5, 10]));
-    unlike.into_iter().for_each(|noise| add(noise, Order::Interleaved, &[3, 5, 10]));
+    heteroscedastic.into_iter().for_each(|noise| add(noise, Order::Interleaved, &[3, 5, 10]));
     orders.into_iter().for_each(|order| add(Noise::Normal, order, &[3, 4, 5, 10]));
     for setup in setups {
         let mut random = Seed(1)

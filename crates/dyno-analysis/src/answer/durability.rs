@@ -96,12 +96,12 @@ impl AnswerWriter<'_> {
                 groups.push(group);
             }
         }
-        let is_told = (1..=GROUPS_MOST).contains(&groups.len());
+        let is_few = (1..=GROUPS_MOST).contains(&groups.len());
         let place = match steps.as_slice() {
             [only] => self.at(*only),
             _ => format!("on average over {}", self.all_steps(steps.len())),
         };
-        is_told.then_some((groups, place))
+        is_few.then_some((groups, place))
     }
 
     fn safety_group(&self, own: &[usize], steps: &[usize]) -> Option<Group> {

@@ -134,7 +134,7 @@ impl Ranker<'_> {
             return None;
         }
         let typical = geometric_mean(&values).unwrap_or(0.0);
-        // A mean over several steps is told finer than that of one: this is on the safe side.
+        // A mean over several steps is resolved finer than that of one: this is on the safe side.
         let resolution = resolution(metric, &self.joined.steps[step], typical);
         let confidence = self.levels.of_cells(variant).confidence;
         let metric = self.joined.metrics.get(metric);

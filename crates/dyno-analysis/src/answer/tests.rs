@@ -633,7 +633,7 @@ fn the_baseline_failed() {
     check(
         &run,
         &expect![[r#"
-            Nothing can be compared yet: no variant and its baseline both committed transactions at the same step.
+            No comparison is possible yet: at no step were both a variant and its baseline measured.
             - a has no finished trial, so nothing is known about it.
             - b does 2,020/s at 4 clients, p95 3.85 ms.
             - At 4 clients: throughput 2,020/s (n = 1, no CI) and p95 response time 3.85 ms (n = 1, no CI)."#]],

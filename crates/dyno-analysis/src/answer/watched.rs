@@ -8,7 +8,7 @@ use crate::debt::DebtFacts;
 use crate::words::{bytes, list, number};
 use crate::{Answer, Findings, metrics};
 
-/// Other processes that take at least this share of all CPUs, and more than the server, are told
+/// Other processes that take at least this share of all CPUs, and more than the server, are reported
 /// first.
 const BUSY_ELSEWHERE: f64 = 0.25;
 
@@ -23,7 +23,7 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
     if !is_watched(findings) {
         return None;
     }
-    let mut sentences = findings.attribution.iter().flat_map(|facts| told(findings, facts));
+    let mut sentences = findings.attribution.iter().flat_map(|facts| sentences(findings, facts));
     let headline = sentences.next().unwrap_or_else(|| "Observed (Dyno sent no load).".to_owned());
     let mut lines: Vec<String> = sentences.collect();
     let gauges = findings.debt.iter().filter(|facts| facts.gauge);
@@ -33,7 +33,7 @@ pub(super) fn watched(findings: &Findings) -> Option<Answer> {
 }
 
 /// CPU and what the server counted; then the disks.
-fn told(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
+fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     let per_second = |name: &str| {
         let used = facts.uses.iter().find(|used| used.name == name)?;
         used.per_second.as_ref().map(|estimate| estimate.value)

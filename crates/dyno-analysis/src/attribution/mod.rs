@@ -110,8 +110,8 @@ fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
         .iter()
         .map(|summary| Ok((resource.per_second(summary)?, Work::of(summary))))
         .collect();
-    let told: Vec<(f64, Work)> = rates.iter().filter_map(|r| r.as_ref().ok().copied()).collect();
-    if told.is_empty() {
+    let known: Vec<(f64, Work)> = rates.iter().filter_map(|r| r.as_ref().ok().copied()).collect();
+    if known.is_empty() {
         used.absent = rates.into_iter().find_map(Result::err);
         return used;
     }
@@ -119,7 +119,7 @@ fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
         let quotient = |(rate, work): &(f64, Work)| {
             divisor(work).filter(|work| *work > 0.0).map(|work| rate / work)
         };
-        let values: Vec<f64> = told.iter().filter_map(quotient).collect();
+        let values: Vec<f64> = known.iter().filter_map(quotient).collect();
         (!values.is_empty()).then(|| estimate_resource(values, resource.unit, rule.confidence))
     };
     used.per_second = per(&|_| Some(1.0));

@@ -98,7 +98,7 @@ fn synchronous_writes_are_those_of_all_engines() {
     assert_eq!(both, Some(0.5));
     let expected = "mean of `innodb.os_fsyncs_per_s` + mean of `rocksdb.wal_syncs_per_s`";
     assert!(formula.starts_with(expected), "{formula}");
-    // PostgreSQL 16, and 18, where all are told by kind of process.
+    // PostgreSQL 16, and 18, whose figures are all by kind of process.
     let io =
         [("pg.io.client_backend.fsyncs_per_s", 20.0), ("pg.io.checkpointer.fsyncs_per_s", 30.0)];
     assert_eq!(fsyncs(&[io[0], io[1], ("pg.wal_syncs_per_s", 250.0)]).0, Some(0.3));

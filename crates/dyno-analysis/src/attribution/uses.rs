@@ -52,7 +52,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
     ),
     (
         "cpu.server.background",
-        "CPU of the server's threads that work for no client",
+        "CPU of the server's background threads",
         "µs",
         Origin::Reading(known::SERVER_BACKGROUND_CPU, 1e6),
     ),
@@ -170,11 +170,11 @@ impl Resource {
             Origin::Sum(a, b) => Ok(mean_rate(summary, a)? + mean_rate(summary, b)?),
             Origin::All(pattern) => mean_rate_of_all(summary, pattern),
             Origin::Engines(engines) => {
-                let told = |patterns: &&[&str]| {
+                let sum_of = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
                 let none = || "no server reading counts them".to_owned();
-                engines.iter().filter_map(told).reduce(|a, b| a + b).ok_or_else(none)
+                engines.iter().filter_map(sum_of).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => match statements(summary) {
                 0 => Err("no statements were counted".to_owned()),

@@ -13,7 +13,7 @@ const GROUPS: [ConcurrencyGroup; 2] = [ConcurrencyGroup::Low, ConcurrencyGroup::
 
 /// Compares throughput over all closed steps of low, and of high, concurrency, if there are both:
 /// the geometric mean of the ratios (Fleming and Wallace 1986), trial by trial. Of two machines with
-/// unlike numbers of CPUs, low is what is low on both, and high what is high on both.
+/// different numbers of CPUs, low is what is low on both, and high what is high on both.
 ///
 /// The groups are a family of their own, with a common error like that of the comparisons. A group of
 /// one step is that step's comparison once more.

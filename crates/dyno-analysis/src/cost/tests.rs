@@ -49,12 +49,12 @@ fn the_frontier_holds_what_nothing_dominates() {
         (500.0, Some((9.0, "EUR"))),
     ])
     .cost;
-    let told: Vec<(Option<bool>, Option<Dominated>)> =
+    let found: Vec<(Option<bool>, Option<Dominated>)> =
         cost.iter().map(|facts| (facts.on_frontier, facts.dominated)).collect();
-    assert_eq!(told[0], (Some(true), None));
-    assert_eq!(told[1], (Some(true), None));
-    assert_eq!(told[2], (Some(false), Some(Dominated { by: 0, surely: true })));
-    assert_eq!(told[3], (Some(false), Some(Dominated { by: 1, surely: false })));
+    assert_eq!(found[0], (Some(true), None));
+    assert_eq!(found[1], (Some(true), None));
+    assert_eq!(found[2], (Some(false), Some(Dominated { by: 0, surely: true })));
+    assert_eq!(found[3], (Some(false), Some(Dominated { by: 1, surely: false })));
     // Another currency cannot be compared.
-    assert_eq!(told[4], (None, None));
+    assert_eq!(found[4], (None, None));
 }

@@ -9,7 +9,7 @@ use crate::{Caveat, CaveatKind, Findings};
 
 use super::{place_name, sorted};
 
-/// Memory of unlike size by more than this share is unlike.
+/// Sizes of memory that differ by more than this share are different.
 const MEMORY_UNLIKE: f64 = 0.05;
 /// A data set that grew or shrank by more than this share is another one.
 const SIZE_CHANGED: f64 = 0.1;
@@ -40,22 +40,22 @@ fn pairs(findings: &Findings) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Pairs that differ in something, as a caveat: `what` tells both sides of a pair.
-fn unlike(
+fn differing(
     findings: &Findings,
     kind: CaveatKind,
     (heading, advice): (&str, &str),
     what: impl Fn(usize, usize) -> Option<(String, String)>,
 ) -> Option<Caveat> {
-    let (mut told, mut variants) = (Vec::new(), Vec::new());
+    let (mut parts, mut variants) = (Vec::new(), Vec::new());
     for (idx, baseline) in pairs(findings) {
         let Some((ours, theirs)) = what(idx, baseline) else { continue };
         let name = |idx: usize| &findings.variants[idx].name;
-        told.push(format!("{}: {ours}; {}: {theirs}", name(idx), name(baseline)));
+        parts.push(format!("{}: {ours}; {}: {theirs}", name(idx), name(baseline)));
         variants.extend([idx, baseline]);
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind,
-        message: format!("{heading} {}.", told.join(". ")),
+        message: format!("{heading} {}.", parts.join(". ")),
         advice: advice.to_owned(),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
@@ -94,7 +94,7 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
              `cache_size`), or publish the difference with the result."
         }
     };
-    unlike(
+    differing(
         findings,
         CaveatKind::DifferentMemory,
         ("The engines have different amounts of memory for data.", advice),
@@ -108,7 +108,7 @@ fn trial_of<'a>(joined: &Joined<'a>, idx: usize) -> Option<&'a TrialSummary> {
 }
 
 fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let told = |idx: usize| {
+    let parts = |idx: usize| {
         let transport = trial_of(joined, idx)?.server.transport.as_str();
         let options = &findings.variants[idx].options;
         let names = options.iter().filter(|(name, _)| name.contains("protocol"));
@@ -116,7 +116,7 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         Some((transport, protocols.join(", ")))
     };
     let what = |idx: usize, baseline: usize| {
-        let (ours, theirs) = (told(idx)?, told(baseline)?);
+        let (ours, theirs) = (parts(idx)?, parts(baseline)?);
         let is_meant =
             findings.variants[idx].levels.iter().any(|(factor, _)| factor.contains("protocol"));
         let is_simulated = [idx, baseline].iter().any(|idx| joined.product_facts(*idx).simulated);
@@ -130,7 +130,7 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     let advice = "The connection is part of every response time and of the CPU of both sides. Use \
                   the same for both; if one runs inside the generator's process, mention it with \
                   the result.";
-    unlike(
+    differing(
         findings,
         CaveatKind::DifferentProtocol,
         ("The servers were reached in different ways.", advice),
@@ -147,7 +147,7 @@ fn different_tls(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     };
     let advice = "Encryption costs CPU on both sides: use it for both or for neither, or read the \
                   effect as its price.";
-    unlike(
+    differing(
         findings,
         CaveatKind::DifferentTls,
         ("Connections are encrypted on one side only.", advice),
@@ -184,10 +184,11 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             bytes(*after),
             if has_logs { "included" } else { "excluded" },
         ),
-        advice: "Later steps ran on different data from earlier ones, and faster variants on more \
-                 data. Measure for a shorter time, or start with more rows. If only the logs grew, \
-                 this is harmless."
-            .to_owned(),
+        advice:
+            "Later steps ran on a different amount of data, and faster variants changed theirs \
+                 more. Measure for a shorter time, or start with more rows. If only the logs grew, \
+                 or a job was to change the data, this is harmless."
+                .to_owned(),
         variants: sorted(changed.iter().map(|(variant, _)| *variant)),
         steps: Vec::new(),
     })
@@ -262,11 +263,11 @@ fn one_of_caches(first: Option<Caveat>, second: Option<Caveat>) -> Option<Caveat
 
 /// Data in memory on one side of a comparison only.
 fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
-    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for (idx, baseline) in pairs(findings) {
         for step in 0..findings.steps.len() {
             if let Some((inside, outside, most)) = cached_unlike(findings, (idx, baseline), step) {
-                told.push(format!(
+                parts.push(format!(
                     "{} did {most:.2} disk reads per transaction, {} almost none",
                     place_name(findings, outside, step),
                     findings.variants[inside].name,
@@ -276,9 +277,9 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
             }
         }
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnexpectedCaching,
-        message: format!("The data are cached on one side only: {}.", told.join("; ")),
+        message: format!("The data are cached on one side only: {}.", parts.join("; ")),
         advice: "Unless that is the question, give both enough memory for the data, or both too \
                  little, and warm both up until disk reads are steady."
             .to_owned(),
@@ -290,7 +291,7 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
 /// Data that fit into the engine's cache and are read from disk all the same; and InnoDB's data that
 /// do not fit and are not.
 fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for cell in &findings.cells {
         let facts = &findings.variants[cell.variant];
         let size = trial_of(joined, cell.variant).and_then(|trial| trial.data.bytes);
@@ -304,26 +305,26 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let in_words = format!("{} of data, {} of cache", bytes(size), bytes(cache));
         let is_innodb = facts.settings.contains_key("innodb_buffer_pool_size");
         if size <= 0.9 * cache && reads >= READS_OUTSIDE {
-            told.push(format!(
+            parts.push(format!(
                 "{place} fits in cache ({in_words}) but did {reads:.2} disk reads per transaction"
             ));
         } else if is_innodb && size > MUCH_LARGER * cache && reads <= READS_INSIDE {
             let part = share(cache / size);
-            told.push(format!("{place} caches {part} ({in_words}) but did almost no disk reads"));
+            parts.push(format!("{place} caches {part} ({in_words}) but did almost no disk reads"));
         } else {
             continue;
         }
         variants.push(cell.variant);
         steps.push(cell.step);
     }
-    let more = told.len().saturating_sub(3);
-    told.truncate(3);
+    let more = parts.len().saturating_sub(3);
+    parts.truncate(3);
     if more > 0 {
-        told.push(format!("{more} more"));
+        parts.push(format!("{more} more"));
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnexpectedCaching,
-        message: format!("Disk reads do not match the size of the data: {}.", told.join("; ")),
+        message: format!("Disk reads do not match the size of the data: {}.", parts.join("; ")),
         advice:
             "If the data fit, warm up for longer, or find out what else reads. If they do not, the \
              operating system caches them, or the workload uses only part of them: mention it with \

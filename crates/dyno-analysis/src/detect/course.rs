@@ -13,7 +13,7 @@ use crate::{Caveat, CaveatKind, Findings, metrics};
 
 use super::{Place, caveat_at, place_name, places, sorted};
 
-/// Fewest blocks whose course can be told from chance.
+/// Fewest blocks whose course can be distinguished from chance.
 pub(super) const BLOCKS_LEAST: usize = 5;
 /// Probability of seeing drift where there is none.
 const DRIFT_ALPHA: f64 = 0.01;
@@ -125,10 +125,10 @@ pub(super) fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     let mut variants = Vec::new();
     if let Some((text, of)) = slow_canary(joined, findings) {
-        told.push(text);
+        parts.push(text);
         variants.extend(of);
     }
     let places = places(joined);
@@ -143,12 +143,12 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     .into_iter()
     .flatten()
     {
-        told.push(text);
+        parts.push(text);
         variants.extend(of);
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::NoisyHost,
-        message: format!("The host was busy with other work: {}.", list(&told)),
+        message: format!("The host was busy with other work: {}.", list(&parts)),
         advice: "Stop what else runs there, or use a dedicated machine. Interleaving and more \
                  repetitions turn host noise into wider CIs; without them it can give a wrong answer."
             .to_owned(),
@@ -195,8 +195,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "a fixed piece of work, timed before and after each trial, took {} at trial {number} ({}), \
-         against a median of {}",
+        "the canary (a fixed piece of work before and after each trial) took {} at trial {number} \
+         ({}), and {} in the median",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),
@@ -277,25 +277,26 @@ fn unsteady_end(findings: &Findings) -> Option<Caveat> {
 }
 
 fn not_caught_up(findings: &Findings) -> Option<Caveat> {
-    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for cell in &findings.cells {
         let unpaid = cell.settled.iter().filter(|settled| !settled.paid).count();
         if unpaid > 0 {
             let place = place_name(findings, cell.variant, cell.step);
-            told.push(format!("{place} began behind in {unpaid} of {} trials", cell.settled.len()));
+            parts
+                .push(format!("{place} began behind in {unpaid} of {} trials", cell.settled.len()));
             variants.push(cell.variant);
             steps.push(cell.step);
         }
     }
     for run_off in findings.run_off.iter().filter(|run_off| !run_off.unpaid.is_empty()) {
-        told.push(run_off.summary.trim_end_matches('.').to_owned());
+        parts.push(run_off.summary.trim_end_matches('.').to_owned());
         variants.push(run_off.variant);
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::NotCaughtUp,
         message: format!(
             "The engine had not caught up with its deferred work: {}.",
-            told.join("; ")
+            parts.join("; ")
         ),
         advice:
             "Deferred work (flushing, purge, compaction) is missing from the numbers of the load \

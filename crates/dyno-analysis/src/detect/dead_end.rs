@@ -5,7 +5,7 @@ use crate::join::Joined;
 use crate::words::{count, seconds};
 use crate::{Caveat, CaveatKind, Findings};
 
-/// The shortest end without a commit that is told, in seconds.
+/// The shortest end without a commit that is reported, in seconds.
 const LEAST_S: f64 = 1.0;
 /// It has to be this many times as long as the step's slowest transactions but one in a hundred took.
 const TIMES_P99: f64 = 10.0;

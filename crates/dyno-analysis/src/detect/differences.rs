@@ -80,14 +80,14 @@ fn drifting_differences(
     let all = differences(joined, measured);
     let matters = findings.threshold.max(0.01).ln_1p();
     let level = ALPHA / all.len().max(1) as f64;
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     let (mut variants, mut steps) = (Vec::new(), Vec::new());
     for one in &all {
         let by_block: Vec<(f64, f64)> = one.points.iter().map(|(b, _, d)| (*b, *d)).collect();
         let Some((slope, p)) = slope_and_p(&by_block) else { continue };
         let change = slope * (by_block[by_block.len() - 1].0 - by_block[0].0);
         if p <= level && change.abs() >= matters {
-            told.push(format!(
+            parts.push(format!(
                 "{} against {}: {} from the first to the last of {}",
                 place_name(findings, one.variant, one.step),
                 baseline_name(findings, one.variant),
@@ -99,24 +99,24 @@ fn drifting_differences(
         }
     }
     let within = within_blocks(&all, matters);
-    told.extend(within.map(|(per_trial, n)| {
+    parts.extend(within.map(|(per_trial, n)| {
         format!(
             "within blocks, what was measured changed by {} from each trial to the next (over {})",
             percent(per_trial.exp_m1() * 100.0),
             count(n, "block"),
         )
     }));
-    if told.is_empty() {
+    if parts.is_empty() {
         return None;
     }
-    let more = told.len().saturating_sub(NAMED_MOST);
-    told.truncate(NAMED_MOST);
+    let more = parts.len().saturating_sub(NAMED_MOST);
+    parts.truncate(NAMED_MOST);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     Some(Caveat {
         kind: CaveatKind::DriftingDifferences,
         message: format!(
             "Differences drift, which pairing by block does not remove: {}{more}.",
-            told.join("; ")
+            parts.join("; ")
         ),
         advice:
             "Look for something that affects variants unequally over time: a table that grows, a \

@@ -16,16 +16,16 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
 
 fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let name = |idx: usize| &findings.variants[idx].name;
-    let told = joined.mismatches.iter().map(|unlike| {
-        format!("{} and {}: {}", name(unlike.other), name(unlike.variant), list(&unlike.what))
+    let parts = joined.mismatches.iter().map(|mismatch| {
+        format!("{} and {}: {}", name(mismatch.other), name(mismatch.variant), list(&mismatch.what))
     });
-    let told: Vec<String> = told.collect();
-    let both = joined.mismatches.iter().flat_map(|unlike| [unlike.other, unlike.variant]);
-    (!told.is_empty()).then(|| Caveat {
+    let parts: Vec<String> = parts.collect();
+    let both = joined.mismatches.iter().flat_map(|mismatch| [mismatch.other, mismatch.variant]);
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::DifferentWorkload,
         message: format!(
             "The runs did different work, so these are not compared. {}.",
-            first_of(&told)
+            first_of(&parts)
         ),
         advice: "Give both runs the same workload with the same options. To compare workloads or \
                  options, vary them in one study."
@@ -36,9 +36,9 @@ fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
 }
 
 /// The first few, and how many more there are.
-fn first_of(told: &[String]) -> String {
-    let named = told[..told.len().min(NAMED_MOST)].join("; ");
-    match told.len().saturating_sub(NAMED_MOST) {
+fn first_of(parts: &[String]) -> String {
+    let named = parts[..parts.len().min(NAMED_MOST)].join("; ");
+    match parts.len().saturating_sub(NAMED_MOST) {
         0 => named,
         more => format!("{named}; and {more} more"),
     }
@@ -49,7 +49,7 @@ fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     if joined.n_runs < 2 {
         return None;
     }
-    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for (idx, variant) in findings.variants.iter().enumerate() {
         let planned = |step: usize| {
             let mut own = joined.trials.iter().filter(|trial| trial.variant == idx);
@@ -58,14 +58,14 @@ fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         let lacking: Vec<usize> = (0..findings.steps.len()).filter(|&s| !planned(s)).collect();
         if !lacking.is_empty() {
             let names = lacking.iter().map(|&step| findings.steps[step].name.clone());
-            told.push(format!("{} has no {}", variant.name, list(&names.collect::<Vec<_>>())));
+            parts.push(format!("{} has no {}", variant.name, list(&names.collect::<Vec<_>>())));
             variants.push(idx);
             steps.extend(lacking);
         }
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::DifferentSteps,
-        message: format!("The runs have different steps. {}.", first_of(&told)),
+        message: format!("The runs have different steps. {}.", first_of(&parts)),
         advice:
             "Compare only at steps that both have: averages and peaks are of different loads. Run the \
                  missing steps."

@@ -7,7 +7,7 @@ use crate::{Caveat, CaveatKind, Findings};
 use super::sorted;
 
 pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
-    let (mut told, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for scaling in &findings.scaling {
         let Some(law) = &scaling.law else { continue };
         let off = |miss: &LawMiss| (miss.law / miss.measured.value).ln().abs();
@@ -27,15 +27,15 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
         };
         let r_squared = law.r_squared.map_or(String::new(), |r| format!(" (R² = {r:.3})"));
         let name = &findings.variants[scaling.variant].name;
-        told.push(format!("{name}{r_squared}: {load}{more}"));
+        parts.push(format!("{name}{r_squared}: {load}{more}"));
         variants.push(scaling.variant);
         steps.extend(law.misses.iter().map(|miss| miss.step));
     }
-    (!told.is_empty()).then(|| Caveat {
+    (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::LawMisses,
         message: format!(
             "The fitted scalability law misses some loads by more than their CIs. {}.",
-            told.join(". ")
+            parts.join(". ")
         ),
         advice: "Use the measured values; ignore the law's parameters and its peak. A hard cap on \
                  throughput does not follow this law."

@@ -24,7 +24,7 @@ fn check_invalid(change: fn(&mut Run), reason: &str) {
     for ratio in [1.0, 0.5] {
         for gate in [gate(ratio, |run, _| change(run)), gate(ratio, |_, run| change(run))] {
             let Gate::Inconclusive(reasons) = &gate else { panic!("{gate}") };
-            assert!(reasons.iter().any(|told| told.contains(reason)), "{gate}");
+            assert!(reasons.iter().any(|given| given.contains(reason)), "{gate}");
         }
     }
 }
@@ -129,7 +129,7 @@ fn worse_stays_where_its_comparison_is_sound() {
         }
     });
     let Gate::Worse(reasons) = &gate else { panic!("{gate}") };
-    assert!(reasons.iter().all(|told| told.contains("at 1 client (")), "{reasons:?}");
+    assert!(reasons.iter().all(|given| given.contains("at 1 client (")), "{reasons:?}");
 }
 
 #[test]
@@ -141,6 +141,6 @@ fn trials_that_were_not_needed_are_not_missing() {
     };
     // One variant alone has nothing to be decided, and is settled at once.
     let gate = gate(1.0, |_, run| stop(run));
-    let told = gate.to_string();
-    assert!(!told.contains("missing"), "{told}");
+    let given = gate.to_string();
+    assert!(!given.contains("missing"), "{given}");
 }

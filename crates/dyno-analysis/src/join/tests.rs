@@ -1,4 +1,4 @@
-//! What of several runs is one variant, and what is told apart.
+//! What of several runs is one variant, and what is kept apart.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ fn storage(run: &mut Run, filesystem: &str, device: &str) {
     facts.insert("filesystem.device".to_owned(), device.to_owned());
 }
 
-/// A run on a disk with its design told, and the same changed.
+/// A run on a disk with its design known, and the same changed.
 fn two(change: impl Fn(&mut Run)) -> [Run; 2] {
     let mut first = run(&["a"], &[1, 4], 3, |_, _, r| 1000.0 + f64::from(r));
     storage(&mut first, "ext4", "/dev/vda");
@@ -48,7 +48,7 @@ fn check(change: impl Fn(&mut Run), expected: &[&str], level: Option<(&str, &str
 #[test]
 fn what_is_the_same_is_one_variant() {
     check(|_| (), &["a"], None);
-    // A record that does not tell is not told apart.
+    // A record that does not say is not kept apart.
     check(|run| run.manifest.design.clear(), &["a"], None);
     check(|run| run.manifest.environment.facts.clear(), &["a"], None);
 }
@@ -103,7 +103,7 @@ fn another_option_is_another_workload_unless_a_study_varies_it() {
             let variant = &mut run.manifest.variants[0];
             variant.options.insert("rows".to_owned(), rows.clone());
             if is_factor {
-                variant.levels.push(super::kin::level(name, &rows));
+                variant.levels.push(super::matching::level(name, &rows));
             }
         }
     };

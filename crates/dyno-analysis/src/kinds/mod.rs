@@ -70,7 +70,7 @@ pub struct KindComparison {
     pub comparison: Comparison,
 }
 
-/// Whether kinds are told apart at a step: it is one of the workload's own, or several kinds ran.
+/// Whether kinds are separated at a step: it is one of the workload's own, or several kinds ran.
 fn is_apart(step: &StepRecord, here: &[&Measured]) -> bool {
     let ran = |kind: &crate::cells::KindMeasured| kind.values[&metrics::THROUGHPUT] > 0.0;
     let most = here.iter().map(|m| m.kinds.iter().filter(|kind| ran(kind)).count()).max();
@@ -96,7 +96,7 @@ fn at(measured: &[Measured], variant: usize, step: usize) -> Vec<&Measured> {
     measured.iter().filter(|m| (m.variant, m.step) == (variant, step)).collect()
 }
 
-/// Estimates by kind, of all cells in which kinds are told apart.
+/// Estimates by kind, of all cells in which kinds are separated.
 pub(crate) fn kinds(
     joined: &Joined<'_>,
     measured: &[Measured],

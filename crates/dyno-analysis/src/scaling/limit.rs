@@ -40,7 +40,7 @@ struct Level<'a> {
 }
 
 /// The most load under each limit that parts the levels of some variant: that some of its levels keep
-/// and some break. A variant that keeps all, or none, is then told of, too.
+/// and some break. A variant that keeps all, or none, is then listed, too.
 pub(crate) fn under_limit(steps: &[StepFacts], cells: &[Cell]) -> Vec<UnderLimit> {
     let mut variants: Vec<usize> = cells.iter().map(|cell| cell.variant).collect();
     variants.dedup();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!((at(1).load, at(1).next_broken), (Some(4.0), Some(8.0)));
         assert!(at(0).surely && at(0).closed);
         assert!((at(0).throughput.as_ref().unwrap().value / 1_333.0 - 1.0).abs() < 0.02);
-        // A limit that nothing breaks, or nothing keeps, is not told of.
+        // A limit that nothing breaks, or nothing keeps, is not listed.
         assert!(found.under_limit.iter().all(|u| u.bound_us > 1_000.0 && u.bound_us < 1e6));
     }
 

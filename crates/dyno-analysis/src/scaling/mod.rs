@@ -16,7 +16,7 @@ use crate::compare::Levels;
 use crate::statistics::{Rule, mean};
 use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
 
-/// Fewest loads of which something is told.
+/// Fewest loads of which anything is reported.
 const LOADS_LEAST: usize = 3;
 
 /// Response time that grows faster than the clients to the power of this has turned.
@@ -187,8 +187,8 @@ fn of_variant(
             let cell = cells.iter().find(|c| (c.variant, c.step) == (variant, step))?;
             cell.metrics.get(&metrics::THROUGHPUT)
         };
-        let told = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
-        law.judged(&told.collect::<Vec<_>>(), rule)
+        let values = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
+        law.judged(&values.collect::<Vec<_>>(), rule)
     });
     Some(ScalingFacts { variant, turns_at: turns_at(&loads), loads, law })
 }
@@ -276,9 +276,9 @@ mod tests {
         // ProxySQL over one to six nodes: 245 … 3514 transactions per second.
         let points = [(1, 245.0), (2, 682.0), (3, 1659.0), (4, 2748.0), (5, 3384.0), (6, 3514.0)];
         let scaling = &found(&points, 1).scaling[0];
-        let told: Vec<String> =
+        let values: Vec<String> =
             scaling.loads.iter().map(|l| format!("{:.2}", l.speed_up)).collect();
-        assert_eq!(told, ["1.00", "2.78", "6.77", "11.22", "13.81", "14.34"]);
+        assert_eq!(values, ["1.00", "2.78", "6.77", "11.22", "13.81", "14.34"]);
     }
 
     #[test]
@@ -287,9 +287,9 @@ mod tests {
         let times = [(1, 0.14), (4, 0.15), (16, 0.21), (64, 0.50), (256, 1.95)];
         let points = times.map(|(threads, ms)| (threads, threads as f64 / ms * 1e3));
         let scaling = &found(&points, 1).scaling[0];
-        let told: Vec<f64> = scaling.loads.iter().map(|load| load.saturation).collect();
-        for (actual, published) in told.iter().zip([1.0, 1.07, 1.5, 3.6, 13.9]) {
-            assert!((actual / published - 1.0).abs() < 0.01, "{told:?}");
+        let values: Vec<f64> = scaling.loads.iter().map(|load| load.saturation).collect();
+        for (actual, published) in values.iter().zip([1.0, 1.07, 1.5, 3.6, 13.9]) {
+            assert!((actual / published - 1.0).abs() < 0.01, "{values:?}");
         }
         // "Somewhere between 16 and 64", says the author.
         assert_eq!(scaling.turns_at, Some(16));

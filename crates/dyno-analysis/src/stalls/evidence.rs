@@ -77,7 +77,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// What moved about a stall, earliest first; of the same second, what moved farthest. Where more
-    /// moved than is told, each sign has its first reading there before another has its second: else
+    /// moved than is shown, each sign has its first reading there before another has its second: else
     /// ten readings of one busy disk would hide the rest.
     pub(super) fn moved(&self, (from_s, to_s): (f64, f64)) -> Vec<Moved> {
         let mut moved: Vec<(usize, Moved)> =
@@ -95,8 +95,8 @@ impl<'a> Evidence<'a> {
         places.sort_unstable();
         places.truncate(MOVED_MOST);
         let is_kept = |place: &usize| places.iter().any(|(_, kept)| kept == place);
-        let told = moved.iter().enumerate().filter(|(place, _)| is_kept(place));
-        told.map(|(_, (_, one))| one.clone()).collect()
+        let shown = moved.iter().enumerate().filter(|(place, _)| is_kept(place));
+        shown.map(|(_, (_, one))| one.clone()).collect()
     }
 
     /// The first interval about the stall in which a reading is not ordinary.
@@ -110,7 +110,7 @@ impl<'a> Evidence<'a> {
                 break;
             }
             let Some(value) = one.column.get(idx).copied().flatten() else { continue };
-            let told = match one.sign.movement {
+            let shown = match one.sign.movement {
                 Movement::From(limit) => {
                     let limit = f64::from(limit);
                     (value >= limit).then_some((limit, None))
@@ -118,7 +118,7 @@ impl<'a> Evidence<'a> {
                 Movement::ToLimit => one.reaches_limit(idx, value).map(|limit| (limit, None)),
                 _ => one.leaves_range(value).map(|z| (one.median, Some(z))),
             };
-            let Some((ordinary, deviations)) = told else { continue };
+            let Some((ordinary, deviations)) = shown else { continue };
             let moved = Moved {
                 reading: one.name.to_owned(),
                 sign_of: one.sign.cause.text().to_owned(),

@@ -23,7 +23,7 @@ const BLOCK: usize = 100;
 const BLOCKS_ASIDE: usize = 3;
 /// What lasts longer than this share of the time is a level, and no stall, unless nothing is left.
 const LASTING: f64 = 1.0 / 3.0;
-/// The shortest that is told, in seconds.
+/// The shortest that is reported, in seconds.
 const SHORTEST_S: f64 = 0.2;
 /// So many bins of 100 ms in a row with nothing are a gap, however much the counts spread, where a
 /// bin ordinarily has at least so many commits.

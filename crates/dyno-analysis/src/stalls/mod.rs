@@ -126,7 +126,7 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
         let within = found.end_s.min(summary.measured_s) - found.start_s.max(0.0);
         within / (found.end_s - found.start_s)
     };
-    let told = |(found, kinds): (Found, Vec<String>)| StallFacts {
+    let facts = |(found, kinds): (Found, Vec<String>)| StallFacts {
         start_s: milliseconds(found.start_s),
         length_s: milliseconds(found.end_s - found.start_s),
         bin_s: found.bin_s,
@@ -137,7 +137,7 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
         moved_first: evidence.moved((found.start_s, found.end_s)),
         ..place.clone()
     };
-    found.into_iter().map(told).collect()
+    found.into_iter().map(facts).collect()
 }
 
 /// Commits of a kind in each whole second of the measure phase; none where the record does not tell.

@@ -205,8 +205,8 @@ fn every_extension_after_results_is_a_look() {
         let level = level_of_bounds(std::slice::from_ref(&run));
         assert!((level / (0.05 * share_of_look(looks)) - 1.0).abs() < 1e-6, "{ended:?}: {level}");
         let findings = analyse(&[run], &Options::default());
-        let told = findings.repeated_looks.map(|facts| facts.looks);
-        assert_eq!(told, (looks > 1).then_some(looks));
+        let looked = findings.repeated_looks.map(|facts| facts.looks);
+        assert_eq!(looked, (looks > 1).then_some(looks));
         let sentence = findings.answer.details.iter().any(|d| d.contains("looked at"));
         assert_eq!(sentence, looks > 1);
     };

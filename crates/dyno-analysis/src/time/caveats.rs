@@ -1,5 +1,5 @@
 //! What was not steady, as caveats. One trial in a hundred looks unsteady by chance, so a cell is
-//! told of only where at least half of its trials agree; stalls are told wherever they are.
+//! reported only if at least half of its trials agree; stalls are always reported.
 
 use super::{Steadiness, TimeFacts};
 use crate::words::{self, count, list, seconds, share};
@@ -22,7 +22,7 @@ fn half_agree(cell: &Cell, is_it: impl Fn(&TimeFacts) -> bool) -> Option<Vec<&Ti
     (!found.is_empty() && 2 * found.len() >= cell.time.len()).then_some(found)
 }
 
-/// A caveat on these cells; each comes with what is told of it.
+/// A caveat on these cells; each comes with its detail.
 fn caveat(
     findings: &Findings,
     kind: CaveatKind,
@@ -32,9 +32,9 @@ fn caveat(
     if cells.is_empty() {
         return None;
     }
-    let place = |(cell, told): &(&Cell, String)| {
+    let place = |(cell, detail): &(&Cell, String)| {
         let (variant, step) = (&findings.variants[cell.variant], &findings.steps[cell.step]);
-        format!("{} at {} ({told})", variant.name, step.name)
+        format!("{} at {} ({detail})", variant.name, step.name)
     };
     let mut places: Vec<String> = cells.iter().take(PLACES_NAMED).map(place).collect();
     if cells.len() > PLACES_NAMED {
@@ -73,7 +73,7 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
 fn not_steady(findings: &Findings) -> Option<Caveat> {
     let mut cells = Vec::new();
     for cell in &findings.cells {
-        // What had no level at the end either is told as that.
+        // What had no level at the end either is reported as such.
         if half_agree(cell, is_never_steady).is_some() {
             continue;
         }
@@ -133,7 +133,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         let missing: f64 = all.iter().map(|stall| stall.missing).sum();
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
         let rate = words::rate(missing);
-        let told = format!(
+        let detail = format!(
             "{}, {}{}; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),
             seconds(length),
@@ -141,7 +141,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
             rate.trim_end_matches("/s"),
             share(missing / (done + missing).max(1.0)),
         );
-        cells.push((cell, told));
+        cells.push((cell, detail));
     }
     let advice =
         "The estimates include them. The list of stalls shows which readings of server and machine \

@@ -117,7 +117,7 @@ pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     if throughput.len() < SECONDS_LEAST || throughput.iter().any(|v| !v.is_finite()) {
         return facts;
     }
-    // A stall is told as a stall, and shall be no change of level.
+    // A stall is reported as a stall, not as a change of level.
     let level = stalls::without_stalls(throughput, &facts.stalls);
     let mean = crate::statistics::mean(&level);
     if mean <= 0.0 {

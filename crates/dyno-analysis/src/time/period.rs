@@ -6,13 +6,13 @@ use crate::statistics::mean;
 
 /// Fewest times that something must come again.
 const TIMES_LEAST: usize = 4;
-/// The weakest autocorrelation that is told.
+/// The weakest autocorrelation that is reported.
 const WEAKEST: f64 = 0.2;
 
 /// The shortest period that noise with memory does not explain.
 ///
 /// `throughput` is the series with its stalls: those that come again are a period. `residuals` is
-/// the same without stalls, slope and levels. The stronger of both is told.
+/// the same without stalls, slope and levels. The stronger of both is reported.
 pub(super) fn period(throughput: &[f64], residuals: &[f64]) -> Option<Period> {
     let found = [period_of(throughput), period_of(residuals)];
     found.into_iter().flatten().max_by(|a, b| a.autocorrelation.total_cmp(&b.autocorrelation))

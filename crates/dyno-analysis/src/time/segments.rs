@@ -11,7 +11,7 @@ use crate::statistics::{mean, t_two_sided_p};
 
 /// Fewest seconds of a level.
 const LEVEL_LEAST: usize = 5;
-/// Most changes that are told.
+/// Most changes that are reported.
 const CHANGES_MOST: usize = 8;
 
 /// What was found.

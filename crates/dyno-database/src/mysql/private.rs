@@ -132,7 +132,7 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
     let install_db = find(&["mariadb-install-db", "mysql_install_db"]);
     let Some(server) = find(&["mariadbd", "mysqld"]) else {
         let place = match &spec.programs {
-            Some(folder) => format!("in {} nor in the folders of its programs", folder.display()),
+            Some(folder) => format!("in {} nor in its bin and sbin", folder.display()),
             None => "on the PATH nor in the usual places".to_owned(),
         };
         return Err(DeployError::new(format!(
@@ -285,6 +285,11 @@ impl Server for PrivateServer {
         facts::ask(&mut connection, &self.endpoint).map_err(|error| {
             DeployError::new(format!("the server's facts cannot be read: {error}"))
         })
+    }
+
+    fn client_environment(&self) -> Vec<(String, String)> {
+        // MYSQL_UNIX_PORT would not count: option files have the last word.
+        self.endpoint.client_environment(|_| Vec::new())
     }
 
     fn processes(&self) -> Vec<i32> {

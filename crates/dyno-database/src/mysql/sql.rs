@@ -8,7 +8,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::MySqlCost;
-use crate::sql::{CatalogSql, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, SqlSpec};
 use crate::{Access, CostSource};
 
 pub(super) const SQL: SqlSpec = SqlSpec {
@@ -50,6 +50,10 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     no_right: &["1227", "1142", "1044"],
     cost_source,
     hidden_text,
+    cancel: Some(CancelSql {
+        session: "SELECT CONNECTION_ID()",
+        cancel: |session| format!("KILL QUERY {session}"),
+    }),
 };
 
 const CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_schema.tables \

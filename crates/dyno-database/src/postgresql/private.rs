@@ -189,6 +189,14 @@ impl Server for PrivateServer {
         facts::ask(&self.endpoint)
     }
 
+    fn client_environment(&self) -> Vec<(String, String)> {
+        self.endpoint.client_environment(|socket| {
+            let folder = socket.parent().unwrap_or(socket).display().to_string();
+            let (user, catalog) = (self.endpoint.user.clone(), self.endpoint.catalog.clone());
+            vec![("PGHOST", folder), ("PGUSER", user), ("PGDATABASE", catalog)]
+        })
+    }
+
     fn processes(&self) -> Vec<i32> {
         vec![self.server.pid()]
     }

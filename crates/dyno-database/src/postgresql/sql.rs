@@ -8,7 +8,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::PgCost;
-use crate::sql::{CatalogSql, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, SqlSpec};
 use crate::{Access, CostSource};
 
 pub(super) const SQL: SqlSpec = SqlSpec {
@@ -36,6 +36,10 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     no_right: &["42501"],
     cost_source,
     hidden_text: |_| None,
+    cancel: Some(CancelSql {
+        session: "SELECT pg_catalog.pg_backend_pid()",
+        cancel: |session| format!("SELECT pg_catalog.pg_cancel_backend({session})"),
+    }),
 };
 
 const CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \

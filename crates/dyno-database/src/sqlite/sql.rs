@@ -33,4 +33,5 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     no_right: &[],
     cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
     hidden_text: |_| None,
+    cancel: None,
 };

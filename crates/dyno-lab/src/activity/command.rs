@@ -12,11 +12,8 @@ use dyno_units::{
     Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
 };
 
-use super::{Activity, StepEnd, Surroundings};
+use super::{Activity, POLL, StepEnd, Surroundings};
 use crate::trial::TrialError;
-
-/// How often it is looked whether it has ended.
-const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
 /// How often its memory is read.
 const MEMORY_EVERY: Nanoseconds = Nanoseconds::from_millis(250);
@@ -35,29 +32,16 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// A command that goes on in steps.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CommandJob {
+pub(crate) struct CommandJob {
     /// Its name, unique in a step: ASCII letters, digits and `. _ -`.
-    pub name: String,
+    pub(crate) name: String,
     /// A program and its arguments; never a secret.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Environment variables to set; it gets no others but PATH and a few that are always the same.
-    pub environment: Vec<(String, String)>,
+    pub(crate) environment: Vec<(String, String)>,
     /// The figures that it prints: a line with the name of one, blanks (or a colon, or `=`) and a
     /// number; the last line of a name counts. The id of each is the job's name, a dot, and the name.
-    pub figures: Vec<Metric>,
-    /// What it is in a step.
-    pub role: JobRole,
-}
-
-/// What a job is in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobRole {
-    /// It goes on beside the load, and is stopped when that ends.
-    Beside,
-    /// The step goes on until it has ended, and the load is stopped then.
-    EndsStep,
-    /// There is no load in its steps, and the step goes on until it has ended.
-    InsteadOfLoad,
+    pub(crate) figures: Vec<Metric>,
 }
 
 /// A command of one step.
@@ -83,9 +67,9 @@ struct Outcome {
 
 impl Command {
     /// A command that has not begun.
-    pub(crate) fn new(job: &CommandJob, keeper: &Arc<Keeper>, clock: &Arc<dyn Clock>) -> Command {
+    pub(crate) fn new(job: CommandJob, keeper: &Arc<Keeper>, clock: &Arc<dyn Clock>) -> Command {
         let (keeper, clock) = (Arc::clone(keeper), Arc::clone(clock));
-        Command { job: job.clone(), keeper, clock, outcome: None }
+        Command { job, keeper, clock, outcome: None }
     }
 
     fn own_metrics(&self) -> Vec<Metric> {
@@ -289,7 +273,6 @@ mod tests {
             command: Vec::new(),
             environment: Vec::new(),
             figures: wanted.to_vec(),
-            role: JobRole::Beside,
         };
         let check = |text: &str, expected: &[(&str, f64)]| {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();

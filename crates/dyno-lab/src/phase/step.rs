@@ -3,13 +3,15 @@
 use dyno_host::HostSpec;
 use dyno_model::{Load, WorkloadStep};
 use dyno_record::{EventKind, StepSummary, VolumeDip};
-use dyno_study::{LoadLevel, PlannedStep};
+use dyno_study::{JobChoice, JobLoad, LoadLevel, PlannedStep};
+use dyno_units::Nanoseconds;
 
 use super::Phase;
 use crate::activity::{
-    Activities, Activity, Beside, Command, JobRole, Journal, Length, LoadActivity, LoadPlan,
-    StepEnd, VolumeDips, p95_us, response_times, throughput, watched, watched_load,
+    Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, StepEnd, VolumeDips,
+    p95_us, response_times, throughput, watched, watched_load,
 };
+use crate::job;
 use crate::observe::Watched;
 use crate::trial::{Trial, TrialError};
 
@@ -65,22 +67,36 @@ impl Step {
         &self,
         trial: &mut Trial<'_, '_>,
     ) -> Result<(StepSummary, Result<(), TrialError>), TrialError> {
-        let jobs = trial.order.jobs;
+        let job = trial.variant.job();
         if let LoadLevel::Search(search) = &self.planned.load {
-            if let Some(job) = jobs.first() {
-                let name = &job.name;
+            if let Some(JobChoice { name, .. }) = job {
                 let message = format!("the job {name} cannot go on beside a search for a load");
                 return Err(TrialError::new(message));
             }
             return Ok((self.search(trial, search)?, Ok(())));
         }
         let load = match (&self.planned.load, &self.own) {
-            _ if jobs.iter().any(|job| job.role == JobRole::InsteadOfLoad) => None,
+            _ if job.as_ref().is_some_and(|job| job.load == JobLoad::Off) => None,
             (LoadLevel::Given(load), _) => Some(load.clone()),
             (_, Some(own)) => Some(Load::Roles(own.roles.clone())),
             _ => return Err(TrialError::new("the workload does not define the plan's steps")),
         };
-        let (end, result) = self.run_activities(trial, load.map(|load| self.load(trial, 0, load)));
+        let mut load = load.map(|load| self.load(trial, 0, load));
+        if let Some(job) = &job {
+            job::prepare(job, trial.deployment.server())?;
+            // Simulated time does not wait for a job in real time.
+            let goes_on = job.load == JobLoad::UntilDone && !trial.deployment.is_simulated();
+            let goes_on = load.as_mut().filter(|_| goes_on);
+            goes_on.into_iter().for_each(|load| load.length.duration = job::LONGEST_LOAD);
+        }
+        let (end, result) = self.run_activities(trial, load);
+        let is_done = |name: &str| {
+            let mut ended = end.summary.activities.iter().filter(|one| one.name == name);
+            result.is_ok() && ended.any(|one| one.is_done)
+        };
+        let done = job.as_ref().filter(|job| is_done(&job.name));
+        let checked = done.map(|job| job::check(job, trial.deployment.server()));
+        let result = checked.unwrap_or(result);
         let is_measured = !end.summary.kinds.is_empty() || !end.summary.activities.is_empty();
         match result {
             Err(error) if !is_measured => Err(error),
@@ -101,15 +117,21 @@ impl Step {
             Ok(load) => load.map(|load| Box::new(load) as _),
             Err(error) => return (StepEnd::default(), Err(error)),
         };
-        let beside = order.jobs.iter().map(|job| Beside {
-            activity: Box::new(Command::new(job, &lab.keeper, &lab.clock)),
-            ends_step: job.role != JobRole::Beside,
-        });
         let volumes = deployment.members.iter().flat_map(|member| &member.volumes);
-        let dips = volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock));
-        let beside =
-            beside.chain(dips.map(|dips| Beside { activity: Box::new(dips), ends_step: false }));
+        let dips: Vec<VolumeDips> =
+            volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock)).collect();
         let server = deployment.server();
+        let job = variant.job().map(|job| job::activity(&job, lab, server)).transpose();
+        let job = match job {
+            Ok(job) => job,
+            Err(error) => return (StepEnd::default(), Err(error)),
+        };
+        let dips = dips.into_iter().map(|dips| Beside {
+            activity: Box::new(dips),
+            ends_step: false,
+            starts_after: Nanoseconds::ZERO,
+        });
+        let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).collect();
         let watched = match server {
             Some(server) => {
                 let watched = watched(lab, order, &variant.database.name, server);
@@ -119,7 +141,7 @@ impl Step {
             None => Some(Watched::host(&HostSpec::default(), &lab.clock)),
         };
         let is_local = server.is_some_and(|server| !server.watched_processes().is_empty());
-        let mut activities = Activities { here, beside: beside.collect() };
+        let mut activities = Activities { here, beside };
         let mut journal =
             Journal::new(lab, self.step, (&mut **events, &mut **writer), (watched, is_local));
         activities.run(&mut journal)

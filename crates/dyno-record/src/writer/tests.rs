@@ -337,7 +337,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
     // The step's own summary is that of the load probe that held.
     let mut search = probes[0].clone();
     search.step = 1;
-    let told = |number: u32, load: &StepSummary| LoadProbe {
+    let held = |number: u32, load: &StepSummary| LoadProbe {
         number,
         level: 1.0,
         throughput: 1.0,
@@ -350,7 +350,7 @@ fn write_much(run: &mut RunWriter, n_names: u64, n_seconds: u64) -> (TrialSummar
         found: Some(1.0),
         lowest_broken: None,
         settled: true,
-        probes: vec![told(1, &probes[0]), told(2, &probes[1])],
+        probes: vec![held(1, &probes[0]), held(2, &probes[1])],
     });
     summary.steps = vec![first, search];
     let folder = writer.folder().to_owned();
@@ -423,8 +423,8 @@ fn a_run_is_written_by_one_at_a_time() {
     let run = RunWriter::create(&path, &manifest("2-a")).unwrap();
     assert!(is_being_written(&path));
     let error = RunWriter::resume(&path, &manifest("2-a")).err().unwrap();
-    let told = format!("another Dyno (process {}) is writing this run", std::process::id());
-    assert!(error.to_string().contains(&told), "{error}");
+    let held = format!("another Dyno (process {}) is writing this run", std::process::id());
+    assert!(error.to_string().contains(&held), "{error}");
     assert_eq!(error.kind, WriteErrorKind::Held);
     drop(run);
     assert!(!is_being_written(&path));
@@ -468,7 +468,7 @@ fn a_kill_while_the_manifest_is_written_leaves_a_folder_that_can_be_used() {
     fs::write(path.join("letter.txt"), "dear").unwrap();
     let error = RunWriter::create(&path, &manifest("2-a")).err().unwrap();
     assert!(
-        error.kind == WriteErrorKind::Misuse && error.to_string().contains("not empty"),
+        error.kind == WriteErrorKind::Usage && error.to_string().contains("not empty"),
         "{error}"
     );
     assert!(!path.join("lock").exists(), "nothing is put into somebody's folder");
@@ -618,7 +618,7 @@ fn what_would_make_trials_incomparable_is_refused_by_name() {
         change(&mut wanted);
         let error = RunWriter::resume(&path, &wanted).err().unwrap();
         assert!(
-            error.kind == WriteErrorKind::Misuse && error.to_string().contains(expected),
+            error.kind == WriteErrorKind::Usage && error.to_string().contains(expected),
             "{error}"
         );
         assert_eq!(fs::read(path.join("manifest.json")).unwrap(), before);

@@ -331,12 +331,12 @@ pub(crate) fn has_cap(end: f64, scale: &Scale) -> bool {
 /// What the chart says to those who cannot see it: its label, and some of its marks.
 pub(crate) fn described<'a>(label: &str, marks: impl Iterator<Item = &'a Mark>) -> String {
     let mut all = marks.map(|mark| mark.tip.as_str());
-    let told: Vec<&str> = all.by_ref().take(DESCRIBED_MOST).collect();
+    let described: Vec<&str> = all.by_ref().take(DESCRIBED_MOST).collect();
     let more = all.count();
-    match (told.is_empty(), more) {
+    match (described.is_empty(), more) {
         (true, _) => label.to_owned(),
-        (false, 0) => format!("{label}. {}", told.join("; ")),
-        (false, more) => format!("{label}. {}; and {more} more", told.join("; ")),
+        (false, 0) => format!("{label}. {}", described.join("; ")),
+        (false, more) => format!("{label}. {}; and {more} more", described.join("; ")),
     }
 }
 

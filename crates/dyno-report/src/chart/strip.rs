@@ -22,7 +22,7 @@ pub(crate) struct Ruler {
 impl Ruler {
     /// A scale for these effects: up to the largest bound, but never more than four times the
     /// largest value, so that one wild bound does not press all others flat. Logarithmic where an
-    /// effect is told as a ratio, and where the scale would go below −100 %, which nothing can be.
+    /// effect is shown as a ratio, and where the scale would go below −100 %, which nothing can be.
     pub(crate) fn new<'a>(
         effects: impl Iterator<Item = &'a Estimate> + Clone,
         threshold: f64,

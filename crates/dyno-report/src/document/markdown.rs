@@ -74,7 +74,7 @@ fn escape_keeping_ends(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // A name behind an @ would be told about the pull request.
+            // A name behind an @ would be notified of the pull request.
             '@' => out.push_str("@\u{200b}"),
             // Behind these, GitHub makes a link of what follows.
             ':' | '.' if begins_link(&out, c) => {

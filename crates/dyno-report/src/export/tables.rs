@@ -260,7 +260,7 @@ struct Place<'a> {
 fn each_step(
     findings: &Findings,
     runs: &[Run],
-    hear: &mut dyn FnMut(&Place<'_>, &TrialSummary, &StepSummary),
+    visit: &mut dyn FnMut(&Place<'_>, &TrialSummary, &StepSummary),
 ) {
     let places = FindingsIndex::new(findings, runs);
     for (i, run) in runs.iter().enumerate() {
@@ -274,7 +274,7 @@ fn each_step(
                     variant: variant.and_then(|v| findings.variants.get(v)).map(|v| &v.name),
                     step: at.and_then(|s| findings.steps.get(s)).map(|s| &s.name),
                 };
-                hear(&place, trial, step);
+                visit(&place, trial, step);
             }
         }
     }

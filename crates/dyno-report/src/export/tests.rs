@@ -99,9 +99,10 @@ fn words_are_those_of_the_findings() {
     };
     let document: serde_json::Value =
         serde_json::from_str(&crate::json::render(&findings)).expect("it is JSON");
-    let told = |name: &str| document["comparisons"][0][name].as_str().expect("a word").to_owned();
-    assert_eq!(words(1, "metric")[0], told("metric"));
-    assert_eq!(words(1, "verdict")[0], told("verdict"));
+    let word_of =
+        |name: &str| document["comparisons"][0][name].as_str().expect("a word").to_owned();
+    assert_eq!(words(1, "metric")[0], word_of("metric"));
+    assert_eq!(words(1, "verdict")[0], word_of("verdict"));
     let is_one_word = |word: &String| !word.is_empty() && !word.contains(' ');
     assert!(words(0, "metric").iter().all(is_one_word));
     assert!(words(0, "metric").contains(&"response_p95".to_owned()));

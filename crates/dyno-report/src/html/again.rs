@@ -9,7 +9,7 @@ use crate::findings_index::FindingsIndex;
 use crate::markup::Markup;
 use crate::view::View;
 
-/// Writes the command lines, folded; nothing where no cell can be told.
+/// Writes the command lines, folded; nothing if no cell can be expressed as a command.
 pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     let places = FindingsIndex::new(view.findings, runs);
     let mut commands: BTreeMap<(usize, usize), String> = BTreeMap::new();

@@ -32,7 +32,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     picture::draw(out, view);
     sentences(out, &answer.lines);
     verdicts(out, view);
-    price::beneath(out, view);
+    price::section_below(out, view);
     caveats(out, view);
     Some(section)
 }
@@ -63,7 +63,7 @@ fn summary(view: &View<'_>) -> String {
         words::counted(findings.variants.len(), "variant", "variants"),
         words::counted(findings.steps.len(), "step", "steps"),
         trials,
-        format!("effects below {} do not matter", parts::threshold(view)),
+        format!("threshold {}", parts::threshold(view)),
         format!("{} confidence", parts::confidence(view)),
     ]
     .join(" · ")

@@ -10,10 +10,10 @@ use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
 
-/// Per what a resource is told.
+/// The unit of work that a resource is divided by.
 type Pick = fn(&Use) -> Option<&Estimate>;
 
-/// What a resource can be told per, that per transaction first.
+/// The units of work, transactions first.
 const PER: [(&str, Pick); 4] = [
     ("per transaction", |u| u.per_transaction.as_ref()),
     ("per statement", |u| u.per_statement.as_ref()),
@@ -59,8 +59,8 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for resource in own.iter().flat_map(|f| &f.uses) {
         let mut all = own.iter().flat_map(|f| f.uses.iter().filter(|u| u.name == resource.name));
-        let is_told = all.any(|u| PER.iter().any(|(_, pick)| pick(u).is_some()));
-        if let (false, Some(why)) = (is_told, &resource.absent) {
+        let is_known = all.any(|u| PER.iter().any(|(_, pick)| pick(u).is_some()));
+        if let (false, Some(why)) = (is_known, &resource.absent) {
             let titles = missing.entry(why).or_default();
             if !titles.contains(&resource.title.as_str()) {
                 titles.push(&resource.title);
@@ -84,8 +84,8 @@ fn table(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts], (per, pic
     for resource in own.iter().flat_map(|f| &f.uses) {
         let of_name = |u: &&Use| u.name == resource.name;
         let mut all = own.iter().flat_map(|f| f.uses.iter().find(of_name));
-        let is_told = all.any(|u| pick(u).is_some());
-        if is_told && !names.iter().any(|known| known.name == resource.name) {
+        let is_known = all.any(|u| pick(u).is_some());
+        if is_known && !names.iter().any(|known| known.name == resource.name) {
             names.push(resource);
         }
     }

@@ -109,7 +109,7 @@ fn is_flat(slope: &Estimate) -> bool {
     slope.low == Some(0.0) && slope.high == Some(0.0)
 }
 
-/// A cell with a value and beneath it its bounds, none of them below `least`.
+/// A cell with a value with its bounds below, none of them below `least`.
 fn level(out: &mut Markup, estimate: &Estimate, unit: &Unit, least: f64) {
     out.raw("<td class=\"n\">").element("b", unit.show(estimate.value));
     if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
@@ -161,18 +161,18 @@ fn run_off(
     meanings: &Meanings<'_>,
 ) {
     let known = view.findings.run_off.iter().filter(|r| r.variant < view.findings.variants.len());
-    let told: Vec<_> = known.collect();
-    if told.is_empty() && run_offs.is_empty() {
+    let known_debts: Vec<_> = known.collect();
+    if known_debts.is_empty() && run_offs.is_empty() {
         return;
     }
     out.element("h3", "Run-off: time from the end of the load until the engine had caught up");
-    if !told.is_empty() {
+    if !known_debts.is_empty() {
         out.raw(
             "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" \
              scope=\"col\">Caught up after</th>",
         );
         out.raw("<th scope=\"col\">What happened</th></tr></thead><tbody>");
-        for facts in told {
+        for facts in known_debts {
             out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", facts.variant));
             out.raw(parts::name(view, facts.variant)).raw("</th>");
             let paid = facts.paid_after_s.as_ref();

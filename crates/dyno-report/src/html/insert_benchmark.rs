@@ -101,7 +101,7 @@ fn absent(out: &mut Markup) {
     out.raw("<td class=\"n none\">–</td>");
 }
 
-/// Average rates, and beneath each how it compares with the baseline.
+/// Average rates, and below each how it compares with the baseline.
 fn rates(out: &mut Markup, table: &Table<'_>) {
     out.element("h3", "Average rates");
     out.classed(
@@ -117,8 +117,8 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         let Some(rate) = rate_of(cell) else { return absent(out) };
         let baseline = table.view.findings.variants[cell.variant].baseline;
         let theirs = baseline.and_then(|v| rate_of(table.at(v, cell.step)?));
-        let is_told = theirs.is_some_and(|theirs| are_apart(rate, theirs));
-        let (class, strength) = cell.relative.filter(|_| is_told).map_or(("", 0.0), colour);
+        let differs = theirs.is_some_and(|theirs| are_apart(rate, theirs));
+        let (class, strength) = cell.relative.filter(|_| differs).map_or(("", 0.0), colour);
         out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength:.0}%\">"));
         let (value, spread) = format::value_and_spread(rate);
         out.element("b", value);

@@ -9,7 +9,7 @@ use crate::markup::Markup;
 use crate::view::View;
 use crate::words;
 
-/// What is told of a kind, in the order of the columns.
+/// The columns of a kind, in their order.
 const SHOWN: [MetricId; 6] = [
     metrics::THROUGHPUT,
     metrics::RESPONSE_MEAN,
@@ -82,8 +82,8 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
             if let Some(role) = kind.role.as_ref().filter(|role| *role != name) {
                 out.element("small", role);
             }
-            if let Some(told) = new_orders(view, kind) {
-                out.element("small", told);
+            if let Some(note) = new_orders(view, kind) {
+                out.element("small", note);
             }
             out.raw(format_args!("</th><td>{}</td>", parts::name(view, kind.variant)));
             for metric in SHOWN {

@@ -84,8 +84,8 @@ fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
             facts.entry(name.to_owned()).or_default().insert(value);
         };
         add("CPUs", view.findings.cpus.to_string());
-        if let Some(told) = data_sets(view) {
-            add("data sets", told);
+        if let Some(sets) = data_sets(view) {
+            add("data sets", sets);
         }
         for (name, value) in &view.findings.environment {
             // Findings say `cpus` and `dyno` once more.
@@ -195,7 +195,7 @@ fn variants(out: &mut Markup, view: &View<'_>) {
     let join = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
         pairs.map(|(a, b)| format!("{a} = {b}")).collect::<Vec<_>>().join(", ")
     };
-    // A workload that all have is told once.
+    // A workload that all share is named once.
     let is_common = variants.len() > 1
         && variants.windows(2).all(|pair| {
             (&pair[0].workload, &pair[0].options) == (&pair[1].workload, &pair[1].options)
@@ -315,7 +315,7 @@ fn plan(out: &mut Markup, view: &View<'_>) {
     let open = if trials.len() <= 30 || finished < trials.len() { " open" } else { "" };
     out.raw(format_args!("<details class=\"fold\"{open}>"));
     let all = words::counted(trials.len(), "trial", "trials");
-    out.element("summary", format!("The plan: {all} in the order in which they ran"));
+    out.element("summary", format!("The plan: {all} in planned order"));
     out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\" scope=\"col\">Trial</th><th scope=\"col\">Variant</th>");
     out.raw("<th class=\"n\" scope=\"col\">Block</th><th class=\"n\" scope=\"col\">Repetition</th><th scope=\"col\">State</th>");
     out.raw("<th scope=\"col\">Began</th><th class=\"n\" scope=\"col\">Rows</th><th scope=\"col\">Data set</th>");

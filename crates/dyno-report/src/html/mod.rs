@@ -45,7 +45,7 @@ const STYLE: &str = include_str!("report.css");
 /// One function in three files: what is seen, what can be taken away, and what the address keeps.
 const SCRIPT: &str =
     concat!(include_str!("report.js"), include_str!("take.js"), include_str!("start.js"));
-/// Told before the page is read: what is of another step is then never laid out.
+/// Set before the body is parsed, so that other steps are never laid out.
 const MARK: &str = "document.documentElement.classList.add(\"js\")";
 
 /// The scripts of a report's page, as they stand in it: what a server may allow by their digests.

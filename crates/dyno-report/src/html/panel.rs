@@ -101,7 +101,7 @@ pub(crate) enum Source {
 }
 
 /// One quantity of one variant: a median with its repetitions behind it.
-struct Strand<'a> {
+struct LineSource<'a> {
     variant: usize,
     source: &'a Source,
     class: &'a str,
@@ -197,12 +197,12 @@ impl Panel<'_> {
 
     /// The lines of all trials of a variant, background first.
     /// `n` is the number of single lines that the whole chart would have.
-    fn lines(&self, strand: &Strand<'_>, n: usize) -> Lines {
+    fn lines(&self, of: &LineSource<'_>, n: usize) -> Lines {
         let mut all: Vec<Vec<Point>> = self
             .trials
             .iter()
-            .filter(|t| t.variant == strand.variant)
-            .map(|t| points(t, strand.source))
+            .filter(|t| t.variant == of.variant)
+            .map(|t| points(t, of.source))
             .filter(|p| p.iter().any(|p| p.1.is_some()))
             .collect();
         let mut lines = Lines::default();
@@ -211,7 +211,7 @@ impl Panel<'_> {
         }
         lines.values = all.iter().flatten().filter_map(|p| p.1).fold(None, widen);
         let series = |weight: &str, name: Option<&str>, shape| Series {
-            class: format!("{weight} {}", strand.class),
+            class: format!("{weight} {}", of.class),
             name: name.map(str::to_owned),
             shape,
         };
@@ -230,7 +230,7 @@ impl Panel<'_> {
             }
         }
         let marks = interval.map(|_| Shape::Marks(joined.median.clone()));
-        lines.front.push(series("l med", Some(strand.name), Shape::Line(joined.median)));
+        lines.front.push(series("l med", Some(of.name), Shape::Line(joined.median)));
         lines.front.extend(marks.map(|shape| series("l dots", None, shape)));
         lines
     }
@@ -242,8 +242,8 @@ impl Panel<'_> {
             let name = self.view.variant(variant);
             let class = variant_class(variant);
             let n = self.trials.len();
-            let strand = Strand { variant, source: &quantity.source, class: &class, name };
-            lines.extend(self.lines(&strand, n));
+            let of = LineSource { variant, source: &quantity.source, class: &class, name };
+            lines.extend(self.lines(&of, n));
         }
         if let Some(svg) = self.chart(
             &quantity.title,
@@ -278,7 +278,7 @@ impl Panel<'_> {
                 let class = format!("m{}", i % 8);
                 let name = &reading.title;
                 lines.extend(
-                    self.lines(&Strand { variant, source: &source, class: &class, name }, n),
+                    self.lines(&LineSource { variant, source: &source, class: &class, name }, n),
                 );
             }
             if let Some((low, high)) = lines.values {

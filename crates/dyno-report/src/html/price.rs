@@ -52,7 +52,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
 /// Writes what the work costs, folded, below the effects: money where the study gives prices, and
 /// CPU time of the server where it is known. A row for each variant, a column for each step. Nothing
 /// where neither is known.
-pub(crate) fn beneath(out: &mut Markup, view: &View<'_>) {
+pub(crate) fn section_below(out: &mut Markup, view: &View<'_>) {
     let n = view.findings.variants.len();
     let known = |c: &&CostFacts| c.variant < n && c.step < view.findings.steps.len();
     let has = |pick: CostPick| view.findings.cost.iter().filter(known).any(|c| pick(c).is_some());

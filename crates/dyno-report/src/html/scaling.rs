@@ -260,13 +260,13 @@ fn cells(facts: &ScalingFacts) -> Vec<String> {
     let (first, last) = (&facts.loads[0], &facts.loads[facts.loads.len() - 1]);
     let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up));
     let at = |load: &ScalingLoad, (value, estimate): (f64, Option<&Estimate>)| {
-        let told = match estimate {
+        let shown = match estimate {
             // What is a multiple of itself is one for sure.
             _ if load.clients == first.clients => Unit::Ratio.show(value),
             Some(estimate) => parts::with_n(estimate),
             None => format!("{}, no CI", Unit::Ratio.show(value)),
         };
-        format!("{told} at {}", load.clients)
+        format!("{shown} at {}", load.clients)
     };
     let best_speed_up = best.map_or(String::new(), |best| at(best, speed_up(best)));
     let absent = || "–".to_owned();
@@ -294,21 +294,21 @@ mod tests {
     fn a_law_that_misses_a_load_is_told() {
         let (findings, _) = fixture::three_variants();
         let mut facts = findings.scaling[0].clone();
-        let told = |facts: &ScalingFacts| {
+        let shown = |facts: &ScalingFacts| {
             let mut out = Markup::new();
             fit(&mut out, facts);
             out.finish()
         };
         let law = facts.law.as_mut().expect("it has a law");
         (law.r_squared, law.misses) = (Some(0.9991), Vec::new());
-        assert_eq!(told(&facts), "<td class=\"n\">R² = 0.999</td>");
+        assert_eq!(shown(&facts), "<td class=\"n\">R² = 0.999</td>");
         let measured = findings.cells[0].metrics[&metrics::THROUGHPUT].clone();
         let miss = LawMiss { step: 0, clients: 1, law: measured.value * 1.4, measured };
         facts.law.as_mut().expect("it has a law").misses = vec![miss];
-        let found = told(&facts);
+        let found = shown(&facts);
         assert!(found.contains("n bad") && found.contains("+40.0 % at 1 client<"), "{found}");
         facts.law = None;
-        assert!(told(&facts).contains("none"));
+        assert!(shown(&facts).contains("none"));
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
         for load in &mut facts.loads {
             (load.speed_up_estimate, load.saturation_estimate) = (None, None);
         }
-        let told = cells(&facts);
-        assert!(told[1].contains(", no CI at ") && told[2].contains(", no CI at "), "{told:?}");
+        let shown = cells(&facts);
+        assert!(shown[1].contains(", no CI at ") && shown[2].contains(", no CI at "), "{shown:?}");
     }
 }

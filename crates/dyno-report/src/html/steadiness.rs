@@ -74,14 +74,14 @@ fn verdicts(trials: &[TimeFacts]) -> String {
         (Steadiness::Changes, "changed level"),
         (Steadiness::TooShort, "too short to judge (less than 20 s)"),
     ];
-    let told: Vec<String> = words
+    let shown: Vec<String> = words
         .into_iter()
         .filter_map(|(steadiness, word)| {
             let n = trials.iter().filter(|facts| facts.steadiness == steadiness).count();
             (n > 0).then(|| format!("{word} in {n}"))
         })
         .collect();
-    format!("{} of {}", told.join(", "), words::counted(trials.len(), "trial", "trials"))
+    format!("{} of {}", shown.join(", "), words::counted(trials.len(), "trial", "trials"))
 }
 
 /// A cell with the span of some values and how many there are; a dash where there are none.
@@ -96,7 +96,7 @@ fn counted(out: &mut Markup, values: &[f64], of: usize, show: impl Fn(f64) -> St
     out.raw("</td>");
 }
 
-/// `3 s … 5 s`, or one of them where both are told alike.
+/// `3 s … 5 s`, or one of them if both read the same.
 fn span(values: &[f64], show: impl Fn(f64) -> String) -> String {
     let low = show(values.iter().copied().fold(f64::INFINITY, f64::min));
     let high = show(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -114,8 +114,8 @@ fn period(out: &mut Markup, trials: &[TimeFacts]) {
     let strength: Vec<f64> = found.iter().map(|period| period.autocorrelation).collect();
     let r = span(&strength, |value| format!("{value:.2}"));
     out.raw("<td>").text(format!("every {}", span(&every, format::seconds)));
-    let told = format!("autocorrelation {r}, in {} of {}", found.len(), trials.len());
-    out.raw(format_args!("<small>{}</small></td>", escape(&told)));
+    let shown = format!("autocorrelation {r}, in {} of {}", found.len(), trials.len());
+    out.raw(format_args!("<small>{}</small></td>", escape(&shown)));
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// The row of trials whose seconds are what `second` says, as text.
-    fn told(trials: u32, seconds: usize, second: impl Fn(u32, usize) -> f64) -> String {
+    fn shown(trials: u32, seconds: usize, second: impl Fn(u32, usize) -> f64) -> String {
         let series = |trial: u32| (0..seconds).map(|i| second(trial, i)).collect::<Vec<f64>>();
         let facts: Vec<TimeFacts> =
             (1..=trials).map(|trial| judge(trial, &series(trial), 0.03)).collect();
@@ -149,16 +149,16 @@ mod tests {
         let check = |found: String, parts: &[&str]| {
             parts.iter().for_each(|part| assert!(found.contains(part), "{part} is not in {found}"));
         };
-        let steady = told(3, 60, |_, i| 1000.0 + wobble(i));
+        let steady = shown(3, 60, |_, i| 1000.0 + wobble(i));
         check(steady, &["steady in 3 of 3 trials", "0 s", "100 % n = 3", "| none | 0 n = 3"]);
-        let falls = told(2, 60, |_, i| 1000.0 - 5.0 * i as f64 + wobble(i));
+        let falls = shown(2, 60, |_, i| 1000.0 - 5.0 * i as f64 + wobble(i));
         check(falls, &["rose or fell throughout in 2 of 2 trials", "never", "−3"]);
-        let late = told(2, 60, |_, i| if i < 12 { 700.0 } else { 1000.0 } + wobble(i));
+        let late = shown(2, 60, |_, i| if i < 12 { 700.0 } else { 1000.0 } + wobble(i));
         check(late, &["steady after an initial phase in 2", "12 s"]);
-        let saw = told(2, 240, |_, i| 1000.0 + 30.0 * (i % 20) as f64 + wobble(i));
+        let saw = shown(2, 240, |_, i| 1000.0 + 30.0 * (i % 20) as f64 + wobble(i));
         check(saw, &["every 20 s", "in 2 of 2"]);
         check(
-            told(1, 10, |_, i| 1000.0 + wobble(i)),
+            shown(1, 10, |_, i| 1000.0 + wobble(i)),
             &["too short to judge (less than 20 s) in 1 of 1 trial"],
         );
     }

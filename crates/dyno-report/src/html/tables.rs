@@ -42,7 +42,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Of main metrics and costs also those that have no value, for there is a reason to be told.
+    /// Of main metrics and costs also those that have no value, because they come with a reason.
     fn new(view: &View<'_>) -> Groups {
         let (mut main, mut costs, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let is_known = |metric: &&Metric| {

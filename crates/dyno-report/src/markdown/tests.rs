@@ -23,7 +23,7 @@ fn three_variants() {
         >
         > **Caveat: missing trials.** 1 of 9 trials failed. `dyno run` on the same folder tries again what is missing.
 
-        Effects against the baseline with 95 % CIs; less than 3 % is too small to matter.
+        Effects against the baseline with 95 % CIs; threshold 3 %.
 
         | variant | step | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -125,7 +125,7 @@ fn one_repetition_of_one_variant() {
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
-        > **Caveat: too few repetitions.** Each variant was measured once; chance cannot be told from effect. Set `repetitions = 3` or more in the study.
+        > **Caveat: too few repetitions.** Each variant was measured once; chance cannot be separated from effect. Set `repetitions = 3` or more in the study.
 
         | throughput, with 95 % CIs | 8 clients |
         |---|---:|

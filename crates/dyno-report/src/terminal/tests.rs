@@ -130,7 +130,7 @@ fn one_repetition_of_one_variant() {
               nothing else.
 
             Caveat (too few repetitions): Each variant was measured
-            once; chance cannot be told from effect.
+            once; chance cannot be separated from effect.
               Set `repetitions = 3` or more in the study.
         "#]],
     );

@@ -102,7 +102,7 @@ impl Reader<'_> {
             self.problems.add(
                 Diagnostic::new(
                     entry.key_span.clone(),
-                    format!("`{}` makes steps, not variants", entry.key),
+                    format!("`{}` defines steps, not variants", entry.key),
                 )
                 .with_label("cannot be part of the baseline")
                 .with_help("each step is compared with the same step of the baseline"),

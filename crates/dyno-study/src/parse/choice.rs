@@ -89,10 +89,10 @@ fn choose_one(
         // Reported already.
         (None, None, []) => Choice::Unknown,
         (None, None, names) => {
-            let message = format!("the design does not name its {kind}");
+            let message = format!("`[design]` must select a {kind}");
             problems.add_missing(
                 Diagnostic::new(design.span.clone(), message)
-                    .with_label(format!("there are {}", list(names)))
+                    .with_label(format!("the study defines {}", list(names)))
                     .with_help(format!(
                         "choose one with {kind} = \"…\", or vary them with \
                          vary = {{ {kind} = [\"…\", \"…\"] }}"

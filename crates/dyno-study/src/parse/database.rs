@@ -118,7 +118,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             let later = if product.key_span.start < url.key_span.start { url } else { product };
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`product` and `url` cannot be combined")
-                    .with_label("the second of the two")
+                    .with_label("these two exclude each other")
                     .with_help(
                         "`product` is a server that Dyno starts, `url` one that is already running",
                     ),

@@ -18,8 +18,8 @@ use super::variants;
 use super::vary::{ReadFactor, Vary};
 use crate::keys::DESIGN;
 use crate::{
-    Design, Diagnostic, Factor, LoadLevel, Order, ParseLimitError, Product, Requirement, Search,
-    Sought, Variant, Vocabulary,
+    Design, Diagnostic, Factor, JobLoad, LoadLevel, Order, ParseLimitError, Product, Requirement,
+    Search, Sought, Variant, Vocabulary,
 };
 
 /// Most trials that one study may ask for; more are a mistake in the study.
@@ -72,6 +72,7 @@ pub(super) fn read(
     check_size(problems, whole.as_deref(), scalars.repetitions, vary_span);
     let variants = variants::make(problems, &factors, &baseline, &chosen, vocabulary);
     check_places(problems, &section, variants.as_deref(), vocabulary);
+    check_jobs(problems, &section, variants.as_deref(), loads.as_deref());
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
@@ -89,6 +90,38 @@ pub(super) fn read(
     };
     let factor_spans = factors.iter().map(|factor| factor.key_span.clone()).collect();
     Some(Read { design, variants: variants?, factor_spans })
+}
+
+/// A search tries many loads, and a job runs once; loads are nothing to a job that runs alone.
+fn check_jobs(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    variants: Option<&[Variant]>,
+    loads: Option<&[LoadLevel]>,
+) {
+    let jobs = variants.into_iter().flatten().map(Variant::job);
+    let mut is_alone = jobs.map(|job| job.is_some_and(|job| job.load == JobLoad::Off)).peekable();
+    let are_alone = is_alone.peek().is_some() && is_alone.all(|is_alone| is_alone);
+    if let (true, Some([_, _, ..])) = (are_alone, loads) {
+        problems.add(
+            Diagnostic::new(section.span.clone(), "the loads have no effect: all jobs run alone")
+                .with_label("several loads")
+                .with_help("give the jobs load = \"until-done\", or name one load"),
+        );
+    }
+    let mut searches =
+        ["find_rate", "find_clients"].into_iter().filter_map(|key| section.entry(key));
+    let mut jobs = variants.into_iter().flatten().filter_map(Variant::job);
+    if let (Some(search), Some(job)) = (searches.next(), jobs.next()) {
+        problems.add(
+            Diagnostic::new(
+                search.key_span,
+                format!("the job `{}` cannot go on beside a search for a load", job.name),
+            )
+            .with_label("it tries many loads")
+            .with_help("give a load by `clients` or `rate`"),
+        );
+    }
 }
 
 /// Reads the load levels, which are the steps of each trial; none when something was wrong.

@@ -8,6 +8,7 @@ mod baseline;
 mod choice;
 mod database;
 mod design;
+mod job;
 pub(crate) mod kind;
 mod like;
 mod money;

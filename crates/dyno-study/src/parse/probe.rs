@@ -1,12 +1,11 @@
 //! Reads the `[probe.NAME]` tables.
 
 use dyno_units::Nanoseconds;
-use toml::de::DeValue;
 
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::{NamedTables, check_name};
-use super::value::{self, Entry, Section, entries, list, values, wrong_type, wrong_value};
+use super::value::{self, Entry, Section, entries, list, values, wrong_value};
 use super::vary::{KnownNames, known_name};
 use crate::keys::{Key, Shape, key, with_default};
 use crate::{Diagnostic, ProbeSource, UserProbe};
@@ -74,7 +73,7 @@ fn read_one(
     let table = value::table(problems, entry)?;
     let title = format!("`[probe.{}]`", entry.key);
     let section = Section::closed(problems, (&title, entry.key_span.clone()), table, KEYS);
-    let command = section.read("command", problems, command);
+    let command = section.read("command", problems, value::command);
     let sql = section.read("sql", problems, value::text);
     let every = section.read("every", problems, every);
     let chosen = section.read("databases", problems, |problems, entry| {
@@ -94,7 +93,7 @@ fn read_one(
             };
             problems.add(
                 Diagnostic::new(later, "`command` and `sql` cannot be combined")
-                    .with_label("the second of the two")
+                    .with_label("these two exclude each other")
                     .with_help("make them two probes"),
             );
             None
@@ -115,34 +114,6 @@ fn read_one(
         every: every.map_or(Some(EVERY_LEAST), |given| given.value)?,
         databases: chosen.map_or(Some(Vec::new()), |given| given.value)?,
     })
-}
-
-/// A program and its arguments; the same argument may be there twice.
-fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
-    let DeValue::Array(items) = entry.value else {
-        wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
-        return None;
-    };
-    let texts: Option<Vec<String>> = items
-        .iter()
-        .map(|item| match item.get_ref() {
-            DeValue::String(text) => Some(text.to_string()),
-            _ => None,
-        })
-        .collect();
-    match texts {
-        Some(texts) if texts.first().is_some_and(|program| !program.trim().is_empty()) => {
-            Some(texts)
-        }
-        Some(_) => {
-            wrong_value(problems, entry, "the command names no program".to_owned());
-            None
-        }
-        None => {
-            wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
-            None
-        }
-    }
 }
 
 fn every(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nanoseconds> {

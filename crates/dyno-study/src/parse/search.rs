@@ -37,7 +37,7 @@ impl SearchRequest {
                     span.key_span.clone(),
                     "`find_rate` and `find_clients` cannot be combined",
                 )
-                .with_label("the second of the two")
+                .with_label("these two exclude each other")
                 .with_help("`find_rate` searches an open load, `find_clients` a closed one"),
             );
         }
@@ -73,8 +73,8 @@ fn refuse_loads(problems: &mut Problems, section: &Section<'_>, vary: &Vary<'_>,
     for (name, span) in [given, rates, clients].into_iter().flatten() {
         problems.add(
             Diagnostic::new(span, format!("`{name}` cannot be combined with `{key}`"))
-                .with_label("the load of this study is searched")
-                .with_help("leave this key out, or remove the search"),
+                .with_label(format!("`{key}` sets the load already"))
+                .with_help(format!("remove `{name}` or `{key}`")),
         );
     }
 }

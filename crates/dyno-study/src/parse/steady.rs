@@ -7,7 +7,7 @@ use super::value::{self, Section};
 use crate::{Diagnostic, LoadLevel, check_until_steady};
 
 /// Reads the key: the longest time of a step that goes on until its throughput is steady. What it
-/// cannot go with is told; the value stands all the same, since the study does not.
+/// cannot go with is reported; the value stands all the same, since the study does not.
 pub(super) fn read(
     problems: &mut Problems,
     section: &Section<'_>,

@@ -422,8 +422,59 @@ pub(super) fn field(
         Shape::Size => size(problems, entry).map(Value::Size),
         Shape::Price => money::price(problems, entry).map(Value::Price),
         Shape::Setting => setting(problems, entry).map(Value::Setting),
+        Shape::Command => command(problems, entry).map(Value::Texts),
+        Shape::Texts => texts(problems, entry).map(Value::Texts),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(problems, entry).map(Value::Text),
+    }
+}
+
+/// A program and its arguments; the same argument may be there twice.
+pub(super) fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
+    let DeValue::Array(items) = entry.value else {
+        wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
+        return None;
+    };
+    let texts: Option<Vec<String>> = items
+        .iter()
+        .map(|item| match item.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => None,
+        })
+        .collect();
+    match texts {
+        Some(texts) if texts.first().is_some_and(|program| !program.trim().is_empty()) => {
+            Some(texts)
+        }
+        Some(_) => {
+            wrong_value(problems, entry, "the command names no program".to_owned());
+            None
+        }
+        None => {
+            wrong_type(problems, entry, "a list of strings such as [\"cat\", \"/proc/loadavg\"]");
+            None
+        }
+    }
+}
+
+/// A text, or a list of texts; the same one may be there twice.
+fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
+    let items = match entry.value {
+        DeValue::Array(items) => items.iter().map(|item| item.get_ref()).collect(),
+        value => vec![value],
+    };
+    let texts: Option<Vec<String>> =
+        items.into_iter().map(|item| item.as_str().map(str::to_owned)).collect();
+    match texts {
+        Some(texts) if texts.iter().all(|text| !text.trim().is_empty()) => Some(texts),
+        Some(_) => {
+            wrong_value(problems, entry, format!("`{}` has an empty string in it", entry.key));
+            None
+        }
+        None => {
+            wrong_type(problems, entry, "a string, or a list of strings");
+            None
+        }
     }
 }
 

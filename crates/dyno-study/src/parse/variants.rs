@@ -51,6 +51,11 @@ pub(super) fn make(
         return None;
     }
     let fixed = baseline_levels(factors, baseline, chosen);
+    // Once for each level, not for each variant that has it.
+    let shown: Vec<Vec<String>> = factors
+        .iter()
+        .map(|read| (0..read.factor.levels.len()).map(|at| shown(read, at)).collect())
+        .collect();
     let mut names = Names::default();
     let mut tables = Tables { factors, chosen, vocabulary, known: HashMap::new() };
     // All problems are reported, not only those of the first variant.
@@ -59,11 +64,15 @@ pub(super) fn make(
         .enumerate()
         .map(|(index, cell)| {
             let tables = tables.at(problems, cell)?;
-            let levels: Vec<Level> = factors.iter().zip(cell).map(level).collect();
+            let levels: Vec<Level> = factors
+                .iter()
+                .zip(shown.iter().zip(cell))
+                .map(|(read, (shown, at))| level(read, &shown[*at]))
+                .collect();
             let baseline = baseline_index(cell, &fixed, factors);
             let find = |made: fn(&Made) -> bool| tables.iter().find(|table| made(table));
             Some(Variant {
-                name: names.unique(name(factors, cell, &tables)),
+                name: names.unique(name(factors, &levels, &tables)),
                 levels,
                 baseline: (baseline != index).then_some(baseline),
                 database: find(|made| made.database.is_some())?.database.clone()?,
@@ -75,8 +84,8 @@ pub(super) fn make(
     made.into_iter().collect()
 }
 
-fn level((factor, at): (&ReadFactor<'_>, &usize)) -> Level {
-    Level { factor: factor.factor.name.clone(), level: shown(factor, *at) }
+fn level(read: &ReadFactor<'_>, shown: &str) -> Level {
+    Level { factor: read.factor.name.clone(), level: shown.to_owned() }
 }
 
 /// A level as names of variants, plans and records have it: of a secret, only which one it is.
@@ -253,15 +262,12 @@ fn baseline_index(cell: &[usize], fixed: &[BaselineLevel], factors: &[ReadFactor
 }
 
 /// The name of a variant: its levels, or its database if nothing is varied.
-fn name(factors: &[ReadFactor<'_>], cell: &[usize], tables: &[Made]) -> String {
-    let part = |(read, at): (&ReadFactor<'_>, &usize)| {
-        let level = shown(read, *at);
-        match &read.factor.label {
-            None => level,
-            Some(label) => format!("{label}={level}"),
-        }
+fn name(factors: &[ReadFactor<'_>], levels: &[Level], tables: &[Made]) -> String {
+    let part = |(read, Level { level, .. }): (&ReadFactor<'_>, &Level)| match &read.factor.label {
+        None => level.clone(),
+        Some(label) => format!("{label}={level}"),
     };
-    let parts: Vec<String> = factors.iter().zip(cell).map(part).collect();
+    let parts: Vec<String> = factors.iter().zip(levels).map(part).collect();
     match (parts.is_empty(), tables.first()) {
         (true, Some(first)) => first.table.name.clone(),
         _ => parts.join(" · "),

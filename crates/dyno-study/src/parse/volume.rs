@@ -130,7 +130,7 @@ fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
             let later = if size.key_span.start < device.key_span.start { device } else { size };
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`size` and `device` cannot be combined")
-                    .with_label("the second of the two")
+                    .with_label("these two exclude each other")
                     .with_help("`size` is an image file that Dyno makes, `device` a real one"),
             );
         }
@@ -184,10 +184,7 @@ fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>
             "such as dips = { every = \"60s\", for = \"5s\", write_iops = 50 }",
         );
     } else if of("every").zip(of("for")).is_some_and(|(every, length)| length >= every) {
-        add(
-            "dips that last as long as from one to the next are no dips",
-            "make `for` shorter than `every`",
-        );
+        add("`for` must be shorter than `every`", "a dip ends before the next one begins");
     }
 }
 

@@ -214,7 +214,7 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
         let one = prepare + plan.trial_time_likely(&context.measured) + plan.rest;
         let n_trials = u64::from(context.void_repeats).saturating_mul(plan.variants.len() as u64);
         let more = Nanoseconds(one.0.saturating_mul(n_trials));
-        let text = format!("and up to {more} for blocks that are void and measured again");
+        let text = format!("and up to {more} to measure void blocks again");
         lines.push(("", text));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {

@@ -160,7 +160,8 @@ impl Text {
     }
 
     fn step(&mut self, step: &PlannedStep) {
-        let PlannedStep { name: _, load, warm_up, duration, until_steady } = step;
+        // Whether there is a load follows from the tables of jobs.
+        let PlannedStep { name: _, load, has_load: _, warm_up, duration, until_steady } = step;
         self.line("warm_up", warm_up.0);
         self.line("duration", duration.0);
         until_steady.iter().for_each(|window| self.line("until_steady", window.0));

@@ -15,7 +15,7 @@ use crate::terminal;
 pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
     if folder.exists() && !folder.is_dir() {
         let name = folder.display();
-        return Err(crate::misuse(anyhow!(
+        return Err(crate::usage_error(anyhow!(
             "{name} is a file; the record needs a folder: choose another with --out"
         )));
     }
@@ -29,7 +29,9 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
     for (variant, why) in others {
         terminal::say(&format!("error: {variant}: {why}"));
     }
-    Err(crate::misuse(anyhow!("{last_variant}: {last_why}\nnothing was run; correct the settings")))
+    Err(crate::usage_error(anyhow!(
+        "{last_variant}: {last_why}\nnothing was run; correct the settings"
+    )))
 }
 
 /// Whether all volumes can be made here.
@@ -43,7 +45,7 @@ pub(crate) fn check_volumes(
     for why in others {
         terminal::say(&format!("error: {why}"));
     }
-    Err(crate::misuse(anyhow!("{last}")))
+    Err(crate::usage_error(anyhow!("{last}")))
 }
 
 /// Says before the run when the largest data set will not fit on the disk.

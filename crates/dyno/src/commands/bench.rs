@@ -24,12 +24,12 @@ use crate::{End, lab, terminal};
 /// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let (name, matches) = matches.subcommand().context("a workload has to be named")?;
-    let (mut study, source) = study::read(name, matches).map_err(crate::misuse)?;
+    let (mut study, source) = study::read(name, matches).map_err(crate::usage_error)?;
     if matches.get_flag("print-study") {
         terminal::out(&study::printed(&source));
         return Ok(End::Good);
     }
-    crate::commands::expand_urls(&mut study).map_err(crate::misuse)?;
+    crate::commands::expand_urls(&mut study).map_err(crate::usage_error)?;
     let plan = dyno_study::plan(&study, Seed(1));
     if let Some(folder) = text(matches, "out") {
         beforehand::check_place(Path::new(folder))?;
@@ -50,7 +50,6 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
-        jobs: &[],
         decide: None,
         retry_failed: false,
         void: None,
@@ -71,7 +70,7 @@ fn conclude(
     let end = measured.end;
     if end.interrupted {
         if let Some(search) = measured.probes.unfinished(order.manifest) {
-            tell_unfinished(&search, matches.get_flag("json"))?;
+            print_unfinished(&search, matches.get_flag("json"))?;
         }
         return Ok(End::Interrupted);
     }
@@ -85,9 +84,9 @@ fn conclude(
     let run = crate::readings::read_run(record.path())?;
     let Some(trial) = run.trials.first() else { bail!("the trial left no summary") };
     if let TrialOutcome::Failed { message, server_log } = &trial.outcome {
-        tell_log(server_log);
+        print_log(server_log);
         if measured.has_begun {
-            tell_measured(record, &run, trial, &lab.environment)?;
+            print_measured(record, &run, trial, &lab.environment)?;
         }
         bail!("the trial failed: {message}");
     }
@@ -122,7 +121,7 @@ fn measure(matches: &ArgMatches, lab: &Lab, order: &RunOrder<'_>) -> anyhow::Res
     let mut probes = search::Probes::default();
     let end = dyno_lab::run(lab, order, &mut |event| {
         has_begun |= matches!(event.kind, EventKind::PhaseBegan { .. });
-        probes.hear(&event.kind, order.manifest);
+        probes.on_event(&event.kind, order.manifest);
         metrics.iter().for_each(|metrics| metrics.on_event(event));
         // Why the trial failed is the error that this command ends with: once is enough.
         if !matches!(event.kind, EventKind::TrialFailed { .. }) {
@@ -145,7 +144,7 @@ fn show(
         terminal::out(&serde_json::to_string_pretty(&result)?);
         return Ok(());
     }
-    terminal::out(&result::told(&result));
+    terminal::out(&result::text(&result));
     if record.is_named() {
         terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
     }
@@ -173,21 +172,21 @@ fn unfit(trial: &TrialSummary) -> Option<String> {
 }
 
 /// What a search knew when the user stopped it.
-fn tell_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result<()> {
+fn print_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result<()> {
     terminal::out(&match is_json {
         true => serde_json::to_string_pretty(&serde_json::json!({ "search": search }))?,
-        false => search::headline(search) + &search::told(search),
+        false => search::headline(search) + &search::text(search),
     });
     Ok(())
 }
 
 /// The end of a server's log.
-fn tell_log(server_log: &[String]) {
+fn print_log(server_log: &[String]) {
     server_log.iter().for_each(|line| terminal::say(&format!("  server log: {line}")));
 }
 
 /// Of a trial that failed under load: the steps that it had done, and where its record is.
-fn tell_measured(
+fn print_measured(
     record: &Place,
     run: &Run,
     trial: &TrialSummary,
@@ -195,7 +194,7 @@ fn tell_measured(
 ) -> anyhow::Result<()> {
     let has_own_steps = run.manifest.steps.iter().any(|step| step.own.is_some());
     if has_own_steps && !trial.steps.is_empty() {
-        terminal::say(&result::told(&result::of(run, trial, environment)?));
+        terminal::say(&result::text(&result::of(run, trial, environment)?));
     }
     let kept = record.keep()?;
     terminal::say(&format!(

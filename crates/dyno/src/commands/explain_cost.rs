@@ -75,13 +75,13 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     let access = if options.writes { Access::RolledBack } else { Access::ReadOnly };
     if let Err(reason) = dyno_database::check_statement(&options.sql, access) {
         let hint = if options.writes { "" } else { " (--writes)" };
-        return Err(crate::misuse(anyhow::anyhow!("{reason}{hint}")));
+        return Err(crate::usage_error(anyhow::anyhow!("{reason}{hint}")));
     }
     let lab = lab::make(options.data_folder.as_deref())?;
     let cost = if options.on.contains("://") {
-        let endpoint = endpoint_of(&options.on).map_err(crate::misuse)?;
+        let endpoint = endpoint_of(&options.on).map_err(crate::usage_error)?;
         if options.is_private_asked() {
-            return Err(crate::misuse(anyhow::anyhow!(
+            return Err(crate::usage_error(anyhow::anyhow!(
                 "--workload, --setup, --engine, --programs and --setting are for private servers; \
                  Dyno does not change a server that is already running"
             )));
@@ -89,8 +89,8 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
         let connector = endpoint.protocol.connector(&endpoint);
         explained(options, &lab, cost_source(&connector, access, &lab.clock))
     } else {
-        let spec = options.spec(&lab).map_err(crate::misuse)?;
-        let workload = options.workload().map_err(crate::misuse)?;
+        let spec = options.spec(&lab).map_err(crate::usage_error)?;
+        let workload = options.workload().map_err(crate::usage_error)?;
         let server =
             lab.products.start(&spec, &Place::under(&lab.keeper), &lab.clock).map_err(|error| {
                 for line in &error.log {

@@ -106,7 +106,7 @@ pub(crate) fn run(options: &GateOptions) -> anyhow::Result<End> {
 fn judge(options: &GateOptions) -> anyhow::Result<End> {
     let Some((study, source)) = study(options)? else { return Ok(End::Misused) };
     if let Some(path) = &options.junit {
-        check_place_of_file(path).map_err(crate::misuse)?;
+        check_place_of_file(path).map_err(crate::usage_error)?;
     }
     let folder = options.out.clone().unwrap_or_else(free_folder);
     if !measure(options, (&study, &source), &folder)? {
@@ -163,7 +163,6 @@ fn measure(
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
-        jobs: &[],
         decide: None,
         void: Some(&dyno_analysis::voiding::void_blocks),
         retry_failed: false,
@@ -208,18 +207,18 @@ fn study(options: &GateOptions) -> anyhow::Result<Option<(Study, String)>> {
     let (mut study, source) = match &options.study {
         Some(path) => {
             let Some(file) = super::read_study(path)? else { return Ok(None) };
-            let source = with_builds(&file, options).map_err(crate::misuse)?;
+            let source = with_builds(&file, options).map_err(crate::usage_error)?;
             let what = format!("{} with both builds", path.display());
             let Some(study) = super::parse_study(&what, &source) else { return Ok(None) };
             (study, source)
         }
         None => {
-            check_builds(options).map_err(crate::misuse)?;
-            let written = written(options).map_err(crate::misuse)?;
-            (written.read().map_err(crate::misuse)?, written.text().to_owned())
+            check_builds(options).map_err(crate::usage_error)?;
+            let written = written(options).map_err(crate::usage_error)?;
+            (written.read().map_err(crate::usage_error)?, written.text().to_owned())
         }
     };
-    super::expand_urls(&mut study).map_err(crate::misuse)?;
+    super::expand_urls(&mut study).map_err(crate::usage_error)?;
     Ok(Some((study, source)))
 }
 

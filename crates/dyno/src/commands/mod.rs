@@ -52,7 +52,7 @@ pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
         }
         _ => return Ok(()),
     };
-    Err(crate::misuse(anyhow::anyhow!(why)))
+    Err(crate::usage_error(anyhow::anyhow!(why)))
 }
 
 /// The text of a study file, which must be UTF-8: the error says where it is not.
@@ -75,11 +75,11 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .map_err(anyhow::Error::from)
         .and_then(text_of)
         .with_context(|| format!("cannot read the study {}", path.display()))
-        .map_err(crate::misuse)?;
+        .map_err(crate::usage_error)?;
     let Some(mut study) = parse_study(&path.display().to_string(), &source) else {
         return Ok(None);
     };
-    expand_urls(&mut study).map_err(crate::misuse)?;
+    expand_urls(&mut study).map_err(crate::usage_error)?;
     Ok(Some(StudyFile { study, source }))
 }
 

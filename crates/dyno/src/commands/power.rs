@@ -51,7 +51,7 @@ impl Past {
 
     /// What the runs in this folder say.
     pub(crate) fn of(plan: &Plan, folder: &Path, machine: &str) -> Past {
-        let mut kin: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
+        let mut related: Vec<(u64, PathBuf)> = std::fs::read_dir(folder)
             .into_iter()
             .flatten()
             .flatten()
@@ -62,10 +62,10 @@ impl Past {
                 is_kin.then_some((manifest.created_unix_ms, path))
             })
             .collect();
-        kin.sort();
+        related.sort();
         let (mut squares, mut freedom, mut runs) = (0.0, 0.0, Vec::new());
         let mut steps = BTreeMap::new();
-        for (_, path) in kin.iter().rev().take(RUNS_MOST) {
+        for (_, path) in related.iter().rev().take(RUNS_MOST) {
             // A run that cannot be read says nothing of the noise; `dyno report` says why.
             let Ok(run) = read_run(path) else { continue };
             let is_kin: Vec<bool> =

@@ -44,7 +44,6 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         design: &study.design,
         manifest: &manifest,
         probes: &study.probes,
-        jobs: &[],
         decide: Some(&decide),
         retry_failed: options.retry_failed,
         void: Some(&dyno_analysis::voiding::void_blocks),
@@ -88,7 +87,7 @@ fn required(folder: &Path) -> anyhow::Result<End> {
 /// which is kept.
 fn broken_off(error: anyhow::Error, folder: &Path, now_unix_ms: u64) -> anyhow::Result<End> {
     match error.downcast_ref::<WriteError>().map(|error| error.kind) {
-        Some(WriteErrorKind::Misuse) => return Err(crate::misuse(error)),
+        Some(WriteErrorKind::Usage) => return Err(crate::usage_error(error)),
         Some(WriteErrorKind::Held) => return Err(error),
         Some(WriteErrorKind::Failed) | None => {}
     }
@@ -242,7 +241,6 @@ mod tests {
             design: &study.design,
             manifest: &manifest,
             probes: &study.probes,
-            jobs: &[],
             decide: None,
             retry_failed: false,
             void: Some(&void),

@@ -11,7 +11,7 @@ use crate::{End, terminal};
 
 /// Serves until it is stopped.
 pub(crate) fn run(options: &ServeOptions) -> anyhow::Result<End> {
-    let listener = listen(options).map_err(crate::misuse)?;
+    let listener = listen(options).map_err(crate::usage_error)?;
     let address = listener.local_addr().context("cannot determine the listening address")?;
     terminal::say(&format!(
         "serving {} on http://{address}/ – stop with Ctrl-C",

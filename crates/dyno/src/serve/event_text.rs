@@ -62,7 +62,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         EventKind::Noted { message } => message.clone(),
         // Reported while they happen, and never written among the events.
         EventKind::IntervalEnded { .. }
-        | EventKind::KindsTold { .. }
+        | EventKind::Kinds { .. }
         | EventKind::ReadingsTaken { .. }
         | EventKind::DebtRead { .. } => String::new(),
         of_data => data_in_words(of_data),

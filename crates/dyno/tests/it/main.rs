@@ -22,6 +22,7 @@ mod key_order;
 mod metrics;
 mod null;
 mod observe;
+mod old_records;
 mod own_steps;
 mod readings;
 mod report_page;

@@ -41,7 +41,7 @@ fn blocks_that_become_slower() {
     contains(&caveats[0].message, "from the first to the last of 8 blocks");
     contains(&caveats[0].message, "−1");
     assert_eq!(drifting(1.0), []);
-    // What is surely there and does not matter is not told.
+    // What is surely there and does not matter is not reported.
     assert_eq!(drifting(0.9995), []);
 }
 
@@ -65,7 +65,7 @@ fn a_canary_that_was_slow() {
         }
         run.trials[3].canary = Some(Canary { before_s: 0.05, after_s: 0.11 });
     });
-    contains(&caveat.message, "took 110 ms at trial 4 (b), against a median of 51 ms");
+    contains(&caveat.message, "took 110 ms at trial 4 (b), and 51 ms in the median");
     assert_eq!(caveat.variants, [1]);
 }
 

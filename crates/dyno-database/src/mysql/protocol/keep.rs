@@ -49,7 +49,7 @@ pub(crate) struct RowKeeper {
     wants: bool,
     columns: Vec<Column>,
     /// Whether `columns` came with the reply itself.
-    is_told: bool,
+    is_described: bool,
     rows: KeptRows,
     // Bytes of the rows of this reply.
     n_bytes: usize,
@@ -70,7 +70,7 @@ impl RowKeeper {
             self.rows.clear(0);
             self.columns.clear();
             self.columns.extend_from_slice(columns);
-            self.is_told = false;
+            self.is_described = false;
             self.n_bytes = 0;
         }
     }
@@ -95,7 +95,7 @@ impl RowKeeper {
     ) -> Result<(), StatementError> {
         if has_definitions {
             self.columns.clear();
-            self.is_told = true;
+            self.is_described = true;
         } else if self.columns.len() as u64 != n_columns {
             return Err(not_understood("a result whose columns were never described"));
         }
@@ -131,7 +131,7 @@ impl RowKeeper {
 
     /// The columns, if the reply has brought new ones.
     pub(crate) fn new_columns(&self) -> Option<&[Column]> {
-        self.is_told.then_some(&self.columns)
+        self.is_described.then_some(&self.columns)
     }
 
     fn decode(&mut self, payload: &[u8]) -> Option<()> {

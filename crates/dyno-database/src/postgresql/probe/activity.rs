@@ -96,7 +96,7 @@ pub(super) struct ActivityProbe {
     ask_horizon: String,
     has_asked_role: bool,
     holder_due: Every,
-    holders_told: BTreeSet<String>,
+    holders_reported: BTreeSet<String>,
     notes: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl ActivityProbe {
             ask_horizon: format!("SELECT {HORIZON}"),
             has_asked_role: false,
             holder_due: Every::new(Nanoseconds::from_secs(5)),
-            holders_told: BTreeSet::new(),
+            holders_reported: BTreeSet::new(),
             notes: Vec::new(),
         }
     }
@@ -121,7 +121,7 @@ impl ActivityProbe {
         let rows = self.asker.rows(now, ASK_HOLDER).unwrap_or_default();
         let Some(row) = rows.first() else { return };
         let (Some(who), Some(age)) = (cell(row, 0), cell(row, 2)) else { return };
-        if self.holders_told.insert(who.to_owned()) {
+        if self.holders_reported.insert(who.to_owned()) {
             let what = cell(row, 1).unwrap_or_default();
             self.notes.push(format!(
                 "vacuum cannot remove row versions younger than {age} transactions: they are kept \

@@ -19,11 +19,11 @@ fn settings_that_open_a_private_server_are_refused_wherever_they_stand() {
     )
     .replace("product = 'mariadb'", "product = 'mariadb'\nsettings = { bind_address = '::' }");
     let diagnostics = parse(&with_settings, &vocabulary()).expect_err("it is refused");
-    let told = render("study.toml", &with_settings, &diagnostics);
+    let shown = render("study.toml", &with_settings, &diagnostics);
     let refused = "setting `bind_address` cannot be set on product `mariadb`";
-    assert!(told.matches(refused).count() >= 2, "{told}");
-    assert!(told.contains("study.toml:4:") && told.contains("study.toml:9:"), "{told}");
-    assert!(told.contains("a private server listens nowhere"), "{told}");
+    assert!(shown.matches(refused).count() >= 2, "{shown}");
+    assert!(shown.contains("study.toml:4:") && shown.contains("study.toml:9:"), "{shown}");
+    assert!(shown.contains("a private server listens nowhere"), "{shown}");
 }
 
 /// A study whose `[design]` has these lines.
@@ -137,11 +137,11 @@ fn design_must_choose() {
     check(
         &with_design(""),
         expect![[r#"
-            error: the design does not name its database
+            error: `[design]` must select a database
              --> study.toml:7:2
               |
             7 | [design]
-              |  ^^^^^^ there are `a`, `b`
+              |  ^^^^^^ the study defines `a`, `b`
               |
               = help: choose one with database = "…", or vary them with vary = { database = ["…", "…"] }
         "#]],
@@ -202,7 +202,7 @@ fn unknown_top_level_table() {
             2 | [disk.small]
               |  ^^^^ unknown key
               |
-              = help: choose one of `title`, `database`, `workload`, `volume`, `design`, `machine`, `probe`
+              = help: choose one of `title`, `database`, `workload`, `volume`, `job`, `design`, `machine`, `probe`
         "#]],
     );
 }
@@ -278,7 +278,7 @@ fn product_and_url() {
              --> study.toml:4:1
               |
             4 | url = 'mysql://me:**@h'
-              | ^^^ the second of the two
+              | ^^^ these two exclude each other
               |
               = help: `product` is a server that Dyno starts, `url` one that is already running
         "#]],
@@ -1020,7 +1020,7 @@ fn baseline_factor_is_not_varied() {
               |
               = help: the study varies `database`
 
-            error: `clients` makes steps, not variants
+            error: `clients` defines steps, not variants
              --> study.toml:9:64
               |
             9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
@@ -1195,7 +1195,7 @@ fn search_and_load() {
               --> study.toml:10:1
                |
             10 | find_clients = 'p99 <= 20ms'
-               | ^^^^^^^^^^^^ the second of the two
+               | ^^^^^^^^^^^^ these two exclude each other
                |
                = help: `find_rate` searches an open load, `find_clients` a closed one
 
@@ -1203,17 +1203,17 @@ fn search_and_load() {
               --> study.toml:11:1
                |
             11 | rate = 5
-               | ^^^^ the load of this study is searched
+               | ^^^^ `find_rate` sets the load already
                |
-               = help: leave this key out, or remove the search
+               = help: remove `rate` or `find_rate`
 
             error: `clients` cannot be combined with `find_rate`
               --> study.toml:12:10
                |
             12 | vary = { clients = [1, 2] }
-               |          ^^^^^^^ the load of this study is searched
+               |          ^^^^^^^ `find_rate` sets the load already
                |
-               = help: leave this key out, or remove the search
+               = help: remove `clients` or `find_rate`
         "#]],
     );
     check(
@@ -1268,7 +1268,7 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
               = help: only `a` is accepted here
         "#]],
     );
-    // What is wrong as a level is told once.
+    // What is wrong as a level is reported once.
     check(
         &with_design("vary = { database = ['a', 'z'] }\nbaseline = { database = 'z' }"),
         expect![[r#"
@@ -1356,4 +1356,35 @@ fn chains_and_floods_take_linear_time() {
             "{small} s and eight times as much {large} s"
         );
     }
+}
+
+#[test]
+fn jobs_that_cannot_run_are_refused() {
+    let study = |job: &str, design: &str| {
+        format!(
+            "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[workload.oltp_point_select]\n\
+             [job.index]\n{job}\n[design]\n{design}\n"
+        )
+    };
+    let check = |job: &str, design: &str, expected: &str| {
+        let source = study(job, design);
+        let problems = parse(&source, &vocabulary()).expect_err("it is refused");
+        let messages: Vec<&str> = problems.iter().map(|one| one.message.as_str()).collect();
+        assert!(messages.iter().any(|one| one.contains(expected)), "{job}: {messages:?}");
+    };
+    check("at_once = 2", "", "does nothing");
+    check("sql = 'SELECT 1'\ncommand = ['true']", "", "cannot be combined");
+    check("command = ['true']\nat_once = 2", "", "has no effect without `sql`");
+    check("sql = ['SELECT 1', ' ']", "", "has an empty string in it");
+    check("sql = 7", "", "expected a string");
+    check("command = ['true']\nfigures = { rows = 'many' }", "", "must be a unit and a word");
+    check("sql = 'SELECT 1'\nfigures = { rows = '1/s, higher' }", "", "without `command`");
+    check("sql = 'SELECT 1'", "vary = { clients = [1, 8] }", "all jobs run alone");
+    check("sql = 'SELECT 1'\nload = 'on'", "find_clients = 'p99 <= 20ms'", "beside a search");
+    let both = study("sql = 'SELECT 1'\nload = 'on'", "vary = { clients = [1, 8] }");
+    let study = parse(&both, &vocabulary()).expect("it is right");
+    let job = study.variants[0].job().expect("it has one");
+    assert_eq!((job.name.as_str(), job.load), ("index", crate::JobLoad::On));
+    let plan = crate::plan(&study, dyno_units::Seed(1));
+    assert!(plan.steps.iter().all(|step| step.has_load));
 }

@@ -202,22 +202,22 @@ fn wrong_probes() {
     refused(
         &with("", "[probe.p]\nsql = 'x'\ncommand = ['y']\ndatabases = ['c']"),
         expect![[r#"
-        error: `command` and `sql` cannot be combined
-          --> study.toml:12:1
-           |
-        12 | command = ['y']
-           | ^^^^^^^ the second of the two
-           |
-           = help: make them two probes
+            error: `command` and `sql` cannot be combined
+              --> study.toml:12:1
+               |
+            12 | command = ['y']
+               | ^^^^^^^ these two exclude each other
+               |
+               = help: make them two probes
 
-        error: there is no database `c`
-          --> study.toml:13:14
-           |
-        13 | databases = ['c']
-           |              ^^^ not in this study
-           |
-           = help: choose one of `a`, `b`
-    "#]],
+            error: there is no database `c`
+              --> study.toml:13:14
+               |
+            13 | databases = ['c']
+               |              ^^^ not in this study
+               |
+               = help: choose one of `a`, `b`
+        "#]],
     );
     refused(
         &with("", "[probe.p]\ncommand = 'uptime -p'\n[probe.q]\ncommand = []"),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use dyno_analysis::insert_benchmark::InsertBenchmarkCell;
-use dyno_analysis::{CaveatKind, Estimate, Findings, tpcc};
+use dyno_analysis::{CaveatKind, Cell, Estimate, Findings, metrics, tpcc};
 use dyno_record::{
     EncodedHistogram, Environment, KindSummary, Run, StepRecord, StepSummary, TrialSummary,
     new_histogram,
 };
-use dyno_units::Nanoseconds;
+use dyno_units::{MetricId, Nanoseconds};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
@@ -17,7 +17,17 @@ use super::search;
 use crate::calibration;
 use crate::commands::report;
 
-/// The result as JSON; docs/bench-json.md tells the fields.
+/// The names of response times in the result, and the metrics they are.
+const RESPONSE_TIMES: [(&str, MetricId); 6] = [
+    ("mean", metrics::RESPONSE_MEAN),
+    ("p50", metrics::RESPONSE_P50),
+    ("p95", metrics::RESPONSE_P95),
+    ("p99", metrics::RESPONSE_P99),
+    ("p999", metrics::RESPONSE_P999),
+    ("max", metrics::RESPONSE_MAX),
+];
+
+/// The result as JSON; docs/bench-json.md describes the fields.
 pub(super) fn of(
     run: &Run,
     trial: &TrialSummary,
@@ -31,20 +41,21 @@ pub(super) fn of(
     let stalls = dyno_analysis::stalls::stalls_of(run);
     let mut steps = Vec::new();
     for step in &trial.steps {
-        let mut told = of_step(&manifest.steps[step.step], step)?;
-        told["stalls"] =
+        let cell = findings.cells.iter().find(|cell| cell.step == step.step);
+        let mut result = of_step(&manifest.steps[step.step], step, cell)?;
+        result["stalls"] =
             json!(stalls.iter().filter(|stall| stall.step == step.step).collect::<Vec<_>>());
-        told["generator"]["share_of_calibrated_absent_because"] =
+        result["generator"]["share_of_calibrated_absent_because"] =
             json!(why_no_share(trial, step, environment));
-        search::add_to(&mut told, manifest, step);
+        search::add_to(&mut result, manifest, step);
         if manifest.variants[0].workload == tpcc::WORKLOAD {
             let planned = &manifest.steps[step.step];
-            told["new_orders"] = new_orders(&told, &manifest.variants[0].options, planned);
+            result["new_orders"] = new_orders(&result, &manifest.variants[0].options, planned);
         }
         if let Some(cell) = findings.insert_benchmark.iter().find(|cell| cell.step == step.step) {
-            told["insert_benchmark"] = insert_benchmark(cell);
+            result["insert_benchmark"] = insert_benchmark(cell);
         }
-        steps.push(told);
+        steps.push(result);
     }
     if has_own_steps {
         result["steps"] = Value::Array(steps);
@@ -59,7 +70,7 @@ pub(super) fn of(
 /// Why the result should be trusted less. That one trial has no bounds is said anyway.
 fn caveats(findings: &Findings) -> Value {
     let caveats = findings.caveats.iter();
-    let told =
+    let shown =
         caveats.filter(|caveat| caveat.kind != CaveatKind::TooFewRepetitions).map(|caveat| {
             let steps = caveat.steps.iter().filter_map(|step| findings.steps.get(*step));
             json!({
@@ -69,7 +80,7 @@ fn caveats(findings: &Findings) -> Value {
                 "steps": steps.map(|step| &step.name).collect::<Vec<_>>(),
             })
         });
-    Value::Array(told.collect())
+    Value::Array(shown.collect())
 }
 
 /// What is true of the whole trial.
@@ -96,32 +107,34 @@ fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
 }
 
 /// What is true of a step.
-fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
-    let (mut response, mut service) = (new_histogram(), new_histogram());
+fn of_step(planned: &StepRecord, step: &StepSummary, cell: Option<&Cell>) -> anyhow::Result<Value> {
+    let mut service = new_histogram();
     let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
     for kind in &step.kinds {
-        response.add(decoded(&kind.response)?)?;
         service.add(decoded(&kind.service)?)?;
         for (outcome, count) in &kind.outcomes {
             *outcomes.entry(outcome).or_default() += count;
         }
     }
     outcomes.insert("missed", step.missed);
-    let transactions = response.len();
+    let transactions = service.len();
+    let estimate =
+        |id: MetricId| cell.and_then(|cell| cell.metrics.get(&id)).map(|estimate| estimate.value);
+    let response = RESPONSE_TIMES.map(|(name, id)| (name.to_owned(), json!(estimate(id))));
     let statements = step.reads + step.writes + step.others;
     let seconds = step.measured_s.max(f64::MIN_POSITIVE);
     let per_statement = |cpu_s: f64| {
         if statements == 0 { Value::Null } else { json!(cpu_s * 1e6 / statements as f64) }
     };
-    let mut told = json!({
+    let mut result = json!({
         "clients": planned.clients,
         "rate": planned.rate,
         "stepped": planned.stepped,
         "measured_s": step.measured_s,
         "ended_by": step.ended_by,
-        "throughput_tps": transactions as f64 / seconds,
+        "throughput_tps": estimate(metrics::THROUGHPUT),
         "statements_per_s": statements as f64 / seconds,
-        "response_time_us": times(&response),
+        "response_time_us": Value::Object(response.into_iter().collect()),
         "service_time_us": times(&service),
         "lag_us": times(&decoded(&step.lag)?),
         "transactions": transactions,
@@ -145,16 +158,16 @@ fn of_step(planned: &StepRecord, step: &StepSummary) -> anyhow::Result<Value> {
         "kinds": kinds(step, seconds)?,
     });
     if let Some(own) = &planned.own {
-        told["name"] = json!(planned.name);
-        told["roles"] = json!(own.roles);
-        told["settled"] = json!(step.settled);
+        result["name"] = json!(planned.name);
+        result["roles"] = json!(own.roles);
+        result["settled"] = json!(step.settled);
     }
-    Ok(told)
+    Ok(result)
 }
 
 /// Each kind of transaction that occurred, by itself.
 fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
-    let told = |kind: &KindSummary| -> anyhow::Result<Value> {
+    let result = |kind: &KindSummary| -> anyhow::Result<Value> {
         let response = decoded(&kind.response)?;
         Ok(json!({
             "name": kind.name,
@@ -165,21 +178,17 @@ fn kinds(step: &StepSummary, seconds: f64) -> anyhow::Result<Vec<Value>> {
             "service_time_us": times(&decoded(&kind.service)?),
         }))
     };
-    step.kinds.iter().filter(|kind| !kind.outcomes.is_empty()).map(told).collect()
+    step.kinds.iter().filter(|kind| !kind.outcomes.is_empty()).map(result).collect()
 }
 
 fn decoded(histogram: &EncodedHistogram) -> anyhow::Result<Histogram<u64>> {
     histogram.decode().context("a histogram is damaged")
 }
 
-/// Mean and percentiles, in microseconds.
+/// Mean and percentiles, in microseconds; null if there are too few values for one.
 fn times(histogram: &Histogram<u64>) -> Value {
-    let us = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
-    json!({
-        "mean": histogram.mean() / 1e3,
-        "p50": us(0.5), "p95": us(0.95), "p99": us(0.99), "p999": us(0.999),
-        "max": histogram.max() as f64 / 1e3,
-    })
+    let known = metrics::statistics(histogram);
+    json!(known.map(|(name, value)| (name, value.ok())).into_iter().collect::<BTreeMap<_, _>>())
 }
 
 /// The part of the result that is about the load generator.
@@ -219,33 +228,33 @@ fn why_no_share(
 }
 
 /// The result for a person.
-pub(super) fn told(result: &Value) -> String {
-    let told = match result["steps"].as_array() {
-        Some(steps) => steps_told(result, steps),
+pub(super) fn text(result: &Value) -> String {
+    let text = match result["steps"].as_array() {
+        Some(steps) => steps_text(result, steps),
         // What was sought comes first, how it was found last.
         None => {
             let search = &result["search"];
-            search::headline(search) + &summary(result) + &search::told(search)
+            search::headline(search) + &summary(result) + &search::text(search)
         }
     };
-    told + &caveats_told(&result["caveats"])
+    text + &caveats_text(&result["caveats"])
 }
 
 /// The caveats for a person, each with what to do.
-fn caveats_told(caveats: &Value) -> String {
+fn caveats_text(caveats: &Value) -> String {
     let word = |caveat: &Value, name: &str| caveat[name].as_str().unwrap_or_default().to_owned();
-    let told = |caveat: &Value| {
+    let line = |caveat: &Value| {
         format!(
             "caveat          {}\n                {}\n",
             word(caveat, "message"),
             word(caveat, "advice")
         )
     };
-    caveats.as_array().into_iter().flatten().map(told).collect()
+    caveats.as_array().into_iter().flatten().map(line).collect()
 }
 
 /// The result of a workload with steps of its own: a line for each step.
-fn steps_told(result: &Value, steps: &[Value]) -> String {
+fn steps_text(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
         "{} on {} (one trial, no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
         result["workload"].as_str().unwrap_or_default(),
@@ -257,16 +266,19 @@ fn steps_told(result: &Value, steps: &[Value]) -> String {
         "measured",
     );
     for step in steps {
-        let number = |pointer: &str| step.pointer(pointer).and_then(Value::as_f64).unwrap_or(0.0);
-        let time = |us: f64| Nanoseconds((us * 1e3) as u64).to_string();
+        let number = |pointer: &str| step.pointer(pointer).and_then(Value::as_f64);
+        let time = |pointer: &str| {
+            number(pointer)
+                .map_or("–".to_owned(), |us| Nanoseconds((us * 1e3) as u64).to_string())
+        };
         let unfinished = unfinished(step);
         lines += &format!(
             "{:<12} {:>42} {:>10} {:>10} {:>12}  committed {}, {}{unfinished}\n",
             step["name"].as_str().unwrap_or_default(),
             throughput_of(step),
-            time(number("/response_time_us/p95")),
-            time(number("/response_time_us/p99")),
-            format!("{:.1} s", number("/measured_s")),
+            time("/response_time_us/p95"),
+            time("/response_time_us/p99"),
+            format!("{:.1} s", number("/measured_s").unwrap_or(0.0)),
             step["outcomes"]["committed"].as_u64().unwrap_or(0),
             failures(&step["outcomes"]),
         );
@@ -300,6 +312,8 @@ fn summary(result: &Value) -> String {
     let fixed = |pointer: &str, digits: usize| {
         number(pointer).map_or("unknown".to_owned(), |value| format!("{value:.digits$}"))
     };
+    // Too few transactions for a percentile leave none.
+    let time = |pointer: &str| number(pointer).map_or("–".to_owned(), |us| format!("{us:.1} µs"));
     let percent = |pointer: &str| match number(pointer) {
         Some(share) => format!("{:.0} %", share * 100.0),
         None => "an unknown share".to_owned(),
@@ -319,7 +333,7 @@ fn summary(result: &Value) -> String {
         "{} on {}\n\
          throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, one \
          trial, no CI)\n\
-         {}response time   mean {} µs, p50 {} µs, p95 {} µs, p99 {} µs, max {} µs\n\
+         {}response time   mean {}, p50 {}, p95 {}, p99 {}, max {}\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
          generator       busiest worker {} of a CPU, {headroom}\n\
@@ -333,11 +347,11 @@ fn summary(result: &Value) -> String {
         fixed("/measured_s", 1),
         unfinished(result),
         new_orders_line(&result["new_orders"]),
-        fixed("/response_time_us/mean", 1),
-        fixed("/response_time_us/p50", 1),
-        fixed("/response_time_us/p95", 1),
-        fixed("/response_time_us/p99", 1),
-        fixed("/response_time_us/max", 1),
+        time("/response_time_us/mean"),
+        time("/response_time_us/p50"),
+        time("/response_time_us/p95"),
+        time("/response_time_us/p99"),
+        time("/response_time_us/max"),
         result["outcomes"]["committed"],
         fixed("/generator/cpu_user_us_per_statement", 2),
         fixed("/generator/cpu_system_us_per_statement", 2),
@@ -400,18 +414,18 @@ fn insert_benchmark(cell: &InsertBenchmarkCell) -> Value {
 
 /// The same for a person; the transactions of all kinds for other workloads.
 fn throughput_of(step: &Value) -> String {
-    let told = &step["insert_benchmark"];
+    let cell = &step["insert_benchmark"];
     let rates = [
         ("rows_inserted_per_s", "rows inserted/s"),
         ("rows_indexed_per_s", "rows indexed/s"),
         ("queries_per_s", "queries/s"),
     ];
-    let rate = |(name, unit): (&str, &str)| Some(format!("{:.1} {unit}", told[name].as_f64()?));
-    let told: Vec<String> = rates.into_iter().filter_map(rate).collect();
-    if told.is_empty() {
+    let rate = |(name, unit): (&str, &str)| Some(format!("{:.1} {unit}", cell[name].as_f64()?));
+    let rates: Vec<String> = rates.into_iter().filter_map(rate).collect();
+    if rates.is_empty() {
         return format!("{:.1} transactions/s", step["throughput_tps"].as_f64().unwrap_or(0.0));
     }
-    told.join(", ")
+    rates.join(", ")
 }
 
 /// The audit for a person: how many demands are met, and which are not.

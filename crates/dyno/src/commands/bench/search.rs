@@ -1,4 +1,4 @@
-//! `dyno bench --find-rate`, `--find-clients`: what is asked, and how the search is told.
+//! `dyno bench --find-rate`, `--find-clients`: what is asked, and how the search is printed.
 
 use clap::{Arg, ArgGroup, Command};
 use dyno_record::{EventKind, Manifest, SearchSummary, StepSummary};
@@ -76,7 +76,7 @@ pub(super) struct Probes(Vec<Value>);
 
 impl Probes {
     /// Keeps an event that is a probe's end.
-    pub(super) fn hear(&mut self, event: &EventKind, manifest: &Manifest) {
+    pub(super) fn on_event(&mut self, event: &EventKind, manifest: &Manifest) {
         let EventKind::LoadProbed { step, level, throughput, limited_us, broken_by, .. } = event
         else {
             return;
@@ -130,7 +130,7 @@ pub(super) fn headline(search: &Value) -> String {
 }
 
 /// The probes of a search as a table; empty where there was none.
-pub(super) fn told(search: &Value) -> String {
+pub(super) fn text(search: &Value) -> String {
     if search.is_null() {
         return String::new();
     }
@@ -219,12 +219,12 @@ mod tests {
                 "interrupted": true,
                 "probes": probes.iter().map(probe).collect::<Vec<_>>(),
             });
-            let told = headline(&search);
-            assert!(told.ends_with(&format!("{expected}\n")), "{told}");
+            let line = headline(&search);
+            assert!(line.ends_with(&format!("{expected}\n")), "{line}");
         };
         check(&[(100.0, true), (200.0, true)], "so far 200/s held, and nothing higher was tried");
         check(&[(100.0, true), (200.0, false)], "so far 100/s held and 200/s did not");
         check(&[(100.0, false), (10.0, false)], "so far nothing held, not even 10/s");
-        assert_eq!((headline(&Value::Null), told(&Value::Null)), (String::new(), String::new()));
+        assert_eq!((headline(&Value::Null), text(&Value::Null)), (String::new(), String::new()));
     }
 }

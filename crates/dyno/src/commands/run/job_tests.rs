@@ -3,33 +3,28 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use dyno_lab::{CommandJob, JobRole};
 use dyno_record::{Run, StepSummary, TrialOutcome};
-use dyno_units::{Direction, MetricId, Unit, metric};
+use dyno_units::MetricId;
 
 use super::*;
 
-fn job(script: &str, role: JobRole) -> CommandJob {
-    let rows =
-        metric("copy.rows", Unit::Number, Direction::Higher, "rows", "rows that were copied");
-    CommandJob {
-        name: "copy".to_owned(),
-        command: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        environment: vec![("GREETING".to_owned(), "hello".to_owned())],
-        figures: vec![rows],
-        role,
-    }
+/// A job that is a shell's script, with what `load` does meanwhile.
+fn script(script: &str, load: &str) -> String {
+    format!(
+        "command = ['sh', '-c', '''{script}''']\nload = '{load}'\n\
+         figures = {{ rows = 'rows, higher' }}\n"
+    )
 }
 
 /// Runs one trial of so many seconds with this job on a server of this product.
-fn run_with(product: &str, seconds: u32, job: CommandJob) -> Run {
+fn run_with(product: &str, seconds: u32, job: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     // The job may run as another user.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let source = format!(
         "title = 'x'\n[database.a]\nproduct = '{product}'\n[workload.oltp_point_select]\n\
-         table_size = 10\n[design]\nclients = 2\nrepetitions = 1\nwarm_up = '0s'\nrest = '0s'\n\
-         duration = '{seconds}s'\nseed = 3\nreuse = false\n"
+         table_size = 10\n[job.copy]\n{job}[design]\nclients = 2\nrepetitions = 1\n\
+         warm_up = '0s'\nrest = '0s'\nduration = '{seconds}s'\nseed = 3\nreuse = false\n"
     );
     let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
     let lab = lab::make(Some(&folder.path().join("root"))).unwrap();
@@ -41,7 +36,6 @@ fn run_with(product: &str, seconds: u32, job: CommandJob) -> Run {
         design: &study.design,
         manifest: &manifest,
         probes: &[],
-        jobs: &[job],
         decide: None,
         retry_failed: false,
         void: None,
@@ -60,8 +54,8 @@ fn figure(step: &StepSummary, id: &str) -> Option<f64> {
 
 #[test]
 fn a_job_has_its_figures_beside_those_of_the_load() {
-    let script = "echo rows 1; echo $GREETING; echo rows: 42";
-    let run = run_with("simulated", 2, job(script, JobRole::EndsStep));
+    let run =
+        run_with("simulated", 2, &script("echo rows 1; echo hello; echo rows: 42", "until-done"));
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, TrialOutcome::Finished);
     let step = &trial.steps[0];
@@ -81,7 +75,7 @@ fn a_job_has_its_figures_beside_those_of_the_load() {
 
 #[test]
 fn a_step_needs_no_load() {
-    let run = run_with("sqlite", 60, job("echo rows 7", JobRole::InsteadOfLoad));
+    let run = run_with("sqlite", 60, &script("echo rows 7", "off"));
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, TrialOutcome::Finished);
     let step = &trial.steps[0];
@@ -103,7 +97,7 @@ fn a_step_needs_no_load() {
 
 #[test]
 fn a_step_ends_with_the_job_that_ends_it() {
-    let run = run_with("sqlite", 60, job("sleep 1.5", JobRole::EndsStep));
+    let run = run_with("sqlite", 60, &script("sleep 1.5", "until-done"));
     let step = &run.trials[0].steps[0];
     assert_eq!(step.ended_by.as_deref(), Some("activity"), "{:?}", run.trials[0].outcome);
     assert!(step.measured_s < 50.0, "{}", step.measured_s);
@@ -113,8 +107,8 @@ fn a_step_ends_with_the_job_that_ends_it() {
 #[test]
 fn a_job_beside_the_load_is_stopped_when_that_ends() {
     let on_signal = "trap 'exit 0' TERM; echo rows 1; sleep 600 & wait";
-    for script in ["echo rows 1; exec sleep 600", on_signal] {
-        let run = run_with("sqlite", 1, job(script, JobRole::Beside));
+    for text in ["echo rows 1; exec sleep 600", on_signal] {
+        let run = run_with("sqlite", 1, &script(text, "on"));
         let trial = &run.trials[0];
         assert_eq!(trial.outcome, TrialOutcome::Finished);
         let step = &trial.steps[0];
@@ -131,8 +125,8 @@ fn a_job_beside_the_load_is_stopped_when_that_ends() {
 
 #[test]
 fn a_job_that_fails_fails_its_trial_and_what_was_measured_stays() {
-    let script = "echo 'FATAL: no mysql://me:pw@host'; exit 3";
-    let run = run_with("simulated", 2, job(script, JobRole::EndsStep));
+    let fails = r#"echo "FATAL: no mysql://me:pw@host"; exit 3"#;
+    let run = run_with("simulated", 2, &script(fails, "until-done"));
     let trial = &run.trials[0];
     let TrialOutcome::Failed { message, server_log } = &trial.outcome else {
         panic!("{:?}", trial.outcome)
@@ -142,10 +136,75 @@ fn a_job_that_fails_fails_its_trial_and_what_was_measured_stays() {
     let step = &trial.steps[0];
     assert!(!step.kinds.is_empty() && !step.activities[0].is_done && step.figures.is_empty());
 
-    let missing = CommandJob { command: vec!["no-such".to_owned()], ..job("", JobRole::EndsStep) };
-    let run = run_with("simulated", 2, missing);
+    let run = run_with("simulated", 2, "command = ['no-such']\nload = 'until-done'\n");
     let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
         panic!("{:?}", run.trials[0].outcome)
     };
     assert!(message.contains("`no-such` is not installed"), "{message}");
+}
+
+#[test]
+fn statements_are_a_job_with_a_check_after_it() {
+    let run = run_with(
+        "sqlite",
+        60,
+        "before = 'CREATE TABLE other (a INTEGER)'\n\
+         sql = ['CREATE INDEX by_a ON other (a)', 'INSERT INTO other VALUES (1)', 'ANALYZE']\n\
+         check = \"SELECT count(*) FROM sqlite_master WHERE name = 'by_a'\"\n",
+    );
+    let trial = &run.trials[0];
+    assert_eq!(trial.outcome, TrialOutcome::Finished);
+    let step = &trial.steps[0];
+    let activity = &step.activities[0];
+    assert_eq!((activity.kind.as_str(), activity.is_done), ("sql", true));
+    assert!(activity.output[0].ends_with("CREATE INDEX by_a ON other (a)"), "{activity:?}");
+    let value = |id: &str| figure(step, id).unwrap();
+    let (time, slowest) = (value("copy.time"), value("copy.slowest"));
+    assert!(slowest > 0.0 && slowest <= time, "{slowest} of {time}");
+    assert!(step.kinds.is_empty());
+}
+
+#[test]
+fn a_statement_or_a_check_that_fails_fails_its_trial() {
+    let check = |job: &str, expected: &str| {
+        let run = run_with("sqlite", 60, job);
+        let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
+            panic!("{:?}", run.trials[0].outcome)
+        };
+        assert!(message.contains(expected), "{message}");
+    };
+    let failed = "the job `copy` failed at statement 2 (`SELECT no_such`)";
+    check("sql = ['SELECT 1', 'SELECT no_such']\n", failed);
+    let untrue = "the check of the job `copy`, `SELECT 0`, returned `0`";
+    check("sql = 'SELECT 1'\ncheck = 'SELECT 0'\n", untrue);
+    check("sql = 'SELECT 1'\ncheck = 'SELECT 1 WHERE 1 = 0'\n", "returned no row");
+    check(
+        "sql = 'SELECT 1'\nbefore = 'SELECT no_such'\n",
+        "before the job `copy`: `SELECT no_such`",
+    );
+}
+
+#[test]
+fn a_statement_that_is_still_running_when_the_load_ends_is_cancelled() {
+    for (product, sleep) in [("postgresql", "pg_sleep"), ("mariadb", "sleep")] {
+        let job = format!("sql = 'SELECT {sleep}(600)'\nload = 'on'\n");
+        let run = run_with(product, 1, &job);
+        let trial = &run.trials[0];
+        assert_eq!(trial.outcome, TrialOutcome::Finished, "{product}");
+        let activity = &trial.steps[0].activities[0];
+        assert!(activity.took_s < 60.0, "{activity:?}");
+    }
+}
+
+#[test]
+fn a_command_reaches_the_private_server_by_its_environment() {
+    let psql =
+        r#"psql --tuples-only --command="SELECT concat(\$\$rows \$\$, count(*)) FROM sbtest1""#;
+    let mariadb = r#"mariadb --socket=$DYNO_SOCKET --user=$DYNO_USER --batch --skip-column-names --execute="SELECT concat(0x726f777320, count(*)) FROM sbtest1" $DYNO_DATABASE"#;
+    for (product, command) in [("postgresql", psql), ("mariadb", mariadb)] {
+        let run = run_with(product, 60, &script(command, "off"));
+        assert_eq!(run.trials[0].outcome, TrialOutcome::Finished, "{product}");
+        let rows = figure(&run.trials[0].steps[0], "copy.rows");
+        assert_eq!(rows, Some(10.0), "{product}");
+    }
 }

@@ -45,7 +45,7 @@ impl Recording {
         let began_unix_ms = clock.unix_millis();
         let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
         if is_used {
-            return Err(crate::misuse(anyhow::anyhow!(
+            return Err(crate::usage_error(anyhow::anyhow!(
                 "--record {}: the folder is not empty; name a new one",
                 folder.display()
             )));

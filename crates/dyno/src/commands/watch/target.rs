@@ -34,7 +34,9 @@ impl Target {
         if let Some(pid) = options.pid
             && !is_there(pid)
         {
-            return Err(crate::misuse(anyhow::anyhow!("--pid {pid}: there is no such process")));
+            return Err(crate::usage_error(anyhow::anyhow!(
+                "--pid {pid}: there is no such process"
+            )));
         }
         let Some(url) = &options.url else {
             let (name, product) = match options.pid {
@@ -44,7 +46,7 @@ impl Target {
             let (pid, is_pid_named) = (options.pid, options.pid.is_some());
             return Ok(Target { name, product, endpoint: None, pid, is_pid_named, data: None });
         };
-        let endpoint = read_url(url).map_err(crate::misuse)?;
+        let endpoint = read_url(url).map_err(crate::usage_error)?;
         let local = look(&endpoint)?;
         let product = endpoint.protocol.name();
         let (found, data) = local.map(|local| (local.pid, local.data)).unzip();

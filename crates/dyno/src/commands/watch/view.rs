@@ -165,7 +165,7 @@ impl View {
         deferred(&self.latest.current(), slope.map(|slope| slope / self.every.as_secs_f64()))
     }
 
-    /// That the server has told nothing for a while, where it had.
+    /// That the server has reported nothing for a while, although it had before.
     fn silence(&self) -> Option<String> {
         let counters = [Role::Transactions, Role::Statements, Role::Uptime].map(Some);
         let is_of_server =
@@ -196,10 +196,10 @@ impl View {
         let mut parts: Vec<String> = vec![format!("{elapsed}")];
         parts.extend(self.silence());
         parts.extend(self.cpu());
-        let mut told: Vec<(&String, &Reading)> =
+        let mut values: Vec<(&String, &Reading)> =
             self.known.iter().filter(|(_, reading)| reading.words.is_some()).collect();
-        told.sort_by_key(|(_, reading)| reading.row);
-        parts.extend(told.into_iter().filter_map(|(name, reading)| {
+        values.sort_by_key(|(_, reading)| reading.row);
+        parts.extend(values.into_iter().filter_map(|(name, reading)| {
             let value = with_unit(self.latest.get(name)?, &reading.unit);
             Some(format!("{} {value}", reading.words?))
         }));
@@ -245,8 +245,8 @@ mod tests {
     #[test]
     fn what_stays_zero_makes_room() {
         let mut view = view(true);
-        let told = [("cpu.busy_pct", 1.0), ("cpu.steal_pct", 0.0), ("cpu.running", 2.0)];
-        push(&mut view, &told);
+        let values = [("cpu.busy_pct", 1.0), ("cpu.steal_pct", 0.0), ("cpu.running", 2.0)];
+        push(&mut view, &values);
         assert_eq!(view.shown(9), ["cpu.busy_pct", "cpu.steal_pct", "cpu.running"]);
         assert_eq!(view.shown(2), ["cpu.busy_pct", "cpu.running"]);
         assert_eq!(view.shown(1), ["cpu.busy_pct"]);

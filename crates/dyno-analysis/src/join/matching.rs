@@ -54,8 +54,8 @@ impl<'a> Matched<'a> {
     /// Whether it is the same thing as a variant of another run: asked for alike, and measured
     /// under the same conditions.
     pub(super) fn is_same_thing(self, other: Matched<'_>) -> bool {
-        let asked = |kin: Matched<'_>| {
-            let variant = kin.variant().clone();
+        let asked = |one: Matched<'_>| {
+            let variant = one.variant().clone();
             (
                 (variant.name, variant.levels, variant.product),
                 (variant.workload, variant.settings, variant.options),
@@ -63,11 +63,11 @@ impl<'a> Matched<'a> {
         };
         self.run.manifest.environment.machine == other.run.manifest.environment.machine
             && asked(self) == asked(other)
-            && self.conditions_unlike(other).is_empty()
+            && self.differing_conditions(other).is_empty()
     }
 
     /// In what the workload differs: its name, or options that both runs tell and neither study
-    /// varies. Variants of unlike workloads are not compared.
+    /// varies. Variants of different workloads are not compared.
     pub(super) fn workload_differences(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (self.variant(), other.variant());
         if ours.workload != theirs.workload {
@@ -84,7 +84,7 @@ impl<'a> Matched<'a> {
 
     /// In which conditions both were measured that are not the same: machine, version, storage, what
     /// the design gives to all trials, and times. What one of both does not tell is no difference.
-    pub(super) fn conditions_unlike(self, other: Matched<'_>) -> Vec<Difference> {
+    pub(super) fn differing_conditions(self, other: Matched<'_>) -> Vec<Difference> {
         let (ours, theirs) = (&self.run.manifest, &other.run.manifest);
         let mut found = Vec::new();
         let (here, there) = (&ours.environment.machine, &theirs.environment.machine);
@@ -99,7 +99,7 @@ impl<'a> Matched<'a> {
         // The storage of another machine is another one anyway, and a server that only is reached
         // keeps its data elsewhere.
         let is_here = here == there && !self.variant().product.contains("://");
-        if let Some((our, their)) = ours.environment.storage_unlike(&theirs.environment)
+        if let Some((our, their)) = ours.environment.storage_difference(&theirs.environment)
             && is_here
         {
             found.push(Difference::new("filesystem", their, our));
@@ -109,7 +109,7 @@ impl<'a> Matched<'a> {
         found
     }
 
-    /// Product and version as a server of this variant told them.
+    /// Product and version as a server of this variant reported them.
     fn version(self) -> Option<String> {
         let own = self.run.trials.iter().filter(|trial| trial.variant == self.own_idx);
         own.map(|trial| &trial.server)
@@ -141,21 +141,21 @@ fn times_unlike(ours: &[StepRecord], theirs: &[StepRecord]) -> Vec<Difference> {
     let pairs = || {
         ours.iter().filter_map(|step| Some((step, theirs.iter().find(|s| is_same_step(s, step))?)))
     };
-    let unlike = |(name, time): (&str, Time)| {
+    let differs = |(name, time): (&str, Time)| {
         let (our, their) = pairs().find(|(our, their)| time(our) != time(their))?;
         Some(Difference::new(name, seconds(time(their)), seconds(time(our))))
     };
-    times.into_iter().filter_map(unlike).collect()
+    times.into_iter().filter_map(differs).collect()
 }
 
 /// The levels that tell a variant from its namesake in an earlier run, and what its name gets.
-pub(super) fn telling_levels(
+pub(super) fn distinctive_levels(
     ours: Matched<'_>,
     theirs: Matched<'_>,
     matching: Matching,
 ) -> (Vec<Difference>, String) {
     let mut found = ours.workload_differences(theirs);
-    found.extend(ours.conditions_unlike(theirs));
+    found.extend(ours.differing_conditions(theirs));
     if found.is_empty() || (matching == Matching::Against && !ours.is_elsewhere(theirs)) {
         found.insert(0, Difference::new("run", run_name(theirs.run), run_name(ours.run)));
     }
@@ -166,8 +166,8 @@ pub(super) fn telling_levels(
 impl Matched<'_> {
     /// Whether machine or version tell the runs apart as well as the names of their folders do.
     fn is_elsewhere(self, other: Matched<'_>) -> bool {
-        let telling = |d: &Difference| ["machine", "version"].contains(&d.factor.as_str());
-        self.conditions_unlike(other).iter().any(telling)
+        let decides = |d: &Difference| ["machine", "version"].contains(&d.factor.as_str());
+        self.differing_conditions(other).iter().any(decides)
     }
 }
 

@@ -1,0 +1,305 @@
+//! Statements with an end: each is sent when one of the job's connections is free, and timed.
+//!
+//! A statement runs until it has ended, however long that takes. Where it has to stop before, it is
+//! cancelled by a connection of its own.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use dyno_record::ActivitySummary;
+use dyno_units::reading::known;
+use dyno_units::{
+    Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
+};
+use dyno_workload::{Connection, Connector, StatementError};
+
+use super::{Activity, POLL, StepEnd, Surroundings};
+use crate::trial::TrialError;
+
+/// How much of a statement is shown.
+const SHOWN_CHARACTERS: usize = 80;
+
+/// How long setting up, checking and cancelling may take.
+const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+
+/// Statements that go on in steps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SqlJob {
+    /// Its name, unique in a step, as of a metric.
+    pub(crate) name: String,
+    /// In the order in which they are sent.
+    pub(crate) statements: Vec<String>,
+    /// Connections, each with one statement at a time.
+    pub(crate) at_once: usize,
+    /// Whether nothing else goes on in the step, so that what the server does is the job's.
+    pub(crate) is_alone: bool,
+}
+
+/// The statements of one step.
+pub(crate) struct Sql {
+    job: SqlJob,
+    connector: Connector,
+    clock: Arc<dyn Clock>,
+    outcome: Option<Outcome>,
+}
+
+/// What has come of them.
+struct Outcome {
+    began: Nanoseconds,
+    took: Nanoseconds,
+    ended: String,
+    is_done: bool,
+    /// The time of each statement that has ended.
+    statements: Vec<(usize, Nanoseconds)>,
+}
+
+/// What the connections share.
+struct Shared<'s> {
+    job: &'s SqlJob,
+    clock: &'s dyn Clock,
+    next: AtomicUsize,
+    is_stopped: AtomicBool,
+    n_alive: AtomicUsize,
+    ended: Mutex<Vec<(usize, Nanoseconds)>>,
+    failure: Mutex<Option<(usize, StatementError)>>,
+}
+
+impl Sql {
+    /// Statements that were not sent yet, for connections of this connector.
+    pub(crate) fn new(job: SqlJob, connector: Connector, clock: &Arc<dyn Clock>) -> Sql {
+        Sql { job, connector, clock: Arc::clone(clock), outcome: None }
+    }
+
+    fn id(&self, part: &str) -> Option<MetricId> {
+        MetricId::parse(&format!("{}.{part}", self.job.name))
+    }
+
+    /// The connections, each with the number of its session.
+    fn connect(&self) -> Result<Vec<(Box<dyn Connection>, Option<u64>)>, TrialError> {
+        let n = self.job.at_once.min(self.job.statements.len()).max(1);
+        let connect = |_| -> Result<_, TrialError> {
+            let mut connection = (self.connector)()?;
+            connection.set_cold_limit(COLD_LIMIT.0);
+            let session = dyno_database::session(connection.as_mut());
+            // A statement of the job takes as long as it takes.
+            connection.set_cold_limit(0);
+            Ok((connection, session))
+        };
+        (0..n).map(connect).collect()
+    }
+
+    /// Waits until all connections have no more to do; cancels what they do if the step stops.
+    fn watch(&self, shared: &Shared<'_>, sessions: &[u64], at: &Surroundings<'_, '_, '_>) {
+        let mut is_cancelled = false;
+        while shared.n_alive.load(Ordering::Acquire) > 0 {
+            let stops = at.stop.is_raised() || shared.is_stopped.load(Ordering::Relaxed);
+            if stops && !is_cancelled {
+                shared.is_stopped.store(true, Ordering::Relaxed);
+                is_cancelled = true;
+                // What cannot be cancelled ends by itself, and the step waits for it.
+                if let Ok(mut connection) = (self.connector)() {
+                    connection.set_cold_limit(COLD_LIMIT.0);
+                    for session in sessions {
+                        let _ = dyno_database::cancel(connection.as_mut(), *session);
+                    }
+                }
+            }
+            self.clock.sleep_until(self.clock.now() + POLL);
+        }
+    }
+}
+
+impl Shared<'_> {
+    /// Sends one statement after the other, until none is left or one has failed.
+    fn work(&self, connection: &mut dyn Connection) {
+        loop {
+            let idx = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(statement) = self.job.statements.get(idx) else { break };
+            if self.is_stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let began = self.clock.now();
+            match connection.query(statement) {
+                Ok(_) => {
+                    let took = self.clock.now().saturating_sub(began);
+                    lock(&self.ended).push((idx, took));
+                }
+                Err(error) => {
+                    // What fails because another one has failed is no news.
+                    if !self.is_stopped.swap(true, Ordering::Relaxed) {
+                        lock(&self.failure).get_or_insert((idx, error));
+                    }
+                    break;
+                }
+            }
+        }
+        self.n_alive.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A statement as a message shows it: one line, without secrets, cut.
+pub(crate) fn shown(statement: &str) -> String {
+    let line =
+        clean_text(&redact_secrets(&statement.split_whitespace().collect::<Vec<_>>().join(" ")));
+    match line.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+impl Activity for Sql {
+    fn name(&self) -> &str {
+        &self.job.name
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let name = &self.job.name;
+        let metric = |part, unit, title: String, text: &'static str, role| {
+            let better = Direction::Lower;
+            Some(Metric {
+                id: self.id(part)?,
+                unit,
+                better,
+                role,
+                title: title.into(),
+                text: text.into(),
+            })
+        };
+        let time = "from the first statement of the job to the end of the last one";
+        let slowest = "the longest time of a statement of the job";
+        let cpu = "CPU time of the server's processes while the job ran alone";
+        let memory = "most resident memory of the server's processes in a second of the job, which ran \
+                      alone";
+        let secondary = MetricRole::Secondary;
+        let all = [
+            metric("time", Unit::Seconds, format!("time of {name}"), time, MetricRole::Main),
+            (self.job.statements.len() > 1)
+                .then(|| {
+                    let title = format!("slowest statement of {name}");
+                    metric("slowest", Unit::Seconds, title, slowest, secondary)
+                })
+                .flatten(),
+            metric("server_cpu", Unit::Seconds, format!("server CPU of {name}"), cpu, secondary)
+                .filter(|_| self.job.is_alone),
+            metric(
+                "server_rss_peak",
+                Unit::Bytes,
+                format!("server memory of {name}"),
+                memory,
+                secondary,
+            )
+            .filter(|_| self.job.is_alone),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let mut connections = self.connect()?;
+        let sessions: Vec<u64> = connections.iter().filter_map(|(_, session)| *session).collect();
+        let shared = Shared {
+            job: &self.job,
+            clock: &*self.clock,
+            next: AtomicUsize::new(0),
+            is_stopped: AtomicBool::new(at.stop.is_raised()),
+            n_alive: AtomicUsize::new(connections.len()),
+            ended: Mutex::default(),
+            failure: Mutex::default(),
+        };
+        let began = self.clock.now();
+        thread::scope(|scope| {
+            let shared = &shared;
+            for (connection, _) in &mut connections {
+                scope.spawn(move || shared.work(connection.as_mut()));
+            }
+            self.watch(shared, &sessions, at);
+        });
+        let took = self.clock.now().saturating_sub(began);
+        let mut statements = std::mem::take(&mut *lock(&shared.ended));
+        statements.sort_unstable();
+        let is_done = statements.len() == self.job.statements.len();
+        let failure = lock(&shared.failure).take().map(|(idx, error)| {
+            let statement = shown(&self.job.statements[idx]);
+            format!("failed at statement {} (`{statement}`): {error}", idx + 1)
+        });
+        let ended = match &failure {
+            Some(why) => why.clone(),
+            None if is_done => "ended".to_owned(),
+            None => "was stopped at the end of the step".to_owned(),
+        };
+        self.outcome = Some(Outcome { began, took, ended, is_done, statements });
+        match failure {
+            Some(why) if !at.stop.is_raised() => {
+                Err(TrialError::new(format!("the job `{}` {why}", self.job.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_to(&mut self, end: &mut StepEnd) {
+        let Some(outcome) = &self.outcome else { return };
+        if outcome.is_done {
+            let slowest = outcome.statements.iter().map(|(_, took)| took.as_secs_f64());
+            let values = [
+                (self.id("time"), Some(outcome.took.as_secs_f64())),
+                (
+                    self.id("slowest"),
+                    slowest.reduce(f64::max).filter(|_| self.job.statements.len() > 1),
+                ),
+            ];
+            let values = values.into_iter().filter_map(|(id, value)| Some((id?, value?)));
+            end.summary.figures.extend(values);
+        }
+        let output = outcome.statements.iter().map(|(idx, took)| {
+            format!("{:.3} s: {}", took.as_secs_f64(), shown(&self.job.statements[*idx]))
+        });
+        end.summary.activities.push(ActivitySummary {
+            name: self.job.name.clone(),
+            kind: "sql".to_owned(),
+            began_ns: outcome.began.0,
+            took_s: outcome.took.as_secs_f64(),
+            ended: outcome.ended.clone(),
+            is_done: outcome.is_done,
+            output: output.collect(),
+        });
+    }
+
+    fn add_readings_to(&self, end: &mut StepEnd) {
+        if !self.job.is_alone || !self.outcome.as_ref().is_some_and(|outcome| outcome.is_done) {
+            return;
+        }
+        let summary = &mut end.summary;
+        let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
+        let lengths = summary.spans.iter().flatten().map(|(_, length)| *length as f64 / 1e9);
+        // A second without a value leaves no sum.
+        let cpu: Option<f64> = (!column(known::SERVER_CPU).is_empty())
+            .then(|| {
+                let seconds = column(known::SERVER_CPU).iter().zip(lengths);
+                seconds.map(|(rate, length)| rate.map(|rate| rate * length)).sum::<Option<f64>>()
+            })
+            .flatten();
+        let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
+        let values = [(self.id("server_cpu"), cpu), (self.id("server_rss_peak"), memory)];
+        let values: Vec<_> =
+            values.into_iter().filter_map(|(id, value)| Some((id?, value?))).collect();
+        summary.figures.extend(values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_shown_on_one_line() {
+        assert_eq!(shown("CREATE INDEX a\n  ON t (b)"), "CREATE INDEX a ON t (b)");
+        assert!(shown(&"x ".repeat(200)).ends_with('…'));
+        let secret = shown("CREATE USER a IDENTIFIED BY 'geheim'");
+        assert!(!secret.contains("geheim"), "{secret}");
+    }
+}

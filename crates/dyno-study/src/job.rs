@@ -1,0 +1,126 @@
+//! What a study says of a job.
+
+use dyno_units::{Direction, Metric, MetricId, MetricRole, Nanoseconds, SettingValue, Unit};
+
+use crate::{FieldValue, Table, Variant};
+
+/// One `[job.NAME]`, with what it inherits and the levels of a variant filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobChoice {
+    /// Its name in the study, with which the ids of its figures begin.
+    pub name: String,
+    /// What it does.
+    pub work: JobWork,
+    /// Statements sent before it begins, not timed.
+    pub before: Vec<String>,
+    /// A statement that must return something true after it.
+    pub check: Option<String>,
+    /// What the load does meanwhile.
+    pub load: JobLoad,
+    /// How long after the step's beginning it begins.
+    pub start_after: Nanoseconds,
+}
+
+/// What a job does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobWork {
+    /// Statements, so many at once.
+    Sql {
+        /// In the order in which they are sent.
+        statements: Vec<String>,
+        /// Connections, each with one statement at a time.
+        at_once: usize,
+    },
+    /// A program.
+    Command {
+        /// Program and arguments.
+        command: Vec<String>,
+        /// The figures that it prints.
+        figures: Vec<Metric>,
+    },
+}
+
+/// What the load does while a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobLoad {
+    /// There is none.
+    Off,
+    /// It goes on until the job has ended.
+    UntilDone,
+    /// It ends by itself, and the job with it.
+    On,
+}
+
+/// A figure of a job from its name and what the study says of it: `1/s, higher`. None if that is no
+/// unit and a direction, or the name cannot be that of a figure.
+pub(crate) fn figure(job: &str, name: &str, text: &str) -> Option<Metric> {
+    let (unit, better) = text.rsplit_once(',')?;
+    let better = match better.trim() {
+        "higher" => Direction::Higher,
+        "lower" => Direction::Lower,
+        _ => return None,
+    };
+    let unit = unit.trim();
+    let is_unit = !unit.is_empty() && unit.chars().count() <= 20;
+    let is_right = is_unit && !unit.contains(|c: char| c.is_control());
+    Some(Metric {
+        id: MetricId::parse(&format!("{job}.{name}"))?,
+        unit: is_right.then(|| Unit::from(unit))?,
+        better,
+        role: MetricRole::Secondary,
+        title: format!("{name} of {job}").into(),
+        text: format!("what the command `{job}` printed as {name}").into(),
+    })
+}
+
+impl JobChoice {
+    /// A job with the values of a table that was checked; none if it is no job's, or does nothing.
+    pub(crate) fn of(table: &Table) -> Option<JobChoice> {
+        (table.kind == "job").then_some(())?;
+        let texts = |field: &str| match table.fields.get(field) {
+            Some(FieldValue::Texts(texts)) => texts.clone(),
+            _ => Vec::new(),
+        };
+        let figures = table.fields.iter().filter_map(|(field, value)| {
+            let FieldValue::Setting(SettingValue::Text(text)) = value else { return None };
+            figure(&table.name, field.strip_prefix("figures.")?, text)
+        });
+        let work = match texts("command") {
+            command if !command.is_empty() => {
+                JobWork::Command { command, figures: figures.collect() }
+            }
+            _ => JobWork::Sql {
+                statements: texts("sql"),
+                at_once: match table.fields.get("at_once") {
+                    Some(FieldValue::Number(number)) => *number as usize,
+                    _ => 1,
+                },
+            },
+        };
+        if matches!(&work, JobWork::Sql { statements, .. } if statements.is_empty()) {
+            return None;
+        }
+        Some(JobChoice {
+            name: table.name.clone(),
+            work,
+            before: texts("before"),
+            check: table.text("check").map(str::to_owned),
+            load: match table.text("load") {
+                Some("until-done") => JobLoad::UntilDone,
+                Some("on") => JobLoad::On,
+                _ => JobLoad::Off,
+            },
+            start_after: match table.fields.get("start_after") {
+                Some(FieldValue::Duration(duration)) => *duration,
+                _ => Nanoseconds::ZERO,
+            },
+        })
+    }
+}
+
+impl Variant {
+    /// The job that runs in its steps; none if there is the load alone.
+    pub fn job(&self) -> Option<JobChoice> {
+        self.tables.iter().find_map(|table| JobChoice::of(table))
+    }
+}

@@ -1,0 +1,146 @@
+//! Reads the `[job.NAME]` tables.
+
+use dyno_units::{MetricId, SettingValue};
+
+use super::kind::Kind;
+use super::problems::Problems;
+use super::table::RawTable;
+use crate::job::figure;
+use crate::keys::{INHERITED, Key, Shape, key, with_default};
+use crate::{Diagnostic, FieldValue, Table, Vocabulary};
+
+/// Jobs.
+pub(crate) const KIND: Kind = Kind {
+    name: "job",
+    help: "Work with an end that is timed in each step: [job.NAME].",
+    lead: "One table for each job: work with an end, SQL statements or a command, whose time is \
+           measured. It runs in every step, alone or beside the load. Each variant has one job; without \
+           such a table there is the load alone.",
+    example: "{ index = { sql = \"CREATE INDEX by_c ON sbtest1 (c)\" } }",
+    names: ["\"index\"", "\"analyze\""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &["sql", "command"],
+    is_chosen: true,
+    needed: None,
+    read,
+};
+
+const OWN_TABLE: &str = "give each job a table and vary `job`";
+
+const KEYS: &[Key] = &[
+    key(
+        "sql",
+        Shape::Texts,
+        "Statements, sent to the server in this order, each when a connection is free. With an empty \
+         list nothing runs, for variants without the job.",
+    )
+    .example("[\"CREATE INDEX by_k ON sbtest1 (k)\", \"CREATE INDEX by_c ON sbtest1 (c)\"]")
+    .fixed(OWN_TABLE),
+    key(
+        "command",
+        Shape::Command,
+        "A program with its arguments, without a shell. It runs as the server's user, with PATH and, if \
+         Dyno has started the server, DYNO_SOCKET, DYNO_USER, DYNO_DATABASE and what the product's \
+         own clients read, such as PGHOST; it must end with exit code 0.",
+    )
+    .example("[\"pg_dump\", \"--file=/dev/null\"]")
+    .fixed(OWN_TABLE),
+    key("like", Shape::Text, "Another job, whose keys this one inherits and may override.")
+        .example("\"index\"")
+        .fixed(INHERITED),
+    with_default("at_once", Shape::Integer(1, 1000), "1", "Statements of `sql` that run at once.")
+        .example("3"),
+    with_default(
+        "load",
+        Shape::Words(&["off", "until-done", "on"]),
+        "\"off\"",
+        "Off: the job runs alone, and ends the step. Until-done: the load goes on beside it, and is \
+         stopped when it has ended. On: the job is stopped when the load ends.",
+    ),
+    with_default(
+        "start_after",
+        Shape::Duration,
+        "\"0s\"",
+        "How long the load is measured before the job begins.",
+    ),
+    key("before", Shape::Texts, "Statements sent before it begins, not timed.")
+        .example("\"DROP INDEX IF EXISTS by_c\"")
+        .fixed(OWN_TABLE),
+    key(
+        "check",
+        Shape::Text,
+        "A statement sent after it that must return one row that begins with neither 0, false nor \
+         nothing; otherwise the trial fails.",
+    )
+    .example("\"SELECT count(*) FROM pg_indexes WHERE indexname = 'by_c'\"")
+    .fixed(OWN_TABLE),
+    key(
+        "figures",
+        Shape::Settings,
+        "Figures that a command prints, by name: their unit, and whether `higher` or `lower` is better. \
+         It prints a line with the name, a blank, a colon or `=`, and a number.",
+    )
+    .example("{ rows_per_s = \"1/s, higher\" }"),
+];
+
+/// Reads a table, and checks what it says as a whole.
+fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    let before = problems.count();
+    let title = format!("`[job.{}]`", raw.name);
+    if MetricId::parse(&format!("{}.time", raw.name)).is_none() {
+        problems.add(
+            Diagnostic::new(raw.name_span.clone(), "this name cannot be that of a job")
+                .with_label("its figures would have this name")
+                .with_help("use letters, digits, `_`, `-` and `.`"),
+        );
+    }
+    match (raw.entry("sql"), raw.entry("command")) {
+        (Some(sql), Some(command)) => {
+            let later = if sql.key_span.start < command.key_span.start { command } else { sql };
+            problems.add(
+                Diagnostic::new(later.key_span.clone(), "`sql` and `command` cannot be combined")
+                    .with_label("these two exclude each other")
+                    .with_help("make them two jobs"),
+            );
+        }
+        (None, None) => problems.add_missing(
+            Diagnostic::new(raw.name_span.clone(), format!("{title} does nothing"))
+                .with_label("neither `sql` nor `command`")
+                .with_help("add sql = \"…\" or command = [\"…\"]"),
+        ),
+        _ => {}
+    }
+    let only = |field: &str, of: &str| {
+        let entry = raw.entry(field).filter(|_| raw.entry(of).is_none())?;
+        let message = format!("`{field}` has no effect without `{of}`");
+        Some(Diagnostic::new(entry.key_span.clone(), message).with_label("only with it"))
+    };
+    only("at_once", "sql").into_iter().for_each(|problem| problems.add(problem));
+    for (name, entry) in raw.named("figures") {
+        let value = table.as_ref().and_then(|table| table.fields.get(&format!("figures.{name}")));
+        let Some(FieldValue::Setting(value)) = value else { continue };
+        let given = match value {
+            SettingValue::Text(text) => figure(raw.name, name, text),
+            _ => None,
+        };
+        if raw.entry("command").is_none() {
+            problems.add(
+                Diagnostic::new(
+                    entry.key_span.clone(),
+                    "`figures` has no effect without `command`",
+                )
+                .with_label("only with it"),
+            );
+        } else if given.is_none() {
+            problems.add(
+                Diagnostic::new(entry.span.clone(), format!("`{name}` must be a unit and a word"))
+                    .with_label("no unit, or no such word")
+                    .with_help("write it like \"rows/s, higher\" or \"s, lower\""),
+            );
+        }
+    }
+    table.filter(|_| problems.count() == before)
+}
