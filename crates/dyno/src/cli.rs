@@ -71,7 +71,7 @@ enum Command {
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
     ExplainCost(explain_cost::ExplainCostOptions),
-    /// Check this machine as a laboratory: what is wrong, and what to do about it
+    /// Check whether this machine is fit for benchmarking, and what to do about it
     Doctor {
         /// The folder in which servers would keep their data
         #[arg(long, value_name = "FOLDER")]
@@ -109,13 +109,13 @@ pub(crate) struct RunOptions {
     /// Allow formatting this device for a volume of the study; may be repeated
     #[arg(long, value_name = "DEVICE")]
     pub(crate) format_device: Vec<PathBuf>,
-    /// Populate in every trial: neither reuse nor keep data sets
+    /// Populate in every trial; neither reuse nor keep data sets
     #[arg(long)]
     pub(crate) no_reuse: bool,
-    /// Repeat trials that failed; what they left behind is kept beside
+    /// Repeat trials that failed; the files of the failed ones are kept
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Keep data sets of at most this size in all
+    /// Total size limit of the data sets kept for later runs
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size)]
     pub(crate) keep_data: ByteCount,
     /// Keep a data set for at most this long after its last use

@@ -174,7 +174,7 @@ fn top(out: &mut Markup, made: &str, sections: &[Section]) {
     for Section { id, nav, .. } in sections {
         out.raw(format_args!("<a href=\"#{id}\">{nav}</a>"));
     }
-    out.raw("</nav>").classed("span", "made", made);
+    out.raw("</nav>").classed("span", "made", format!("report written {made}"));
     out.raw("<button type=\"button\" id=\"link\" hidden>Copy link</button>");
     out.raw("<button type=\"button\" id=\"theme\" hidden>Dark</button></div></header>");
 }

@@ -322,8 +322,11 @@ fn steady_rate(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
         DeValue::Float(number) => to_f64(number),
         DeValue::String(text) => match parse_count(text) {
             Ok(number) => Some(number as f64),
-            Err(error) => {
-                wrong_value(problems, entry, error.to_string());
+            Err(_) => {
+                let message = format!(
+                    "`{text}` is not a rate; write transactions per second, such as 500 or \"2k\""
+                );
+                wrong_value(problems, entry, message);
                 return None;
             }
         },

@@ -206,13 +206,13 @@ fn check_limit(
     let is_right = value.is_none_or(|value| crate::volume::per_second(name, value).is_some());
     if !is_right {
         let expected = if name.ends_with("iops") {
-            "a whole number above 0 such as 500"
+            "a positive integer such as 500"
         } else {
-            "bytes per second above 0 such as \"8MiB\""
+            "bytes per second such as \"8MiB\""
         };
         problems.add(
             Diagnostic::new(entry.span.clone(), format!("`{name}` must be {expected}"))
-                .with_label("not such a number"),
+                .with_label("not a positive number"),
         );
     }
 }

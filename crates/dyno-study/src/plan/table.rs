@@ -86,6 +86,11 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
             Some(n) => format!("about {n} × {time}"),
             None => time.to_string(),
         });
+        let times = match times {
+            // Jobs that run alone end when they are done.
+            [warm_up, _] if !step.has_load => [warm_up, "until done".to_owned()],
+            times => times,
+        };
         let mut cells: Vec<String> = std::iter::once(step.name.clone()).chain(times).collect();
         if let Some(window) = step.until_steady {
             cells[2] = format!("until steady for {window}, at most {}", step.duration);

@@ -31,7 +31,7 @@ pub(crate) struct ExplainCostOptions {
     sql: String,
     #[arg(long, value_name = "DATABASE", help = on_help(&Products::built_in()), value_parser = products(), hide_possible_values = true)]
     on: String,
-    /// Runs that count; one more before them warms up
+    /// Measured runs, after one that warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
     runs: u32,
     /// Let it change data (INSERT, UPDATE, DELETE, REPLACE, MERGE); each run is rolled back

@@ -58,7 +58,7 @@ pub(crate) struct GateOptions {
     /// study's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: Option<u32>,
-    /// Harm of this size must be excluded [default: 5%, or the study's]
+    /// The smallest regression that must be excluded [default: 5%, or the study's]
     #[arg(long, value_name = "PERCENTAGE", value_parser = crate::cli::threshold)]
     threshold: Option<f64>,
     /// The run's folder [default: a new one in `runs/`]

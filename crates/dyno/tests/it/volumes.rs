@@ -339,7 +339,7 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     let dips = |keys: &str| format!("{volume}dips = {{ {keys} }}");
     check(&dips("every = \"9s\", write_iops = 5"), "`dips` needs `every`, `for` and a limit");
     check(&dips("every = \"9s\", for = \"1s\""), "`dips` needs `every`, `for` and a limit");
-    check(&dips("every = \"1s\", for = \"2s\", write_iops = 5"), "are no dips");
+    check(&dips("every = \"1s\", for = \"2s\", write_iops = 5"), "shorter than `every`");
     check(&dips("every = 5, for = \"2s\", write_iops = 5"), "`every` must be a duration");
     check(&dips("every = \"9s\", for = \"1s\", writes = 5"), "unknown limit `writes`");
     check(&format!("{volume}cache = \"64MiB\""), "neither a cache device nor an ARC");
@@ -349,5 +349,5 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     assert!(answer.err.contains("unknown volume `w`"), "{}", answer.err);
     bench.write("study.toml", &text.replace("log_volume = \"w\"", "log_volume = \"v\""));
     let answer = bench.dyno(&["check", "study.toml"]);
-    assert!(answer.err.contains("the logs of sqlite lie with its data"), "{}", answer.err);
+    assert!(answer.err.contains("sqlite keeps its logs beside its data"), "{}", answer.err);
 }

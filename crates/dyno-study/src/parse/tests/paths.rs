@@ -379,8 +379,8 @@ fn a_volume_that_cannot_be_is_refused() {
         "filesystem = 'xfs'\nsize = '1GiB'\nlimit = { writes = 1, read_iops = 0, write_iops = '8MiB' }",
         &[
             "unknown limit `writes`",
-            "`read_iops` must be a whole number above 0 such as 500",
-            "`write_iops` must be a whole number above 0 such as 500",
+            "`read_iops` must be a positive integer such as 500",
+            "`write_iops` must be a positive integer such as 500",
         ],
     );
 }

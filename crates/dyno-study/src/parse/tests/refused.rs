@@ -788,7 +788,7 @@ fn rates() {
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
               |                     ^^ not accepted for `rate`
 
-            error: `fast` is not a count; write it like "250k" or "20M"
+            error: `fast` is not a rate; write transactions per second, such as 500 or "2k"
              --> study.toml:9:25
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }

@@ -95,7 +95,7 @@ fn database_arguments() -> Vec<Arg> {
             .value_hint(ValueHint::DirPath),
         option("data-folder", "FOLDER", "Folder in which a private server keeps its data")
             .value_hint(ValueHint::DirPath),
-        flag("no-reuse", "Populate: neither reuse nor keep a data set"),
+        flag("no-reuse", "Always populate; neither reuse nor keep data sets"),
         flag(
             "allow-existing-tables",
             "Use a database (by URL) that has tables Dyno did not create; they are left alone",
@@ -160,7 +160,7 @@ fn record_arguments() -> Vec<Arg> {
         option("out", "FOLDER", "Keep the record in this folder, with a report")
             .value_hint(ValueHint::DirPath),
         flag("json", "Print the result as JSON"),
-        flag("print-study", "Print the study that these options are, and run nothing"),
+        flag("print-study", "Print these options as a study file, and run nothing"),
         option(
             "require",
             "LIMIT",
