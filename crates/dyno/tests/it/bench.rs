@@ -167,7 +167,7 @@ fn wrong_options_are_refused_in_words() {
     };
     on_sqlite(&["--duration", "0s"], "--duration: `duration` must be longer than zero");
     on_sqlite(&["--clients", "1000001"], "--clients: `clients` must be between 1 and 1000000");
-    on_sqlite(&["--rate", "fast"], "`fast` is not a count");
+    on_sqlite(&["--rate", "fast"], "`fast` is not a rate");
     on_sqlite(&["--rate", "5 for 9s", "--duration", "5s"], "too short for the stepped rate");
     on_sqlite(&["--rate", "0"], "--rate: a rate must be above 0");
     check(&["bench", "oltp_read_only", "--on", "oracle://h/c"], "unsupported URL scheme `oracle`");
