@@ -86,6 +86,20 @@ pub(crate) struct Surroundings<'s, 'a, 't> {
     pub(crate) journal: Option<&'s mut Journal<'a, 't>>,
 }
 
+impl Surroundings<'_, '_, '_> {
+    /// Waits until a time; whether it came before the activity is to stop.
+    fn wait(&self, clock: &dyn Clock, until: Nanoseconds) -> bool {
+        while !self.stop.is_raised() {
+            let now = clock.now();
+            if now >= until {
+                return true;
+            }
+            clock.sleep_until(until.min(now + POLL));
+        }
+        false
+    }
+}
+
 /// An activity with a thread of its own.
 pub(crate) struct Beside<'a> {
     pub(crate) activity: Box<dyn Activity + Send + 'a>,
@@ -194,12 +208,11 @@ impl Beside<'_> {
         if begin.recv().is_err() {
             return;
         }
-        let begin = clock.now() + self.starts_after;
-        while clock.now() < begin && !stop.is_raised() {
-            clock.sleep_until(begin.min(clock.now() + POLL));
-        }
+        let mut surroundings = Surroundings { stop, journal: None };
+        // Also if it is to stop already: it then says so itself.
+        surroundings.wait(&**clock, clock.now() + self.starts_after);
         let began = clock.now();
-        let result = self.activity.run(&mut Surroundings { stop, journal: None });
+        let result = self.activity.run(&mut surroundings);
         let took = clock.now().saturating_sub(began);
         let is_last = self.ends_step && n_enders.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_last || result.is_err() {

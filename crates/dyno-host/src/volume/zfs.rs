@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -303,12 +304,15 @@ fn pools(tools: Tools<'_>) -> Result<Vec<String>, KeeperError> {
 }
 
 /// The processes of zfs-fuse on this machine, each with the folder that it was started for, if Dyno has
-/// started it.
+/// started it. Only those of root: others may call their programs so.
 fn daemons() -> Vec<(i32, Option<PathBuf>)> {
     let proc_root = Path::new("/proc");
     let mark = format!("{FOLDER_MARK}=");
     let all = list_processes(proc_root).into_iter();
-    all.filter(|process| process.name == DAEMON && process.is_alive())
+    let is_of_root = |pid: i32| {
+        fs::metadata(proc_root.join(pid.to_string())).is_ok_and(|facts| facts.uid() == 0)
+    };
+    all.filter(|process| process.name == DAEMON && process.is_alive() && is_of_root(process.pid))
         .map(|process| {
             let environment = fs::read(proc_root.join(process.pid.to_string()).join("environ"));
             let environment = environment.unwrap_or_default();

@@ -9,9 +9,6 @@ use dyno_units::{Clock, Nanoseconds};
 use super::{Activity, StepEnd, Surroundings};
 use crate::trial::TrialError;
 
-/// How often it is looked whether the step has ended.
-const POLL: Nanoseconds = Nanoseconds::from_millis(10);
-
 /// The dips of a volume in one step.
 pub(crate) struct VolumeDips {
     name: String,
@@ -32,20 +29,6 @@ impl VolumeDips {
             made: Vec::new(),
         })
     }
-
-    /// Waits until a time; whether it came before the end of the step.
-    fn wait(&self, until: Nanoseconds, at: &Surroundings<'_, '_, '_>) -> bool {
-        loop {
-            if at.stop.is_raised() {
-                return false;
-            }
-            let now = self.clock.now();
-            if now >= until {
-                return true;
-            }
-            self.clock.sleep_until(until.min(now + POLL));
-        }
-    }
 }
 
 /// Begin and end of the n-th dip, from 0, after the beginning of the measured time.
@@ -64,12 +47,12 @@ impl Activity for VolumeDips {
         let limit = self.volume.limit().with(&self.dips.limit).words().unwrap_or_default();
         for n in 0.. {
             let (start, end) = dip(&self.dips, n);
-            if !self.wait(began + start, at) {
+            if !at.wait(&*self.clock, began + start) {
                 break;
             }
             let lowered = self.clock.now();
             self.volume.dip(true)?;
-            let goes_on = self.wait(began + end, at);
+            let goes_on = at.wait(&*self.clock, began + end);
             self.volume.dip(false)?;
             let raised = self.clock.now();
             self.made.push(VolumeDip {

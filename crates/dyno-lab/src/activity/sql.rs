@@ -21,6 +21,10 @@ use crate::trial::TrialError;
 /// How much of a statement is shown.
 const SHOWN_CHARACTERS: usize = 80;
 
+/// How often what is still running is cancelled, once it has to stop: the statement of a connection may
+/// begin just after it was cancelled.
+const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
+
 /// How long setting up, checking and cancelling may take.
 const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
@@ -92,12 +96,12 @@ impl Sql {
 
     /// Waits until all connections have no more to do; cancels what they do if the step stops.
     fn watch(&self, shared: &Shared<'_>, sessions: &[u64], at: &Surroundings<'_, '_, '_>) {
-        let mut is_cancelled = false;
+        let mut next_cancel = Nanoseconds::ZERO;
         while shared.n_alive.load(Ordering::Acquire) > 0 {
             let stops = at.stop.is_raised() || shared.is_stopped.load(Ordering::Relaxed);
-            if stops && !is_cancelled {
+            if stops && self.clock.now() >= next_cancel {
                 shared.is_stopped.store(true, Ordering::Relaxed);
-                is_cancelled = true;
+                next_cancel = self.clock.now() + CANCEL_EVERY;
                 // What cannot be cancelled ends by itself, and the step waits for it.
                 if let Ok(mut connection) = (self.connector)() {
                     connection.set_cold_limit(COLD_LIMIT.0);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dyno_host::{KeeperError, Volume};
+use dyno_host::Volume;
 use dyno_record::EventKind;
 
 use super::Phase;
@@ -37,7 +37,7 @@ impl Phase for LiftLimits {
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         for (volume, _) in volumes(trial) {
-            volume.lift_limit().map_err(|error: KeeperError| TrialError::from(error))?;
+            volume.lift_limit()?;
             trial.limited(&volume, None)?;
         }
         Ok(())
