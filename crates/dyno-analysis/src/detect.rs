@@ -306,7 +306,6 @@ fn errors_advice(outcomes: &[&str]) -> String {
 }
 
 fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let mut pairs = Vec::new();
     let mut variants = Vec::new();
     let mut is_asked_for = true;
     for (idx, variant) in findings.variants.iter().enumerate() {
@@ -315,16 +314,15 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
         if ours == theirs || ours.is_empty() || theirs.is_empty() {
             continue;
         }
-        let baseline_name = &findings.variants[baseline].name;
-        pairs.push(format!("{}: {ours}; {baseline_name}: {theirs}", variant.name));
         variants.extend([idx, baseline]);
         let (a, b) = (&joined.variants[idx].settings, &joined.variants[baseline].settings);
         let names = [idx, baseline].map(|idx| joined.product_facts(idx).durability_settings);
         is_asked_for &= names.iter().flatten().any(|name| a.get(name) != b.get(name));
     }
-    if pairs.is_empty() {
+    if variants.is_empty() {
         return None;
     }
+    let variants = sorted(variants.into_iter());
     let advice = if is_asked_for {
         "Varied on purpose: read the effect as the price of durability, not as one server being \
          better."
@@ -333,11 +331,25 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     };
     Some(Caveat {
         kind: CaveatKind::DifferentDurability,
-        message: format!("Commits are not equally safe. {}.", pairs.join(". ")),
+        message: format!("Commits are not equally safe: {}.", by_durability(findings, &variants)),
         advice: advice.to_owned(),
-        variants: sorted(variants.into_iter()),
+        variants,
         steps: Vec::new(),
     })
+}
+
+/// `every commit is synced (a, b); not synced (c)`: each durability once, with the variants that have it.
+fn by_durability(findings: &Findings, variants: &[usize]) -> String {
+    let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
+    for variant in variants.iter().map(|idx| &findings.variants[*idx]) {
+        match kinds.iter_mut().find(|(durability, _)| *durability == variant.durability) {
+            Some((_, names)) => names.push(&variant.name),
+            None => kinds.push((&variant.durability, vec![&variant.name])),
+        }
+    }
+    let kinds =
+        kinds.iter().map(|(durability, names)| format!("{durability} ({})", names.join(", ")));
+    kinds.collect::<Vec<_>>().join("; ")
 }
 
 fn missing_trials(findings: &Findings) -> Option<Caveat> {

@@ -14,6 +14,7 @@ use crate::gate::{Gate, GateRow};
 use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::kinds::{KindCell, KindComparison};
 use crate::metrics::{Metrics, THROUGHPUT};
+use crate::numbers::EffectStyle;
 use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::{MadeDips, StallFacts};
 use crate::stopping::{RepeatedLooks, StoppingFacts};
@@ -213,6 +214,14 @@ pub struct StepFacts {
     /// it takes no part in scaling and in low against high concurrency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnStepRecord>,
+}
+
+impl Findings {
+    /// How effects in a metric are written: as ratios where one of them is large, else in percent.
+    pub fn effect_style(&self, metric: MetricId) -> EffectStyle {
+        let all = self.comparisons.iter().filter(|c| c.metric == metric);
+        EffectStyle::of(all.map(|c| &c.relative))
+    }
 }
 
 impl Default for StepFacts {

@@ -330,8 +330,8 @@ const DIGITS: i32 = 3;
 /// The most of them, where an interval is so narrow that its ends would look the same with fewer.
 const DIGITS_MOST: i32 = 6;
 
-/// What is said of an interval whose ends are the same with [`DIGITS_MOST`] digits.
-pub(crate) const NO_SPREAD: &str = "no spread";
+/// What stands in place of an interval whose ends are the same with [`DIGITS_MOST`] digits.
+pub(crate) const NO_SPREAD: &str = "all equal";
 
 /// What is said of an interval that spans more than [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";

@@ -14,7 +14,7 @@ use dyno_record::{Run, StepSummary, TrialSummary, VoidBlock};
 use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
-use crate::words::list;
+use crate::words::{count, list};
 use crate::{Caveat, CaveatKind};
 
 /// Steps that are shorter than this, in seconds, tell nothing about the host: it is read once a
@@ -132,24 +132,34 @@ fn rule_broken(
     (!parts.is_empty()).then(|| list(&parts))
 }
 
+/// Most blocks whose reasons a caveat gives.
+const REASONS_MOST: usize = 4;
+
 /// Says which blocks were void, and why.
 pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
-    let reason = void.first()?.why.first().map_or("", String::as_str);
-    let mut names: Vec<String> = void.iter().map(|one| one.block.to_string()).collect();
-    names.dedup();
-    let (blocks, were) = match &names[..] {
-        [one] => (format!("block {one}"), "it was"),
-        more => (format!("blocks {}", list(more)), "they were"),
+    if void.is_empty() {
+        return None;
+    }
+    let reason = |one: &VoidBlock| {
+        let more = one.why.len().saturating_sub(1);
+        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        let why = one.why.first().map_or("no reason recorded", String::as_str);
+        format!("block {}: {why}{more}", one.block)
     };
+    let mut reasons: Vec<String> = void.iter().take(REASONS_MOST).map(reason).collect();
+    if let Some(rest) = void.len().checked_sub(REASONS_MOST).filter(|rest| *rest > 0) {
+        reasons.push(format!("{rest} more"));
+    }
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "Other activity disturbed the host during {blocks}, so {were} discarded by rule and \
-             measured again. The first reason: {reason}."
+            "Other activity on the host spoiled {}; by rule, discarded and measured again: {}.",
+            count(void.len() as u64, "block"),
+            reasons.join("; ")
         ),
         advice:
             "Discarded blocks count towards no result. The rule looks at the host alone, never at \
-             the results; void_blocks = \"keep\" in the study turns it off."
+             the results; `void_blocks = \"keep\"` in the study turns it off."
                 .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use dyno_study::{Design, Plan, Product};
+use dyno_study::{Design, JobWork, Plan, Product, Variant};
 
 use crate::deployment::{Source, source};
 use crate::run::Lab;
@@ -31,5 +31,21 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             refused.push((variant.name.clone(), message));
         }
     }
+    refused.extend(
+        plan.variants
+            .iter()
+            .filter_map(|variant| Some((variant.name.clone(), sql_for_nobody(lab, variant)?))),
+    );
     refused
+}
+
+/// Why a variant's job cannot send its SQL: the product understands none.
+fn sql_for_nobody(lab: &Lab, variant: &Variant) -> Option<String> {
+    let job = variant.job()?;
+    let is_sql = matches!(job.work, JobWork::Sql { .. });
+    let Product::Private(name) = &variant.database.product else { return None };
+    let spec = lab.products.find(name)?.spec();
+    let is_refused = spec.dialect.is_none() || spec.is_simulated;
+    let asks = is_sql || !job.before.is_empty() || job.check.is_some();
+    (asks && is_refused).then(|| format!("the job `{}` sends SQL, and {name} has no SQL", job.name))
 }

@@ -17,6 +17,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         summary: String::new(),
         engines: Vec::new(),
         is_embedded: true,
+        confused_names: Vec::new(),
     };
     let workload = dyno_study::WorkloadWord {
         name: "tpcb".to_owned(),

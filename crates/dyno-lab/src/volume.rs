@@ -7,6 +7,9 @@ use dyno_host::{Backing, Dips, IoLimit, Keeper, VolumeSpec, volume_problems};
 use dyno_study::{Plan, Product, VolumeChoice};
 use dyno_units::ByteCount;
 
+/// Memory below which every server that Dyno starts is killed before it is ready.
+const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
+
 /// What the host is asked to make for a volume of the study.
 pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {
     let backing = match &choice.device {
@@ -62,8 +65,24 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
                 refused.push(problem);
             }
         };
-        if database.memory.is_some() {
+        if let Some(memory) = database.memory {
             dyno_host::memory_limit_problem().into_iter().for_each(&mut add);
+            if memory < MEMORY_LEAST {
+                let database = &database.name;
+                add(format!(
+                    "database `{database}`: `memory` is {memory}, and no server starts with less than \
+                     {MEMORY_LEAST}"
+                ));
+            }
+        }
+        if let (Some(data), Some(log)) = (variant.volume(), variant.log_volume())
+            && data.name == log.name
+        {
+            add(format!(
+                "database `{}`: `log_volume` is the volume of its data, `{}`; leave it out, or name \
+                 another",
+                database.name, log.name
+            ));
         }
         if let (Product::Private(name), Some(_)) = (&database.product, &database.log_volume)
             && !products.find(name).is_some_and(|product| product.has_log_folder())

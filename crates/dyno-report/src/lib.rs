@@ -14,6 +14,7 @@ pub mod html;
 pub mod json;
 pub mod markdown;
 mod markup;
+mod measured;
 pub mod terminal;
 pub mod times;
 mod view;

@@ -7,6 +7,7 @@ use crate::document::markdown::blocks;
 use crate::document::{Block, Cell, Table};
 use crate::field;
 use crate::format::{self, Unit};
+use crate::measured;
 use crate::view::View;
 use crate::words;
 
@@ -39,6 +40,8 @@ fn document(view: &View<'_>) -> Vec<Block> {
     if !findings.answer.lines.is_empty() {
         all.push(Block::List(findings.answer.lines.clone()));
     }
+    // A version is what a server says: no part of it becomes markup.
+    all.push(Block::Paragraph(measured::parts(view).join(" · ").replace('`', "'")));
     if !findings.caveats.is_empty() {
         all.push(Block::Caveats(findings.caveats.clone()));
     }
@@ -88,7 +91,11 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
         let effect = |c: Option<&dyno_analysis::Comparison>| -> [Cell; 4] {
             let Some(c) = c else { return ["–", "–", "–", "–"].map(Cell::from) };
             let style = view.effect_style(c.metric);
-            let interval = style.interval(&c.relative).unwrap_or_else(|| "no CI".to_owned());
+            let interval = match (style.interval(&c.relative), c.relative.n) {
+                (Some(values), 2) => format!("two values: {values}"),
+                (Some(interval), _) => interval,
+                (None, _) => "no CI".to_owned(),
+            };
             let effect = style.show(c.relative.value);
             [
                 effect.into(),

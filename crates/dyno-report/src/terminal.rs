@@ -5,6 +5,7 @@ use dyno_analysis::{Findings, MetricId, Verdict, is_watched, metrics};
 use crate::document::{Cell, Table};
 use crate::field;
 use crate::format::{self, Unit};
+use crate::measured;
 use crate::view::View;
 use crate::words;
 
@@ -26,6 +27,7 @@ pub fn render(findings: &Findings, width: usize, colour: bool) -> String {
     for line in &findings.answer.lines {
         page.paragraph(&mut out, line, "  ", Ink::Plain);
     }
+    page.paragraph(&mut out, &measured::parts(&view).join(" · "), "", Ink::Quiet);
     out.push('\n');
     tables(&mut out, &view, &page);
     caveats(&mut out, &view, &page);

@@ -76,8 +76,7 @@ impl<'a> View<'a> {
 
     /// How effects in a metric are written, wherever on the page.
     pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
-        let all = self.findings.comparisons.iter().filter(|c| c.metric == metric);
-        EffectStyle::of(all.map(|c| &c.relative))
+        self.findings.effect_style(metric)
     }
 
     /// A variant's name.

@@ -62,6 +62,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         summary: format!("The {name} database."),
         engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
         is_embedded,
+        confused_names: Vec::new(),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct ProductWord {
     /// Whether Dyno runs it inside its own process (then it has no URL, no programs, no version to
     /// choose).
     pub is_embedded: bool,
+    /// Names that are mistaken for it, in lower case, each with what to write instead.
+    pub confused_names: Vec<(String, String)>,
 }
 
 /// A workload.

@@ -273,6 +273,11 @@ fn refuse(mut error: clap::Error) -> ! {
     let given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let given: Vec<String> = given.collect();
     hints::enrich(&mut error, &given);
+    let unknown = hints::unknown_workload(&error, &given);
+    if let Some(message) = &unknown {
+        terminal::say(without_passwords(message, &given).trim_end());
+        std::process::exit(error.exit_code());
+    }
     if !error.use_stderr() || !given.iter().any(|word| word.contains('@')) {
         error.exit();
     }

@@ -143,6 +143,21 @@ pub(crate) fn enrich(error: &mut clap::Error, given: &[String]) {
     }
 }
 
+/// What is said of a workload that there is not: clap would call it a subcommand.
+pub(crate) fn unknown_workload(error: &clap::Error, given: &[String]) -> Option<String> {
+    let is_bench = given.first().is_some_and(|command| command == "bench");
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    if error.kind() != ErrorKind::InvalidSubcommand || !is_bench || word == "bench" {
+        return None;
+    }
+    let hint = for_command(word, true).map(|hint| format!("{hint} ")).unwrap_or_default();
+    Some(format!(
+        "error: there is no workload `{word}`\n\n  tip: {hint}`dyno bench --help` lists the workloads\n"
+    ))
+}
+
 /// What to write instead of another tool's option; none if it is no option of one that is known.
 fn for_option(command: &str, option: &str) -> Option<String> {
     let option = option.split('=').next().unwrap_or(option);

@@ -29,6 +29,7 @@ fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
         summary: product.summary.clone(),
         engines: product.engines.clone(),
         is_embedded: product.is_embedded,
+        confused_names: product.confused_names.clone(),
     };
     let workloads = catalog.workloads().iter().map(|workload| WorkloadWord {
         name: workload.name.clone().into_owned(),

@@ -122,7 +122,11 @@ impl Written {
             }
         }
         match found {
-            Some(line) => format!("{}: {text}", line.option),
+            // A message that begins with the key itself does not name it twice.
+            Some(line) => match text.strip_prefix(&format!("`{}` ", line.key)) {
+                Some(rest) => format!("{} {rest}", line.option),
+                None => format!("{}: {text}", line.option),
+            },
             None => text,
         }
     }

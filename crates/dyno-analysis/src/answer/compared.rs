@@ -83,7 +83,7 @@ impl AnswerWriter<'_> {
         if is_nothing(c) {
             return format!("nothing committed in any of {} trials", c.relative.n);
         }
-        let style = EffectStyle::of([&c.relative]);
+        let style = self.findings.effect_style(c.metric);
         let interval = match style.interval(&c.relative) {
             None if c.relative.n >= 2 => {
                 format!("n = {}, no CI because some trial committed nothing", c.relative.n)
@@ -100,7 +100,7 @@ impl AnswerWriter<'_> {
     /// Comparisons of one variant in one metric by verdict: `better at 4 clients (+49.5 %, +47.1 to
     /// +52.0 %), worse at 16 clients (−40.3 %, …)`.
     fn by_verdict(&self, comparisons: &[&Comparison]) -> String {
-        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let style = self.style_of(comparisons);
         let mut parts = Vec::new();
         for verdict in VERDICTS {
             let group: Vec<&Comparison> =

@@ -7,7 +7,7 @@ use dyno_record::CommitSafety;
 use super::AnswerWriter;
 use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
-use crate::words::{ci, list, size};
+use crate::words::{ci, list, share, size};
 use crate::{Estimate, Verdict, metrics};
 
 /// As many groups are said in one headline.
@@ -37,7 +37,9 @@ impl AnswerWriter<'_> {
         let (groups, place) = self.safety_groups()?;
         let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
         let decided = |group: &Group| match group.effect.1 {
-            Verdict::Worse => Some(format!("{} of the throughput", size(group.effect.0.value))),
+            Verdict::Worse => {
+                Some(format!("{}{}", size(group.effect.0.value), self.of_the_throughput(group)))
+            }
             _ => None,
         };
         if let [only] = groups.as_slice() {
@@ -66,13 +68,28 @@ impl AnswerWriter<'_> {
                 _ => format!("an undecided amount in {}", group.name),
             })
             .collect();
+        // "Of the throughput" is said once.
         let repeated = " of the throughput";
-        let text = list(&parts).replace(repeated, "");
-        let text = match text.split_once(" %") {
-            Some((first, rest)) => format!("{first} %{repeated}{rest}"),
+        let text = list(&parts);
+        let text = match text.split_once(repeated) {
+            Some((first, rest)) => format!("{first}{repeated}{}", rest.replace(repeated, "")),
             None => text,
         };
         Some(format!("Syncing every commit costs {text}."))
+    }
+
+    /// ` of the throughput (95 % CI 92.1–93.9 %)`: what a group's safe variant gives up a share of.
+    fn of_the_throughput(&self, group: &Group) -> String {
+        let effect = &group.effect.0;
+        let of = " of the throughput";
+        let Some((low, high)) = effect.low.zip(effect.high).filter(|_| effect.n > 2) else {
+            return of.to_owned();
+        };
+        let show = |percent: f64, digits: usize| format!("{:.digits$} %", percent.abs());
+        let differ = |digits: &usize| show(low, *digits) != show(high, *digits);
+        let Some(digits) = (1..=3).find(differ) else { return of.to_owned() };
+        let range = numbers::range(&show(high, digits), &show(low, digits));
+        format!("{of} ({} CI {range})", share(self.findings.confidence))
     }
 
     /// The groups of the study, and where they were measured.
@@ -133,15 +150,21 @@ impl AnswerWriter<'_> {
         Some(Group { name, safe, fast, effect })
     }
 
-    /// The variant that the lines on safety are relative to, where there are such lines.
+    /// The variant that the lines on safety are relative to, where there are such lines: the baseline of
+    /// the fastest safe one, as in the tables, or itself.
     pub(super) fn safe_one(&self) -> Option<usize> {
         if self.compared_variants().is_empty() || self.own_steps().is_some() {
             return None;
         }
         match self.safety_groups()?.0.as_slice() {
-            [only] => Some(only.safe.variant),
+            [only] => Some(self.reference(only)),
             _ => None,
         }
+    }
+
+    fn reference(&self, group: &Group) -> usize {
+        let safe = group.safe.variant;
+        self.findings.variants[safe].baseline.unwrap_or(safe)
     }
 
     /// What each variant gives for how much safety: a line for each, the safest first.
@@ -151,19 +174,22 @@ impl AnswerWriter<'_> {
             return Some(groups.iter().map(|group| self.group_line(group)).collect());
         };
         let (metric, steps) = self.main_metric_and_steps();
-        let safe = group.safe.variant;
+        let reference = self.reference(group);
         let mut ranked = self.ranker.rank(metric, &steps);
-        ranked.sort_by_key(|r| (self.safety(r.variant), r.variant != safe));
-        let effects: Vec<Option<(Estimate, Verdict)>> =
-            ranked.iter().map(|r| self.ranker.against((r.variant, safe), metric, &steps)).collect();
-        let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != safe);
+        ranked.sort_by_key(|r| (self.safety(r.variant), r.variant != reference));
+        let effects: Vec<Option<(Estimate, Verdict)>> = ranked
+            .iter()
+            .map(|r| self.ranker.against((r.variant, reference), metric, &steps))
+            .collect();
+        let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != reference);
         let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
+        let theirs = self.name(reference);
         let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
             let name = self.name(ranked.variant);
             let safety = self.safety(ranked.variant)?.words();
             let value = numbers::value(&ranked.mean);
             let against = match effect {
-                _ if ranked.variant == safe => {
+                _ if ranked.variant == reference => {
                     let confidence = self.findings.confidence;
                     format!(" ({})", crate::words::ci_of(&ranked.mean, confidence))
                 }
@@ -177,12 +203,10 @@ impl AnswerWriter<'_> {
                     };
                     match style {
                         EffectStyle::Ratio => {
-                            let safe = self.name(safe);
-                            format!(", {effect} that of {safe} ({interval}){remark}")
+                            format!(", {effect} that of {theirs} ({interval}){remark}")
                         }
                         EffectStyle::Percent => {
-                            let safe = self.name(safe);
-                            format!(", {effect} against {safe} ({interval}){remark}")
+                            format!(", {effect} against {theirs} ({interval}){remark}")
                         }
                     }
                 }

@@ -38,7 +38,7 @@ impl AnswerWriter<'_> {
         if is_nothing(c) {
             return format!("{ours} committed nothing {at} in any of {} trials.", c.relative.n);
         }
-        let effect = EffectStyle::of([&c.relative]).show(c.relative.value);
+        let effect = self.findings.effect_style(c.metric).show(c.relative.value);
         let in_metric = match c.metric {
             metrics::THROUGHPUT => String::new(),
             other => format!(" in {}", self.title(other)),
@@ -62,10 +62,16 @@ impl AnswerWriter<'_> {
         }
     }
 
+    /// The style of these comparisons, which are of one metric: that of all of its effects, so that one
+    /// effect is written alike everywhere.
+    pub(super) fn style_of(&self, comparisons: &[&Comparison]) -> EffectStyle {
+        comparisons.first().map_or(EffectStyle::Percent, |c| self.findings.effect_style(c.metric))
+    }
+
     /// `b is 2.31× as fast as a`, `b is 10.3 % slower than a`.
     fn claim(&self, c: &Comparison) -> String {
         let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
-        let style = EffectStyle::of([&c.relative]);
+        let style = self.findings.effect_style(c.metric);
         let (effect, size) = (style.show(c.relative.value), size(c.relative.value));
         let name = self.title(c.metric);
         let more = if c.relative.value > 0.0 { "more" } else { "less" };
@@ -170,7 +176,7 @@ impl AnswerWriter<'_> {
 
     /// `at all 5 loads, by 24.8 % (1 client) to 88.1 % (16 clients)`, of comparisons that agree.
     fn reach(&self, comparisons: &[&Comparison]) -> String {
-        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let style = self.style_of(comparisons);
         let by_size = |a: &&&Comparison, b: &&&Comparison| distance(a).total_cmp(&distance(b));
         let show = |c: &Comparison| match style {
             EffectStyle::Percent => size(c.relative.value),
@@ -194,7 +200,7 @@ impl AnswerWriter<'_> {
 
     /// `faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client`.
     fn mixed(&self, comparisons: &[&Comparison]) -> String {
-        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let style = self.style_of(comparisons);
         let n_all = comparisons.len();
         let mut parts = Vec::new();
         for verdict in VERDICTS {

@@ -45,7 +45,7 @@ impl AnswerWriter<'_> {
             }
             let text = match all.as_slice() {
                 [] => continue,
-                [only] => self.effect_and_ci(only, EffectStyle::of([&only.relative])),
+                [only] => self.effect_and_ci(only, self.findings.effect_style(only.metric)),
                 several if i == 0 => self.ends_with_ci(several),
                 several => self.over_steps(several, false),
             };
@@ -74,7 +74,7 @@ impl AnswerWriter<'_> {
 
     /// The least and the largest effect over several steps.
     fn ends_with_ci(&self, comparisons: &[&Comparison]) -> String {
-        let style = EffectStyle::of(comparisons.iter().map(|c| &c.relative));
+        let style = self.style_of(comparisons);
         let by_effect =
             |a: &&&Comparison, b: &&&Comparison| a.relative.value.total_cmp(&b.relative.value);
         let show = |c: &Comparison| {
@@ -111,9 +111,8 @@ impl AnswerWriter<'_> {
         }
         let all: Vec<&Comparison> =
             variants.iter().flat_map(|variant| self.main_comparisons(*variant)).collect();
-        let style = EffectStyle::of(all.iter().map(|c| &c.relative));
-        let p95s = variants.iter().flat_map(|v| self.comparisons_of(*v, metrics::RESPONSE_P95));
-        let p95_style = EffectStyle::of(p95s.map(|c| &c.relative));
+        let style = self.style_of(&all);
+        let p95_style = self.findings.effect_style(metrics::RESPONSE_P95);
         let mut lines: Vec<String> =
             variants.iter().filter_map(|v| self.of_several_one(*v, style, p95_style)).collect();
         if n > room && room > 0 {

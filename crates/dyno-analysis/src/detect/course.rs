@@ -195,8 +195,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "the canary (a fixed piece of work before and after each trial) took {} at trial {number} \
-         ({}), and {} in the median",
+        "the canary, a fixed piece of work timed before and after each trial, took {} at trial \
+         {number} ({}); its median is {}",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),

@@ -167,9 +167,9 @@ fn forget_durability(run: &mut Run) {
 }
 
 #[test]
-fn unlike_durability_by_accident() {
+fn different_durability_by_accident() {
     let caveat = only(CaveatKind::DifferentDurability, forget_durability);
-    contains(&caveat.message, "b: not synced; a: every commit is synced");
+    contains(&caveat.message, "every commit is synced (a); not synced (b)");
     contains(&caveat.advice, "the same durability");
     assert_eq!(caveat.variants, [0, 1]);
 }

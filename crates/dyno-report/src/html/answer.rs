@@ -11,6 +11,7 @@ use crate::chart::strip::{self, Ruler};
 use crate::document::Section;
 use crate::format;
 use crate::markup::{Markup, escape, kept_together};
+use crate::measured;
 use crate::view::View;
 use crate::words;
 
@@ -23,7 +24,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let answer = &view.findings.answer;
     let mut section = Section::new("answer", "Answer", "", "");
     let out = section.drawn();
-    out.classed("p", "eyebrow", summary(view));
+    out.classed("p", "eyebrow", measured::parts(view).join(" · "));
     out.element("h1", &view.findings.title);
     let headline = kept_together(&answer.headline);
     // A long answer in the largest letters would fill the first screen by itself.
@@ -47,26 +48,6 @@ fn sentences(out: &mut Markup, sentences: &[String]) {
         out.raw("<li>").prose(&kept_together(sentence)).raw("</li>");
     }
     out.raw("</ul>");
-}
-
-/// What was done, in one line.
-fn summary(view: &View<'_>) -> String {
-    let findings = view.findings;
-    let in_state = |state: &str| findings.trials.iter().filter(|t| t.state == state).count();
-    let mut trials = words::counted(findings.trials.len(), "trial", "trials");
-    for state in ["failed", "missing", "not needed"] {
-        if in_state(state) > 0 {
-            trials += &format!(", {} {state}", in_state(state));
-        }
-    }
-    [
-        words::counted(findings.variants.len(), "variant", "variants"),
-        words::counted(findings.steps.len(), "step", "steps"),
-        trials,
-        format!("threshold {}", parts::threshold(view)),
-        format!("{} confidence", parts::confidence(view)),
-    ]
-    .join(" · ")
 }
 
 /// A place where a variant was compared: the comparison in the main metric of the step, and others.

@@ -70,7 +70,18 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     if missing.is_empty() {
         return;
     }
+    let (unread, missing): (Vec<_>, Vec<_>) =
+        missing.into_iter().partition(|(why, _)| why.ends_with(" in the record"));
     out.raw("<details class=\"fold aside\"><summary>What is not available, and why</summary>");
+    // What the server and the machine do not report is one reason, however many readings there are.
+    if !unread.is_empty() {
+        let titles: Vec<&str> = unread.iter().flat_map(|(_, titles)| titles).copied().collect();
+        let readings: Vec<&str> =
+            unread.iter().filter_map(|(why, _)| why.split('`').nth(1)).collect();
+        out.raw("<p class=\"absent\">Not available: ").text(titles.join(", "));
+        out.raw(". The server and the machine do not report ");
+        out.text(readings.join(", ")).raw(".</p>");
+    }
     for (why, titles) in &missing {
         out.raw("<p class=\"absent\">Not available: ").text(titles.join(", ")).raw(". ");
         out.prose(&parts::sentence(why)).raw("</p>");

@@ -481,7 +481,7 @@ fn why_variants_were_settled_is_told() {
         assert!(html.contains(text), "{text}");
     }
     assert!(html.contains("<td class=\"\">not needed</td>"));
-    assert!(!crate::markdown::render(&findings).contains("not needed"));
+    assert!(!crate::markdown::render(&findings).contains("not needed |"));
 }
 
 #[test]

@@ -17,6 +17,8 @@ fn three_variants() {
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
         - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
+        oltp\_read\_write · MariaDB 11.8.2-log, compiled from source; MariaDB 12.3.2-log, compiled from source; MariaDB 12.3, 4k pages.2-log, compiled from source · 3 variants · 5 steps · 9 trials, 1 failed · threshold 3 % · 95 % confidence
+
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
         > **Caveat: load generator possibly the bottleneck.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
@@ -122,6 +124,8 @@ fn one_repetition_of_one_variant() {
         **PostgreSQL 18 commits 26.9k transactions per second with 8 clients, measured once.**
 
         - One repetition has no confidence interval.
+
+        oltp\_read\_write · PostgreSQL 18.2-log, compiled from source · 1 variant · 1 trial · threshold 3 % · 95 % confidence
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >

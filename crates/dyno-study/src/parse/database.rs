@@ -219,12 +219,16 @@ fn check_private<'v>(
     let name = raw.text("product")?;
     let words = || vocabulary.products.iter().map(|word| word.name.as_str());
     let Some(word) = vocabulary.products.iter().find(|word| word.name == name) else {
+        let lower = name.to_ascii_lowercase();
+        let mut confused = vocabulary.products.iter().flat_map(|word| &word.confused_names);
+        let confused = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
         problems.add(
             Diagnostic::new(product.span.clone(), format!("unknown product `{name}`"))
                 .with_label("Dyno does not know it")
-                .with_help(match vocabulary.left_out {
-                    Some(why) => why.to_owned(),
-                    None => did_you_mean(name, words()),
+                .with_help(match (vocabulary.left_out, confused) {
+                    (Some(why), _) => why.to_owned(),
+                    (None, Some(hint)) => hint,
+                    (None, None) => did_you_mean(name, words()),
                 }),
         );
         return None;

@@ -167,7 +167,8 @@ impl<'a> Asking<'a, '_> {
                     n => format!("{n} clients"),
                 };
                 let name = &workload.name;
-                let message = format!("workload `{name}` cannot run with {clients}");
+                let message =
+                    format!("workload `{name}` cannot run with these options at {clients}");
                 self.refuse(variant, message, why);
             })
             .ok()

@@ -145,18 +145,73 @@ pub(super) fn unknown_key<'w>(
     title: &str,
     words: impl Iterator<Item = &'w str>,
 ) -> Diagnostic {
+    let words: Vec<&str> = words.collect();
+    let of_others = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == entry.key);
+    let help = match of_others.filter(|(_, ours)| words.contains(ours)) {
+        Some((_, ours)) => format!("here it is called `{ours}`"),
+        None => did_you_mean(entry.key, words),
+    };
     Diagnostic::new(entry.key_span.clone(), format!("unknown key `{}` in {title}", entry.key))
         .with_label("unknown key")
-        .with_help(did_you_mean(entry.key, words))
+        .with_help(help)
 }
+
+/// Words of sysbench, pgbench, HammerDB, fio and k6, and the keys that mean the same.
+const OTHERS_WORDS: &[(&str, &str)] = &[
+    ("threads", "clients"),
+    ("num_threads", "clients"),
+    ("users", "clients"),
+    ("vus", "clients"),
+    ("connections", "clients"),
+    ("concurrency", "clients"),
+    ("numjobs", "clients"),
+    ("time", "duration"),
+    ("runtime", "duration"),
+    ("max_time", "duration"),
+    ("seconds", "duration"),
+    ("warmup", "warm_up"),
+    ("warmup_time", "warm_up"),
+    ("ramp_time", "warm_up"),
+    ("rampup", "warm_up"),
+    ("ramp_up", "warm_up"),
+    ("runs", "repetitions"),
+    ("repeat", "repetitions"),
+    ("iterations", "repetitions"),
+    ("tps", "rate"),
+    ("qps", "rate"),
+    ("pause", "rest"),
+    ("config", "settings"),
+    ("options", "settings"),
+    ("variables", "settings"),
+    ("bin", "programs"),
+    ("binaries", "programs"),
+    ("basedir", "programs"),
+    ("dsn", "url"),
+    ("type", "product"),
+    ("db", "product"),
+    ("fstype", "filesystem"),
+    ("fs", "filesystem"),
+];
 
 /// Reports a value of the wrong type.
 pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
-    let found = entry.value.type_str();
-    problems.add(
+    let found = match entry.value {
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+        other => other.type_str(),
+    };
+    let mut wrong =
         Diagnostic::new(entry.span.clone(), format!("expected {expected}, found {found}"))
-            .with_label(format!("wrong type for `{}`", entry.key)),
-    );
+            .with_label(format!("wrong type for `{}`", entry.key));
+    if found == "a list" && !expected.contains("list") && !expected.contains("table") {
+        wrong = wrong.with_help(match entry.key {
+            "clients" | "rate" => {
+                format!("to measure at several values, write `vary = {{ {} = [...] }}`", entry.key)
+            }
+            _ => "one value is expected; several are compared with `vary` in [design]".to_owned(),
+        });
+    }
+    problems.add(wrong);
 }
 
 /// Reports a value of the right type that cannot be.

@@ -223,7 +223,7 @@ fn what_cannot_be_varied_is_refused_with_the_reason() {
                |
                = help: vary fields of tables, `clients` or `rate`
 
-            error: expected a table, found array
+            error: expected a table, found a list
               --> study.toml:11:196
                |
             11 | ...1], 'design.retries' = [1], 'database.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }

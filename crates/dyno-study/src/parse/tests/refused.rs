@@ -230,7 +230,7 @@ fn wrong_types_of_tables() {
             3 | workload = 'x'
               |            ^^^ wrong type for `workload`
 
-            error: expected a table, found array
+            error: expected a table, found a list
              --> study.toml:4:10
               |
             4 | design = []
@@ -244,7 +244,7 @@ fn arrays_of_tables_are_not_tables() {
     check(
         "title = 'x'\n[[database]]\nproduct = 'sqlite'\n[workload.oltp_read_only]\n",
         expect![[r#"
-            error: expected a table, found array
+            error: expected a table, found a list
              --> study.toml:2:1
               |
             2 | [[database]]
@@ -460,11 +460,13 @@ fn settings() {
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
               |                            ^^^^^^ not accepted for `b`
 
-            error: expected a string, a number or a boolean, found array
+            error: expected a string, a number or a boolean, found a list
              --> study.toml:4:40
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
               |                                        ^^^ wrong type for `c`
+              |
+              = help: one value is expected; several are compared with `vary` in [design]
 
             error: this cannot be the name of a setting
              --> study.toml:4:45

@@ -221,7 +221,7 @@ mod tests {
             assert!(error.contains(expected), "{words:?}: {error}");
         };
         let on = |option: &'static str| ["oltp_read_only", "--on", "mariadb", option];
-        check(&on("--clients=0"), "--clients: `clients` must be at least 1");
+        check(&on("--clients=0"), "--clients must be at least 1");
         check(&on("--setting=x=200%"), "--setting: ");
         check(&on("--setting=bind_address=::"), "--setting: ");
         check(&on("--duration=soon"), "--duration: ");
