@@ -5,10 +5,12 @@
 //! The load runs on the thread of its step, each other activity on a thread of its own; probes are read
 //! around all of them.
 
+mod batches;
 mod command;
 mod dips;
 mod journal;
 mod load;
+mod sessions;
 mod sql;
 
 use std::collections::BTreeMap;
@@ -17,14 +19,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
+use dyno_host::Probe;
 use dyno_load::AbortFlag;
 use dyno_record::{EventKind, StepSummary};
-use dyno_units::{Clock, Metric, Nanoseconds, Reading};
+use dyno_units::{Clock, Metric, MetricId, Nanoseconds, Reading};
 use dyno_workload::AuditTotals;
 
 use crate::observe::Cost;
 use crate::trial::TrialError;
 
+pub(crate) use batches::{BatchJob, Batches};
 pub(crate) use command::{Command, CommandJob};
 pub(crate) use dips::VolumeDips;
 pub(crate) use journal::{Journal, keep_samples, watched};
@@ -36,6 +40,12 @@ pub(crate) use sql::{Sql, SqlJob, shown};
 /// How often an activity looks whether it has ended, or is to stop.
 const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 
+/// The id of a figure of a job. It does not name the job, of which a variant has one: so jobs that do the
+/// same in different ways are compared.
+fn job_figure(part: &str) -> Option<MetricId> {
+    MetricId::parse(&format!("job.{part}"))
+}
+
 /// Something that goes on in a step, alone or beside others.
 pub(crate) trait Activity {
     /// Its name, unique in the step.
@@ -44,6 +54,11 @@ pub(crate) trait Activity {
     /// The figures that it measures, but for those of a load, which are known.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
+    }
+
+    /// What is read of it every second while it goes on.
+    fn probe(&self) -> Option<Box<dyn Probe>> {
+        None
     }
 
     /// Does its work until that is done, or it is stopped.

@@ -42,7 +42,7 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
 /// Why a variant's job cannot send its SQL: the product understands none.
 fn sql_for_nobody(lab: &Lab, variant: &Variant) -> Option<String> {
     let job = variant.job()?;
-    let is_sql = matches!(job.work, JobWork::Sql { .. });
+    let is_sql = !matches!(job.work, JobWork::Command { .. });
     let Product::Private(name) = &variant.database.product else { return None };
     let spec = lab.products.find(name)?.spec();
     let is_refused = spec.dialect.is_none() || spec.is_simulated;

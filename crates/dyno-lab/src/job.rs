@@ -5,7 +5,9 @@ use dyno_study::{JobChoice, JobLoad, JobWork};
 use dyno_units::Nanoseconds;
 use dyno_workload::Connection;
 
-use crate::activity::{Activity, Beside, Command, CommandJob, Sql, SqlJob, shown};
+use crate::activity::{
+    Activity, BatchJob, Batches, Beside, Command, CommandJob, Sql, SqlJob, shown,
+};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -34,6 +36,15 @@ pub(crate) fn activity<'a>(
                 figures: figures.clone(),
             };
             Box::new(Command::new(command, &lab.keeper, &lab.clock))
+        }
+        JobWork::Batches { statements, at_once, pause } => {
+            let batches = BatchJob {
+                name: job.name.clone(),
+                statements: statements.clone(),
+                at_once: *at_once,
+                pause: *pause,
+            };
+            Box::new(Batches::new(batches, needed(job, server)?.connector(), &lab.clock))
         }
         JobWork::Sql { statements, at_once } => {
             let sql = SqlJob {

@@ -31,6 +31,15 @@ pub enum JobWork {
         /// Connections, each with one statement at a time.
         at_once: usize,
     },
+    /// Statements that are sent as a batch, again and again, until one handles no row.
+    Batches {
+        /// The statements of a batch; the last one returns the number of rows that it handled.
+        statements: Vec<String>,
+        /// Connections, each with batches of its own.
+        at_once: usize,
+        /// How long a connection rests between two batches.
+        pause: Nanoseconds,
+    },
     /// A program.
     Command {
         /// Program and arguments.
@@ -51,10 +60,13 @@ pub enum JobLoad {
     On,
 }
 
+/// Figures of a command that Dyno measures itself.
+const MEASURED: [&str; 3] = ["time", "cpu", "rss_peak"];
+
 /// A figure of a job from its name and what the study says of it: `1/s, higher`. None if that is no
-/// unit and a direction, or the name cannot be that of a figure.
-pub(crate) fn figure(job: &str, name: &str, text: &str) -> Option<Metric> {
-    let (unit, better) = text.rsplit_once(',')?;
+/// unit and a direction, or the name cannot be that of a figure or is one of [`MEASURED`].
+pub(crate) fn figure(name: &str, text: &str) -> Option<Metric> {
+    let (unit, better) = text.rsplit_once(',').filter(|_| !MEASURED.contains(&name))?;
     let better = match better.trim() {
         "higher" => Direction::Higher,
         "lower" => Direction::Lower,
@@ -64,12 +76,12 @@ pub(crate) fn figure(job: &str, name: &str, text: &str) -> Option<Metric> {
     let is_unit = !unit.is_empty() && unit.chars().count() <= 20;
     let is_right = is_unit && !unit.contains(|c: char| c.is_control());
     Some(Metric {
-        id: MetricId::parse(&format!("{job}.{name}"))?,
+        id: MetricId::parse(&format!("job.{name}"))?,
         unit: is_right.then(|| Unit::from(unit))?,
         better,
         role: MetricRole::Secondary,
-        title: format!("{name} of {job}").into(),
-        text: format!("what the command `{job}` printed as {name}").into(),
+        title: format!("{name} of the job").into(),
+        text: format!("what the command of the job printed as {name}").into(),
     })
 }
 
@@ -83,19 +95,27 @@ impl JobChoice {
         };
         let figures = table.fields.iter().filter_map(|(field, value)| {
             let FieldValue::Setting(SettingValue::Text(text)) = value else { return None };
-            figure(&table.name, field.strip_prefix("figures.")?, text)
+            figure(field.strip_prefix("figures.")?, text)
         });
+        let at_once = match table.fields.get("at_once") {
+            Some(FieldValue::Number(number)) => *number as usize,
+            _ => 1,
+        };
         let work = match texts("command") {
+            _ if table.text("repeat") == Some("until-no-rows") && !texts("sql").is_empty() => {
+                JobWork::Batches {
+                    statements: texts("sql"),
+                    at_once,
+                    pause: match table.fields.get("pause") {
+                        Some(FieldValue::Duration(duration)) => *duration,
+                        _ => Nanoseconds::ZERO,
+                    },
+                }
+            }
             command if !command.is_empty() => {
                 JobWork::Command { command, figures: figures.collect() }
             }
-            _ => JobWork::Sql {
-                statements: texts("sql"),
-                at_once: match table.fields.get("at_once") {
-                    Some(FieldValue::Number(number)) => *number as usize,
-                    _ => 1,
-                },
-            },
+            _ => JobWork::Sql { statements: texts("sql"), at_once },
         };
         if matches!(&work, JobWork::Sql { statements, .. } if statements.is_empty()) {
             return None;

@@ -12,7 +12,7 @@ use dyno_units::{
     Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
 };
 
-use super::{Activity, POLL, StepEnd, Surroundings};
+use super::{Activity, POLL, StepEnd, Surroundings, job_figure};
 use crate::trial::TrialError;
 
 /// How often its memory is read.
@@ -73,10 +73,9 @@ impl Command {
     }
 
     fn own_metrics(&self) -> Vec<Metric> {
-        let name = &self.job.name;
-        let metric = |part: &str, unit, title: String, text: &'static str, role| {
+        let metric = |part: &str, unit, title: &'static str, text: &'static str, role| {
             Some(Metric {
-                id: MetricId::parse(&format!("{name}.{part}"))?,
+                id: job_figure(part)?,
                 unit,
                 better: Direction::Lower,
                 role,
@@ -90,9 +89,9 @@ impl Command {
                    pages that they share count in each";
         let (seconds, bytes) = (Unit::Seconds, Unit::Bytes);
         let all = [
-            metric("time", seconds.clone(), format!("time of {name}"), time, MetricRole::Main),
-            metric("cpu", seconds, format!("CPU time of {name}"), cpu, MetricRole::Secondary),
-            metric("rss_peak", bytes, format!("peak memory of {name}"), rss, MetricRole::Secondary),
+            metric("time", seconds.clone(), "job time", time, MetricRole::Main),
+            metric("cpu", seconds, "CPU time of the job", cpu, MetricRole::Secondary),
+            metric("rss_peak", bytes, "peak memory of the job", rss, MetricRole::Secondary),
         ];
         all.into_iter().flatten().collect()
     }
@@ -253,7 +252,7 @@ fn figures(job: &CommandJob, lines: &[String]) -> Vec<(MetricId, f64)> {
         })
     };
     let found = job.figures.iter().filter_map(|metric| {
-        let name = metric.id.as_str().strip_prefix(&job.name)?.strip_prefix('.')?;
+        let name = metric.id.as_str().strip_prefix("job.")?;
         Some((metric.id, value(name)?))
     });
     found.collect()
@@ -265,7 +264,7 @@ mod tests {
 
     #[test]
     fn figures_are_the_last_lines_of_their_names() {
-        let wanted = ["build.rows", "build.lag", "other.rows"].map(|id| {
+        let wanted = ["job.rows", "job.lag", "other.rows"].map(|id| {
             dyno_units::metric(id, Unit::Seconds, Direction::Lower, "a figure", "a figure")
         });
         let job = CommandJob {
@@ -281,8 +280,8 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         };
         check("", &[]);
-        check("rows 7\nrows: 8\n", &[("build.rows", 8.0)]);
-        check("  rows = 8.5  \nlag=1e-3\n", &[("build.rows", 8.5), ("build.lag", 1e-3)]);
+        check("rows 7\nrows: 8\n", &[("job.rows", 8.0)]);
+        check("  rows = 8.5  \nlag=1e-3\n", &[("job.rows", 8.5), ("job.lag", 1e-3)]);
         check("rows many\nother 3\nrows inf\n", &[]);
         check("all rows 9\n", &[]);
     }

@@ -11,22 +11,16 @@ use std::thread;
 use dyno_record::ActivitySummary;
 use dyno_units::reading::known;
 use dyno_units::{
-    Clock, Direction, Metric, MetricId, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
+    Clock, Direction, Metric, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
 };
 use dyno_workload::{Connection, Connector, StatementError};
 
-use super::{Activity, POLL, StepEnd, Surroundings};
+use super::sessions::Sessions;
+use super::{Activity, StepEnd, Surroundings, job_figure};
 use crate::trial::TrialError;
 
 /// How much of a statement is shown.
 const SHOWN_CHARACTERS: usize = 80;
-
-/// How often what is still running is cancelled, once it has to stop: the statement of a connection may
-/// begin just after it was cancelled.
-const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
-
-/// How long setting up, checking and cancelling may take.
-const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
 /// Statements that go on in steps.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +38,7 @@ pub(crate) struct SqlJob {
 /// The statements of one step.
 pub(crate) struct Sql {
     job: SqlJob,
-    connector: Connector,
+    sessions: Sessions,
     clock: Arc<dyn Clock>,
     outcome: Option<Outcome>,
 }
@@ -73,45 +67,8 @@ struct Shared<'s> {
 impl Sql {
     /// Statements that were not sent yet, for connections of this connector.
     pub(crate) fn new(job: SqlJob, connector: Connector, clock: &Arc<dyn Clock>) -> Sql {
-        Sql { job, connector, clock: Arc::clone(clock), outcome: None }
-    }
-
-    fn id(&self, part: &str) -> Option<MetricId> {
-        MetricId::parse(&format!("{}.{part}", self.job.name))
-    }
-
-    /// The connections, each with the number of its session.
-    fn connect(&self) -> Result<Vec<(Box<dyn Connection>, Option<u64>)>, TrialError> {
-        let n = self.job.at_once.min(self.job.statements.len()).max(1);
-        let connect = |_| -> Result<_, TrialError> {
-            let mut connection = (self.connector)()?;
-            connection.set_cold_limit(COLD_LIMIT.0);
-            let session = dyno_database::session(connection.as_mut());
-            // A statement of the job takes as long as it takes.
-            connection.set_cold_limit(0);
-            Ok((connection, session))
-        };
-        (0..n).map(connect).collect()
-    }
-
-    /// Waits until all connections have no more to do; cancels what they do if the step stops.
-    fn watch(&self, shared: &Shared<'_>, sessions: &[u64], at: &Surroundings<'_, '_, '_>) {
-        let mut next_cancel = Nanoseconds::ZERO;
-        while shared.n_alive.load(Ordering::Acquire) > 0 {
-            let stops = at.stop.is_raised() || shared.is_stopped.load(Ordering::Relaxed);
-            if stops && self.clock.now() >= next_cancel {
-                shared.is_stopped.store(true, Ordering::Relaxed);
-                next_cancel = self.clock.now() + CANCEL_EVERY;
-                // What cannot be cancelled ends by itself, and the step waits for it.
-                if let Ok(mut connection) = (self.connector)() {
-                    connection.set_cold_limit(COLD_LIMIT.0);
-                    for session in sessions {
-                        let _ = dyno_database::cancel(connection.as_mut(), *session);
-                    }
-                }
-            }
-            self.clock.sleep_until(self.clock.now() + POLL);
-        }
+        let sessions = Sessions::new(connector, clock);
+        Sql { job, sessions, clock: Arc::clone(clock), outcome: None }
     }
 }
 
@@ -143,7 +100,7 @@ impl Shared<'_> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -163,11 +120,10 @@ impl Activity for Sql {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let name = &self.job.name;
-        let metric = |part, unit, title: String, text: &'static str, role| {
+        let metric = |part, unit, title: &'static str, text: &'static str, role| {
             let better = Direction::Lower;
             Some(Metric {
-                id: self.id(part)?,
+                id: job_figure(part)?,
                 unit,
                 better,
                 role,
@@ -182,30 +138,24 @@ impl Activity for Sql {
                       alone";
         let secondary = MetricRole::Secondary;
         let all = [
-            metric("time", Unit::Seconds, format!("time of {name}"), time, MetricRole::Main),
+            metric("time", Unit::Seconds, "job time", time, MetricRole::Main),
             (self.job.statements.len() > 1)
                 .then(|| {
-                    let title = format!("slowest statement of {name}");
+                    let title = "slowest statement";
                     metric("slowest", Unit::Seconds, title, slowest, secondary)
                 })
                 .flatten(),
-            metric("server_cpu", Unit::Seconds, format!("server CPU of {name}"), cpu, secondary)
+            metric("server_cpu", Unit::Seconds, "server CPU of the job", cpu, secondary)
                 .filter(|_| self.job.is_alone),
-            metric(
-                "server_rss_peak",
-                Unit::Bytes,
-                format!("server memory of {name}"),
-                memory,
-                secondary,
-            )
-            .filter(|_| self.job.is_alone),
+            metric("server_rss_peak", Unit::Bytes, "server memory of the job", memory, secondary)
+                .filter(|_| self.job.is_alone),
         ];
         all.into_iter().flatten().collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let mut connections = self.connect()?;
-        let sessions: Vec<u64> = connections.iter().filter_map(|(_, session)| *session).collect();
+        let n = self.job.at_once.min(self.job.statements.len()).max(1);
+        let (mut connections, ids) = self.sessions.connect(n)?;
         let shared = Shared {
             job: &self.job,
             clock: &*self.clock,
@@ -218,10 +168,10 @@ impl Activity for Sql {
         let began = self.clock.now();
         thread::scope(|scope| {
             let shared = &shared;
-            for (connection, _) in &mut connections {
+            for connection in &mut connections {
                 scope.spawn(move || shared.work(connection.as_mut()));
             }
-            self.watch(shared, &sessions, at);
+            self.sessions.watch((&shared.n_alive, &shared.is_stopped), &ids, at);
         });
         let took = self.clock.now().saturating_sub(began);
         let mut statements = std::mem::take(&mut *lock(&shared.ended));
@@ -250,9 +200,9 @@ impl Activity for Sql {
         if outcome.is_done {
             let slowest = outcome.statements.iter().map(|(_, took)| took.as_secs_f64());
             let values = [
-                (self.id("time"), Some(outcome.took.as_secs_f64())),
+                (job_figure("time"), Some(outcome.took.as_secs_f64())),
                 (
-                    self.id("slowest"),
+                    job_figure("slowest"),
                     slowest.reduce(f64::max).filter(|_| self.job.statements.len() > 1),
                 ),
             ];
@@ -288,7 +238,7 @@ impl Activity for Sql {
             })
             .flatten();
         let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
-        let values = [(self.id("server_cpu"), cpu), (self.id("server_rss_peak"), memory)];
+        let values = [(job_figure("server_cpu"), cpu), (job_figure("server_rss_peak"), memory)];
         let values: Vec<_> =
             values.into_iter().filter_map(|(id, value)| Some((id?, value?))).collect();
         summary.figures.extend(values);

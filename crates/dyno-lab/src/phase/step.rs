@@ -140,6 +140,8 @@ impl Step {
             None if deployment.is_simulated() => None,
             None => Some(Watched::host(&HostSpec::default(), &lab.clock)),
         };
+        let probes = beside.iter().filter_map(|beside| beside.activity.probe());
+        let watched = watched.map(|watched| probes.fold(watched, Watched::with));
         let is_local = server.is_some_and(|server| !server.watched_processes().is_empty());
         let mut activities = Activities { here, beside };
         let mut journal =

@@ -1,6 +1,6 @@
 //! Reads the `[job.NAME]` tables.
 
-use dyno_units::{MetricId, SettingValue};
+use dyno_units::SettingValue;
 
 use super::kind::Kind;
 use super::problems::Problems;
@@ -53,6 +53,22 @@ const KEYS: &[Key] = &[
     with_default("at_once", Shape::Integer(1, 1000), "1", "Statements of `sql` that run at once.")
         .example("3"),
     with_default(
+        "repeat",
+        Shape::Words(&["never", "until-no-rows"]),
+        "\"never\"",
+        "Until-no-rows: the statements of `sql` are a batch, which each of the connections sends again and \
+         again. The last statement must return the number of rows that the batch handled; zero ends \
+         the job.",
+    )
+    .fixed(OWN_TABLE),
+    with_default(
+        "pause",
+        Shape::Duration,
+        "\"0s\"",
+        "How long a connection rests between two batches.",
+    )
+    .example("\"5s\""),
+    with_default(
         "load",
         Shape::Words(&["off", "until-done", "on"]),
         "\"off\"",
@@ -90,13 +106,6 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     let table = raw.read(problems, vocabulary);
     let before = problems.count();
     let title = format!("`[job.{}]`", raw.name);
-    if MetricId::parse(&format!("{}.time", raw.name)).is_none() {
-        problems.add(
-            Diagnostic::new(raw.name_span.clone(), "this name cannot be that of a job")
-                .with_label("its figures would have this name")
-                .with_help("use letters, digits, `_`, `-` and `.`"),
-        );
-    }
     match (raw.entry("sql"), raw.entry("command")) {
         (Some(sql), Some(command)) => {
             let later = if sql.key_span.start < command.key_span.start { command } else { sql };
@@ -118,12 +127,14 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         let message = format!("`{field}` has no effect without `{of}`");
         Some(Diagnostic::new(entry.key_span.clone(), message).with_label("only with it"))
     };
-    only("at_once", "sql").into_iter().for_each(|problem| problems.add(problem));
+    for (field, of) in [("at_once", "sql"), ("repeat", "sql"), ("pause", "repeat")] {
+        only(field, of).into_iter().for_each(|problem| problems.add(problem));
+    }
     for (name, entry) in raw.named("figures") {
         let value = table.as_ref().and_then(|table| table.fields.get(&format!("figures.{name}")));
         let Some(FieldValue::Setting(value)) = value else { continue };
         let given = match value {
-            SettingValue::Text(text) => figure(raw.name, name, text),
+            SettingValue::Text(text) => figure(name, text),
             _ => None,
         };
         if raw.entry("command").is_none() {
@@ -137,7 +148,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         } else if given.is_none() {
             problems.add(
                 Diagnostic::new(entry.span.clone(), format!("`{name}` must be a unit and a word"))
-                    .with_label("no unit, or no such word")
+                    .with_label("no unit, no such word, or a figure that Dyno measures itself")
                     .with_help("write it like \"rows/s, higher\" or \"s, lower\""),
             );
         }

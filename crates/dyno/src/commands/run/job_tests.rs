@@ -64,11 +64,11 @@ fn a_job_has_its_figures_beside_those_of_the_load() {
     assert_eq!((activity.name.as_str(), activity.kind.as_str()), ("copy", "command"));
     assert!(activity.is_done, "{}", activity.ended);
     assert_eq!(activity.output, ["rows 1", "hello", "rows: 42"]);
-    assert_eq!(figure(step, "copy.rows"), Some(42.0));
-    assert_eq!(figure(step, "copy.time"), Some(activity.took_s));
-    assert!(figure(step, "copy.cpu").is_some() && figure(step, "copy.rss_peak").is_some());
+    assert_eq!(figure(step, "job.rows"), Some(42.0));
+    assert_eq!(figure(step, "job.time"), Some(activity.took_s));
+    assert!(figure(step, "job.cpu").is_some() && figure(step, "job.rss_peak").is_some());
     let ids: Vec<&str> = trial.metrics.iter().map(|metric| metric.id.as_str()).collect();
-    assert_eq!(ids, ["copy.time", "copy.cpu", "copy.rss_peak", "copy.rows"]);
+    assert_eq!(ids, ["job.time", "job.cpu", "job.rss_peak", "job.rows"]);
     let (member, place) = (&trial.members[0], &trial.members[0].place);
     assert_eq!((member.name.as_str(), place), ("server", &None));
 }
@@ -82,7 +82,7 @@ fn a_step_needs_no_load() {
     assert!(step.kinds.is_empty() && step.intervals.throughput.is_empty());
     assert_eq!(step.ended_by.as_deref(), Some("activity"));
     assert!(step.measured_s < 60.0 && !step.intervals.start_s.is_empty());
-    assert_eq!(figure(step, "copy.rows"), Some(7.0));
+    assert_eq!(figure(step, "job.rows"), Some(7.0));
     let place = trial.members[0].place.as_ref().unwrap();
     assert_eq!(place.kind, "folder");
     assert!(place.filesystem.is_some());
@@ -159,9 +159,53 @@ fn statements_are_a_job_with_a_check_after_it() {
     assert_eq!((activity.kind.as_str(), activity.is_done), ("sql", true));
     assert!(activity.output[0].ends_with("CREATE INDEX by_a ON other (a)"), "{activity:?}");
     let value = |id: &str| figure(step, id).unwrap();
-    let (time, slowest) = (value("copy.time"), value("copy.slowest"));
+    let (time, slowest) = (value("job.time"), value("job.slowest"));
     assert!(slowest > 0.0 && slowest <= time, "{slowest} of {time}");
     assert!(step.kinds.is_empty());
+}
+
+#[test]
+fn batches_are_sent_until_one_handles_no_row() {
+    let ten = "WITH RECURSIVE n(a) AS (VALUES (1) UNION ALL SELECT a + 1 FROM n WHERE a < 10) \
+               INSERT INTO other SELECT a FROM n";
+    let job = format!(
+        "before = ['CREATE TABLE other (a INTEGER)', '{ten}']\n\
+         sql = ['DELETE FROM other WHERE a IN (SELECT a FROM other LIMIT 4)', 'SELECT changes()']\n\
+         repeat = 'until-no-rows'\npause = '1ms'\ncheck = 'SELECT count(*) = 0 FROM other'\n"
+    );
+    let run = run_with("sqlite", 60, &job);
+    let trial = &run.trials[0];
+    assert_eq!(trial.outcome, TrialOutcome::Finished);
+    let step = &trial.steps[0];
+    let activity = &step.activities[0];
+    assert_eq!((activity.kind.as_str(), activity.is_done), ("batches", true));
+    assert!(activity.output[0].starts_with("3 batches, 10 rows"), "{activity:?}");
+    assert_eq!(figure(step, "job.rows"), Some(10.0));
+    assert!(figure(step, "job.time") >= figure(step, "job.slowest"));
+
+    let run =
+        run_with("sqlite", 60, "sql = 'DROP TABLE IF EXISTS other'\nrepeat = 'until-no-rows'\n");
+    let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
+        panic!("{:?}", run.trials[0].outcome)
+    };
+    assert!(message.contains("must return one whole number, and returned nothing"), "{message}");
+}
+
+#[test]
+fn batches_that_the_load_outlives_are_counted_as_far_as_they_came() {
+    let job = "before = 'CREATE TABLE other AS SELECT generate_series(1, 1000000) AS a'\n\
+               sql = 'WITH gone AS (DELETE FROM other WHERE ctid IN (SELECT ctid FROM other LIMIT 1) \
+               RETURNING 1) SELECT count(*) FROM gone'\n\
+               repeat = 'until-no-rows'\npause = '50ms'\nat_once = 2\nload = 'on'\n";
+    let run = run_with("postgresql", 2, job);
+    let trial = &run.trials[0];
+    assert_eq!(trial.outcome, TrialOutcome::Finished);
+    let step = &trial.steps[0];
+    assert!(!step.activities[0].is_done, "{:?}", step.activities);
+    let rows = figure(step, "job.rows").expect("rows were deleted");
+    assert!(rows >= 1.0 && rows < 1e6, "{rows}");
+    assert!(trial.meanings.contains_key("job.rows_per_s"), "{:?}", trial.meanings.keys());
+    assert_eq!(figure(step, "job.time"), None);
 }
 
 #[test]
@@ -204,7 +248,7 @@ fn a_command_reaches_the_private_server_by_its_environment() {
     for (product, command) in [("postgresql", psql), ("mariadb", mariadb)] {
         let run = run_with(product, 60, &script(command, "off"));
         assert_eq!(run.trials[0].outcome, TrialOutcome::Finished, "{product}");
-        let rows = figure(&run.trials[0].steps[0], "copy.rows");
+        let rows = figure(&run.trials[0].steps[0], "job.rows");
         assert_eq!(rows, Some(10.0), "{product}");
     }
 }

@@ -1,0 +1,293 @@
+//! Statements that are sent again and again, as a batch, until a batch finds nothing to do: rows that are
+//! moved, archived or deleted a few at a time.
+//!
+//! The last statement of a batch returns the number of rows that it handled; zero ends the job.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use dyno_host::{Probe, Readings};
+use dyno_record::ActivitySummary;
+use dyno_units::reading::prelude::*;
+use dyno_units::{Clock, Direction, Metric, MetricRole, Nanoseconds};
+use dyno_workload::{Connection, Connector};
+
+use super::sessions::Sessions;
+use super::sql::{lock, shown};
+use super::{Activity, POLL, StepEnd, Surroundings, job_figure};
+use crate::trial::TrialError;
+
+#[rustfmt::skip]
+const READINGS: &[Reading] = &[
+    reading("job.rows_per_s", PerSecond, "Rows handled by the job", "rows that the batches of the job handled, counted when a batch ended").chart(Topic::Other, 1),
+];
+
+/// What is done in batches.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BatchJob {
+    /// Its name, unique in a step, as of a metric.
+    pub(crate) name: String,
+    /// A batch, in the order in which its statements are sent on one connection.
+    pub(crate) statements: Vec<String>,
+    /// Connections, each with batches of its own.
+    pub(crate) at_once: usize,
+    /// How long a connection rests between two batches.
+    pub(crate) pause: Nanoseconds,
+}
+
+/// The batches of one step.
+pub(crate) struct Batches {
+    job: BatchJob,
+    sessions: Sessions,
+    clock: Arc<dyn Clock>,
+    /// Rows that were handled so far.
+    rows: Arc<AtomicU64>,
+    outcome: Option<Outcome>,
+}
+
+/// A batch that has ended.
+#[derive(Clone, Copy)]
+struct Batch {
+    began: Nanoseconds,
+    ended: Nanoseconds,
+    rows: u64,
+}
+
+struct Outcome {
+    began: Nanoseconds,
+    took: Nanoseconds,
+    ended: String,
+    is_done: bool,
+    /// Those that handled rows.
+    batches: Vec<Batch>,
+}
+
+/// What the connections share.
+struct Shared<'s> {
+    job: &'s BatchJob,
+    clock: &'s dyn Clock,
+    rows: &'s AtomicU64,
+    is_stopped: AtomicBool,
+    n_alive: AtomicUsize,
+    /// Connections that found nothing to do.
+    n_done: AtomicUsize,
+    batches: Mutex<Vec<Batch>>,
+    failure: Mutex<Option<String>>,
+}
+
+impl Shared<'_> {
+    /// Sends batches until one of them handles no row, or the job stops.
+    fn work(&self, connection: &mut dyn Connection) {
+        while !self.is_stopped.load(Ordering::Relaxed) {
+            let began = self.clock.now();
+            match self.batch(connection) {
+                Ok(0) => {
+                    self.n_done.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                Ok(rows) => {
+                    self.rows.fetch_add(rows, Ordering::Relaxed);
+                    lock(&self.batches).push(Batch { began, ended: self.clock.now(), rows });
+                }
+
+                Err(why) => {
+                    // What fails because the job was stopped is no news.
+                    if !self.is_stopped.swap(true, Ordering::Relaxed) {
+                        lock(&self.failure).get_or_insert(why);
+                    }
+                    break;
+                }
+            }
+            let until = self.clock.now() + self.job.pause;
+            while !self.is_stopped.load(Ordering::Relaxed) && self.clock.now() < until {
+                self.clock.sleep_until(until.min(self.clock.now() + POLL));
+            }
+        }
+        self.n_alive.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Sends one batch; returns the rows that it handled.
+    fn batch(&self, connection: &mut dyn Connection) -> Result<u64, String> {
+        let mut last = Vec::new();
+        for (idx, statement) in self.job.statements.iter().enumerate() {
+            last = connection.query(statement).map_err(|error| {
+                format!("failed at statement {} (`{}`): {error}", idx + 1, shown(statement))
+            })?;
+        }
+        let value = last.first().and_then(|row| row.first()).and_then(Option::as_deref);
+        value.and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+            format!(
+                "cannot tell how many rows a batch handled: its last statement must return one whole \
+                 number, and returned {}",
+                value.map_or("nothing".to_owned(), |text| format!("`{}`", shown(text)))
+            )
+        })
+    }
+}
+
+impl Batches {
+    /// Batches that were not sent yet, on connections of this connector.
+    pub(crate) fn new(job: BatchJob, connector: Connector, clock: &Arc<dyn Clock>) -> Batches {
+        let sessions = Sessions::new(connector, clock);
+        Batches { job, sessions, clock: Arc::clone(clock), rows: Arc::default(), outcome: None }
+    }
+}
+
+impl Activity for Batches {
+    fn name(&self) -> &str {
+        &self.job.name
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let metric = |(part, unit, better, role), title: &'static str, text: &'static str| {
+            let id = job_figure(part)?;
+            Some(Metric { id, unit, better, role, title: title.into(), text: text.into() })
+        };
+        use Direction::{Higher, Lower};
+        use MetricRole::{Main, Secondary};
+        let all = [
+            metric(
+                ("time", Seconds, Lower, Main),
+                "job time",
+                "from the first batch of the job to the one that found nothing to do, pauses included",
+            ),
+            metric(
+                ("rows", Count, Higher, Secondary),
+                "rows of the job",
+                "rows that the batches of the job handled",
+            ),
+            metric(
+                ("rows_per_s", PerSecond, Higher, Secondary),
+                "rows per second of the job",
+                "rows that the batches of the job handled, by the time that it took, pauses included",
+            ),
+            metric(
+                ("slowest", Seconds, Lower, Secondary),
+                "slowest batch",
+                "the longest time of a batch of the job",
+            ),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let (mut connections, ids) = self.sessions.connect(self.job.at_once.max(1))?;
+        let n = connections.len();
+        let shared = Shared {
+            job: &self.job,
+            clock: &*self.clock,
+            rows: &self.rows,
+            is_stopped: AtomicBool::new(at.stop.is_raised()),
+            n_alive: AtomicUsize::new(n),
+            n_done: AtomicUsize::new(0),
+            batches: Mutex::default(),
+            failure: Mutex::default(),
+        };
+        let began = self.clock.now();
+        thread::scope(|scope| {
+            let shared = &shared;
+            for connection in &mut connections {
+                scope.spawn(move || shared.work(connection.as_mut()));
+            }
+            self.sessions.watch((&shared.n_alive, &shared.is_stopped), &ids, at);
+        });
+        let took = self.clock.now().saturating_sub(began);
+        let failure = lock(&shared.failure).take();
+        let is_done = failure.is_none() && shared.n_done.load(Ordering::Relaxed) == n;
+        let batches = std::mem::take(&mut *lock(&shared.batches));
+        let ended = match &failure {
+            Some(why) => why.clone(),
+            None if is_done => "ended".to_owned(),
+            None => "was stopped at the end of the step".to_owned(),
+        };
+        self.outcome = Some(Outcome { began, took, ended, is_done, batches });
+        match failure {
+            Some(why) if !at.stop.is_raised() => {
+                Err(TrialError::new(format!("the job `{}` {why}", self.job.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_to(&mut self, end: &mut StepEnd) {
+        let Some(outcome) = &self.outcome else { return };
+        let rows: u64 = outcome.batches.iter().map(|batch| batch.rows).sum();
+        let took = outcome.took.as_secs_f64();
+        let time = |batch: &Batch| batch.ended.saturating_sub(batch.began).as_secs_f64();
+        let slowest = outcome.batches.iter().map(time).reduce(f64::max);
+        let values = [
+            (job_figure("time"), Some(took).filter(|_| outcome.is_done)),
+            (job_figure("rows"), Some(rows as f64)),
+            (job_figure("rows_per_s"), (took > 0.0).then(|| rows as f64 / took)),
+            (job_figure("slowest"), slowest),
+        ];
+        let values = values.into_iter().filter_map(|(id, value)| Some((id?, value?)));
+        end.summary.figures.extend(values);
+        let text = match slowest {
+            Some(slowest) => format!(
+                "{} batches, {rows} rows, the slowest batch {slowest:.3} s",
+                outcome.batches.len()
+            ),
+            None => "no batch handled a row".to_owned(),
+        };
+        end.summary.activities.push(ActivitySummary {
+            name: self.job.name.clone(),
+            kind: "batches".to_owned(),
+            began_ns: outcome.began.0,
+            took_s: took,
+            ended: outcome.ended.clone(),
+            is_done: outcome.is_done,
+            output: vec![text],
+        });
+    }
+
+    fn probe(&self) -> Option<Box<dyn Probe>> {
+        Some(Box::new(RowsProbe { rows: Arc::clone(&self.rows), last: None }))
+    }
+}
+
+/// Reads how many rows the batches have handled.
+struct RowsProbe {
+    rows: Arc<AtomicU64>,
+    /// When it was read last, and what it was then.
+    last: Option<(Nanoseconds, u64)>,
+}
+
+impl Probe for RowsProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let rows = self.rows.load(Ordering::Relaxed);
+        if let Some((before, known)) = self.last.replace((now, rows)).filter(|last| last.0 < now) {
+            let seconds = now.saturating_sub(before).as_secs_f64();
+            readings.insert("job.rows_per_s".into(), (rows - known) as f64 / seconds);
+        }
+    }
+
+    fn name(&self) -> &str {
+        "job"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_a_rate_between_two_readings() {
+        let rows = Arc::new(AtomicU64::new(0));
+        let mut probe = RowsProbe { rows: Arc::clone(&rows), last: None };
+        let mut read = |at: u64, more: u64| {
+            rows.fetch_add(more, Ordering::Relaxed);
+            let mut readings = Readings::new();
+            probe.read(Nanoseconds::from_secs(at), &mut readings);
+            readings.get("job.rows_per_s").copied()
+        };
+        assert_eq!(read(1, 10), None);
+        assert_eq!(read(3, 8), Some(4.0));
+        assert_eq!(read(4, 0), Some(0.0));
+    }
+}
