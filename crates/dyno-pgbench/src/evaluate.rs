@@ -1,0 +1,305 @@
+//! Evaluates expressions.
+
+use crate::expression::{Expression, Node};
+use crate::function::Function;
+use crate::names::Names;
+use crate::random::{Prng, hash_fnv1a, hash_murmur2, permute};
+use crate::value::{Value, fixed};
+use crate::variables::Variables;
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EvaluationError {
+    message: String,
+}
+
+impl EvaluationError {
+    pub(crate) fn new(message: impl Into<String>) -> EvaluationError {
+        EvaluationError { message: message.into() }
+    }
+
+    /// An error that pgbench reports without a reason: an empty text is no value.
+    pub(crate) fn silent() -> EvaluationError {
+        EvaluationError { message: String::new() }
+    }
+
+    /// The reason; empty if pgbench gives none.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// What an expression is evaluated in.
+pub struct Scope<'a> {
+    /// The names of the variables.
+    pub names: &'a Names,
+    /// The client's variables.
+    pub variables: &'a mut Variables,
+    /// The client's stream of random numbers.
+    pub random: &'a mut Prng,
+    /// Takes the values that `debug` shows.
+    pub debug: &'a mut dyn FnMut(&str),
+}
+
+/// Most arguments that a function is evaluated with.
+const ARGUMENTS_MOST: usize = 16;
+
+type Evaluated = Result<Value, EvaluationError>;
+
+impl Expression {
+    /// The value of the expression.
+    ///
+    /// # Errors
+    ///
+    /// What pgbench reports: an undefined variable, a wrong type, an overflow, a division by zero.
+    pub fn evaluate(&self, scope: &mut Scope<'_>) -> Result<Value, EvaluationError> {
+        evaluate(&self.0, scope)
+    }
+}
+
+fn evaluate(node: &Node, scope: &mut Scope<'_>) -> Evaluated {
+    match node {
+        Node::Constant(value) => Ok(*value),
+        Node::Variable(slot) => scope.variables.value(*slot, scope.names),
+        Node::Call(function, arguments) => match (function, &arguments[..]) {
+            (Function::And, [left, right]) => logical(left, right, false, scope),
+            (Function::Or, [left, right]) => logical(left, right, true, scope),
+            (Function::Case, branches) => case(branches, scope),
+            (_, [one]) => {
+                let values = [evaluate(one, scope)?];
+                apply(*function, &values, scope)
+            }
+            (_, [left, right]) => {
+                let values = [evaluate(left, scope)?, evaluate(right, scope)?];
+                apply(*function, &values, scope)
+            }
+            (_, more) => {
+                let mut values = [Value::Null; ARGUMENTS_MOST];
+                for (idx, argument) in more.iter().enumerate() {
+                    let Some(value) = values.get_mut(idx) else {
+                        return Err(EvaluationError::new(format!(
+                            "too many function arguments, maximum is {ARGUMENTS_MOST}"
+                        )));
+                    };
+                    *value = evaluate(argument, scope)?;
+                }
+                apply(*function, &values[..more.len()], scope)
+            }
+        },
+    }
+}
+
+/// AND and OR: the right side is not evaluated where the left one is `deciding` or null.
+fn logical(left: &Node, right: &Node, deciding: bool, scope: &mut Scope<'_>) -> Evaluated {
+    for side in [left, right] {
+        let value = evaluate(side, scope)?;
+        if value == Value::Null {
+            return Ok(Value::Null);
+        }
+        if value.to_boolean()? == deciding {
+            return Ok(Value::Boolean(deciding));
+        }
+    }
+    Ok(Value::Boolean(!deciding))
+}
+
+fn case(branches: &[Node], scope: &mut Scope<'_>) -> Evaluated {
+    let (pairs, last) = branches.split_at(branches.len() - 1);
+    for pair in pairs.chunks_exact(2) {
+        if evaluate(&pair[0], scope)?.is_true() {
+            return evaluate(&pair[1], scope);
+        }
+    }
+    evaluate(&last[0], scope)
+}
+
+/// A function of values that are known.
+fn apply(function: Function, values: &[Value], scope: &mut Scope<'_>) -> Evaluated {
+    use Function as F;
+    let has_null = values.contains(&Value::Null);
+    if has_null && !matches!(function, F::Is | F::Debug) {
+        return Ok(Value::Null);
+    }
+    match (function, values) {
+        (F::Debug, [value]) => {
+            (scope.debug)(&value.shown());
+            Ok(*value)
+        }
+        (F::Is, [left, right]) => Ok(Value::Boolean(left == right)),
+        (F::Not, [value]) => Ok(Value::Boolean(!value.to_boolean()?)),
+        (F::Pi, _) => Ok(Value::Double(std::f64::consts::PI)),
+        (F::Abs, [value]) => match value {
+            Value::Integer(value) => Ok(Value::Integer(value.wrapping_abs())),
+            other => Ok(Value::Double(other.to_double()?.abs())),
+        },
+        (F::Double, [value]) => value.to_double().map(Value::Double),
+        (F::Sqrt, [value]) => Ok(Value::Double(value.to_double()?.sqrt())),
+        (F::Ln, [value]) => Ok(Value::Double(value.to_double()?.ln())),
+        (F::Exp, [value]) => Ok(Value::Double(value.to_double()?.exp())),
+        (F::Int, [value]) => value.to_integer().map(Value::Integer),
+        (F::Power, [base, power]) => Ok(Value::Double(base.to_double()?.powf(power.to_double()?))),
+        (F::Least, values) => extreme(values, i64::min, f64_min),
+        (F::Greatest, values) => extreme(values, i64::max, f64_max),
+        (F::HashFnv1a, [value, seed]) => {
+            Ok(Value::Integer(hash_fnv1a(value.to_integer()?, seed.to_integer()?)))
+        }
+        (F::HashMurmur2, [value, seed]) => {
+            Ok(Value::Integer(hash_murmur2(value.to_integer()?, seed.to_integer()?)))
+        }
+        (F::Permute, [value, size, seed]) => permuted(*value, *size, *seed),
+        (F::Random, [least, most]) => {
+            let (least, most) = range(*least, *most)?;
+            Ok(Value::Integer(scope.random.uniform(least, most)))
+        }
+        (F::RandomExponential | F::RandomGaussian | F::RandomZipfian, [least, most, parameter]) => {
+            skewed(function, range(*least, *most)?, *parameter, scope.random)
+        }
+        (_, [left, right]) => operation(function, *left, *right),
+        _ => Err(EvaluationError::new("a function has the wrong number of arguments")),
+    }
+}
+
+/// The lesser one; of a number and NaN, the second, as C's comparison gives it.
+fn f64_min(one: f64, other: f64) -> f64 {
+    if one < other { one } else { other }
+}
+
+fn f64_max(one: f64, other: f64) -> f64 {
+    if one > other { one } else { other }
+}
+
+/// The least or greatest: a double if one of them is.
+fn extreme(
+    values: &[Value],
+    of_integers: fn(i64, i64) -> i64,
+    of_doubles: fn(f64, f64) -> f64,
+) -> Evaluated {
+    if values.iter().any(|value| matches!(value, Value::Double(_))) {
+        let mut extreme = values[0].to_double()?;
+        for value in &values[1..] {
+            extreme = of_doubles(extreme, value.to_double()?);
+        }
+        return Ok(Value::Double(extreme));
+    }
+    let mut extreme = values[0].to_integer()?;
+    for value in &values[1..] {
+        extreme = of_integers(extreme, value.to_integer()?);
+    }
+    Ok(Value::Integer(extreme))
+}
+
+fn permuted(value: Value, size: Value, seed: Value) -> Evaluated {
+    let (value, size, seed) = (value.to_integer()?, size.to_integer()?, seed.to_integer()?);
+    if size <= 0 {
+        return Err(EvaluationError::new("permute size parameter must be greater than zero"));
+    }
+    Ok(Value::Integer(permute(value, size, seed)))
+}
+
+/// The range of a random function.
+fn range(least: Value, most: Value) -> Result<(i64, i64), EvaluationError> {
+    let (least, most) = (least.to_integer()?, most.to_integer()?);
+    if least > most {
+        return Err(EvaluationError::new("empty range given to random"));
+    }
+    match most.checked_sub(least).and_then(|difference| difference.checked_add(1)) {
+        Some(_) => Ok((least, most)),
+        None => Err(EvaluationError::new("random range is too large")),
+    }
+}
+
+fn skewed(
+    function: Function,
+    (least, most): (i64, i64),
+    parameter: Value,
+    random: &mut Prng,
+) -> Evaluated {
+    let parameter = parameter.to_double()?;
+    let shown = || fixed(parameter);
+    let refused = |message: String| Err(EvaluationError::new(message));
+    Ok(Value::Integer(match function {
+        Function::RandomGaussian if parameter < 2.0 => {
+            return refused(format!(
+                "gaussian parameter must be at least 2.000000 (not {})",
+                shown()
+            ));
+        }
+        Function::RandomGaussian => random.gaussian(least, most, parameter),
+        Function::RandomZipfian if !(1.001..=1000.0).contains(&parameter) => {
+            return refused(format!(
+                "zipfian parameter must be in range [1.001, 1000] (not {})",
+                shown()
+            ));
+        }
+        Function::RandomZipfian => random.zipfian(least, most, parameter),
+        _ if parameter <= 0.0 => {
+            return refused(format!(
+                "exponential parameter must be greater than zero (not {})",
+                shown()
+            ));
+        }
+        _ => random.exponential(least, most, parameter),
+    }))
+}
+
+/// An operator with two operands: of doubles if one of them is.
+fn operation(function: Function, left: Value, right: Value) -> Evaluated {
+    let is_double = |value: Value| matches!(value, Value::Double(_));
+    let is_overloaded = matches!(
+        function,
+        Function::Add
+            | Function::Subtract
+            | Function::Multiply
+            | Function::Divide
+            | Function::Equal
+            | Function::NotEqual
+            | Function::Less
+            | Function::LessOrEqual
+    );
+    if is_overloaded && (is_double(left) || is_double(right)) {
+        return Ok(of_doubles(function, left.to_double()?, right.to_double()?));
+    }
+    of_integers(function, left.to_integer()?, right.to_integer()?)
+}
+
+fn of_doubles(function: Function, left: f64, right: f64) -> Value {
+    match function {
+        Function::Add => Value::Double(left + right),
+        Function::Subtract => Value::Double(left - right),
+        Function::Multiply => Value::Double(left * right),
+        Function::Divide => Value::Double(left / right),
+        Function::Equal => Value::Boolean(left == right),
+        Function::NotEqual => Value::Boolean(left != right),
+        Function::LessOrEqual => Value::Boolean(left <= right),
+        _ => Value::Boolean(left < right),
+    }
+}
+
+fn of_integers(function: Function, left: i64, right: i64) -> Evaluated {
+    let whole = |value: Option<i64>, name: &str| {
+        let too_large = || EvaluationError::new(format!("bigint {name} out of range"));
+        value.map(Value::Integer).ok_or_else(too_large)
+    };
+    match function {
+        Function::Add => whole(left.checked_add(right), "add"),
+        Function::Subtract => whole(left.checked_sub(right), "sub"),
+        Function::Multiply => whole(left.checked_mul(right), "mul"),
+        Function::Divide | Function::Modulo if right == 0 => {
+            Err(EvaluationError::new("division by zero"))
+        }
+        Function::Divide => whole(left.checked_div(right), "div"),
+        Function::Modulo => Ok(Value::Integer(left.wrapping_rem(right))),
+        Function::Equal => Ok(Value::Boolean(left == right)),
+        Function::NotEqual => Ok(Value::Boolean(left != right)),
+        Function::LessOrEqual => Ok(Value::Boolean(left <= right)),
+        Function::Less => Ok(Value::Boolean(left < right)),
+        Function::BitAnd => Ok(Value::Integer(left & right)),
+        Function::BitOr => Ok(Value::Integer(left | right)),
+        Function::BitXor => Ok(Value::Integer(left ^ right)),
+        // As the processor does: the count modulo 64.
+        Function::ShiftLeft => Ok(Value::Integer(left.wrapping_shl(right as u32))),
+        Function::ShiftRight => Ok(Value::Integer(left.wrapping_shr(right as u32))),
+        _ => Err(EvaluationError::new("a function has the wrong number of arguments")),
+    }
+}

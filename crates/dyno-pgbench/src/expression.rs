@@ -1,0 +1,280 @@
+//! Expressions: their grammar, read by precedence.
+
+use crate::function::{self, Arity, Function};
+use crate::lexer::{Lexer, Problem, Token};
+use crate::names::{Names, Slot};
+use crate::value::Value;
+
+/// An expression of `\set`, `\if` or `\elif`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression(pub(crate) Node);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    Constant(Value),
+    Variable(Slot),
+    Call(Function, Box<[Node]>),
+}
+
+/// How tightly operators bind, loosest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Lowest,
+    Or,
+    And,
+    Not,
+    Is,
+    Compare,
+    Bits,
+    Sum,
+    Product,
+    Unary,
+}
+
+/// Deepest nesting that is read: evaluation recurses as deep.
+const DEEPEST: usize = 500;
+
+/// Reads expressions.
+pub(crate) struct Parser<'a, 'n> {
+    lexer: &'a mut Lexer<'n>,
+    names: &'a mut Names,
+    token: Token,
+    depth: usize,
+}
+
+impl Parser<'_, '_> {
+    /// Reads one expression up to the end of its line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, and where.
+    pub(crate) fn read(lexer: &mut Lexer<'_>, names: &mut Names) -> Result<Expression, Problem> {
+        let token = lexer.next_token()?;
+        let mut parser = Parser { lexer, names, token, depth: 0 };
+        let node = parser.expression(Level::Lowest)?;
+        match parser.token {
+            Token::End => Ok(Expression(node)),
+            _ => Err(parser.unexpected()),
+        }
+    }
+
+    /// The token at hand; the next one is read.
+    fn advance(&mut self) -> Result<Token, Problem> {
+        let next = self.lexer.next_token()?;
+        Ok(std::mem::replace(&mut self.token, next))
+    }
+
+    fn unexpected(&self) -> Problem {
+        self.lexer.problem("syntax error", None)
+    }
+
+    fn expect(&mut self, wanted: &Token) -> Result<(), Problem> {
+        if self.token != *wanted {
+            return Err(self.unexpected());
+        }
+        self.advance().map(|_| ())
+    }
+
+    /// An expression of operators that bind tighter than `below`.
+    fn expression(&mut self, below: Level) -> Result<Node, Problem> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.lexer.problem("memory exhausted", None));
+        }
+        let mut left = self.operand()?;
+        loop {
+            let Some((level, operator)) = binary(&self.token) else { break };
+            if level <= below {
+                break;
+            }
+            left = match operator {
+                Operator::Postfix => self.null_test(left)?,
+                Operator::Binary(function, is_swapped) => {
+                    self.advance()?;
+                    let right = self.expression(level)?;
+                    match is_swapped {
+                        true => call(function, [right, left]),
+                        false => call(function, [left, right]),
+                    }
+                }
+            };
+            // Comparisons and tests do not associate: `1 < 2 < 3` is an error.
+            if matches!(level, Level::Compare | Level::Is)
+                && binary(&self.token).is_some_and(|(next, _)| next == level)
+            {
+                return Err(self.unexpected());
+            }
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    /// `IS [NOT] NULL`, `IS [NOT] TRUE`, `ISNULL` or `NOTNULL` after its operand.
+    fn null_test(&mut self, operand: Node) -> Result<Node, Problem> {
+        let (is_negated, tested) = match self.advance()? {
+            Token::IsNull => (false, Value::Null),
+            Token::NotNull => (true, Value::Null),
+            _ => {
+                let is_negated = self.token == Token::Not;
+                if is_negated {
+                    self.advance()?;
+                }
+                let tested = match self.token {
+                    Token::Null => Value::Null,
+                    Token::Boolean(value) => Value::Boolean(value),
+                    _ => return Err(self.unexpected()),
+                };
+                self.advance()?;
+                (is_negated, tested)
+            }
+        };
+        let test = call(Function::Is, [operand, Node::Constant(tested)]);
+        Ok(if is_negated { call(Function::Not, [test]) } else { test })
+    }
+
+    fn operand(&mut self) -> Result<Node, Problem> {
+        if self.token == Token::Minus {
+            self.advance()?;
+            // The least whole number can only be written with its sign.
+            if self.token == Token::TooLargeByOne {
+                self.advance()?;
+                return Ok(Node::Constant(Value::Integer(i64::MIN)));
+            }
+            let operand = self.expression(Level::Unary)?;
+            return Ok(call(Function::Subtract, [Node::Constant(Value::Integer(0)), operand]));
+        }
+        let constant = |value| Ok(Node::Constant(value));
+        match self.token.clone() {
+            Token::Null => self.advance().and_then(|_| constant(Value::Null)),
+            Token::Boolean(value) => self.advance().and_then(|_| constant(Value::Boolean(value))),
+            Token::Integer(value) => self.advance().and_then(|_| constant(Value::Integer(value))),
+            Token::Double(value) => self.advance().and_then(|_| constant(Value::Double(value))),
+            Token::Variable(name) => {
+                self.advance()?;
+                Ok(Node::Variable(self.names.slot(&name)))
+            }
+            Token::Plus => {
+                self.advance()?;
+                self.expression(Level::Unary)
+            }
+            Token::Tilde => {
+                self.advance()?;
+                let operand = self.expression(Level::Bits)?;
+                Ok(call(Function::BitXor, [Node::Constant(Value::Integer(-1)), operand]))
+            }
+            Token::Not => {
+                self.advance()?;
+                Ok(call(Function::Not, [self.expression(Level::Not)?]))
+            }
+            Token::Open => {
+                self.advance()?;
+                let inner = self.expression(Level::Lowest)?;
+                self.expect(&Token::Close)?;
+                Ok(inner)
+            }
+            Token::Case => self.case(),
+            Token::Word(name) => self.function(&name),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn case(&mut self) -> Result<Node, Problem> {
+        self.advance()?;
+        let mut branches = Vec::new();
+        loop {
+            self.expect(&Token::When)?;
+            branches.push(self.expression(Level::Lowest)?);
+            self.expect(&Token::Then)?;
+            branches.push(self.expression(Level::Lowest)?);
+            if self.token != Token::When {
+                break;
+            }
+        }
+        branches.push(match self.token {
+            Token::Else => {
+                self.advance()?;
+                self.expression(Level::Lowest)?
+            }
+            _ => Node::Constant(Value::Null),
+        });
+        self.expect(&Token::End_)?;
+        Ok(Node::Call(Function::Case, branches.into()))
+    }
+
+    fn function(&mut self, name: &str) -> Result<Node, Problem> {
+        let Some((name, function, arity)) = function::find(name) else {
+            return Err(self.lexer.problem("unexpected function name", Some(name)));
+        };
+        self.advance()?;
+        self.expect(&Token::Open)?;
+        let mut arguments = Vec::new();
+        if self.token != Token::Close {
+            // The grammar takes a list that begins with a comma.
+            if self.token != Token::Comma {
+                arguments.push(self.expression(Level::Lowest)?);
+            }
+            while self.token == Token::Comma {
+                self.advance()?;
+                arguments.push(self.expression(Level::Lowest)?);
+            }
+        }
+        if self.token != Token::Close {
+            return Err(self.unexpected());
+        }
+        let n = arguments.len();
+        let why = match arity {
+            Arity::Exactly(wanted) if n != wanted => "unexpected number of arguments",
+            Arity::Seeded(most) if n != most && n + 1 != most => "unexpected number of arguments",
+            Arity::AtLeastOne if n == 0 => "at least one argument expected",
+            _ => "",
+        };
+        if !why.is_empty() {
+            return Err(self.lexer.problem(why, Some(name)));
+        }
+        if matches!(arity, Arity::Seeded(most) if n + 1 == most) {
+            arguments.push(Node::Variable(self.names.slot("default_seed")));
+        }
+        self.advance()?;
+        Ok(Node::Call(function, arguments.into()))
+    }
+}
+
+fn call<const N: usize>(function: Function, arguments: [Node; N]) -> Node {
+    Node::Call(function, Box::new(arguments))
+}
+
+/// What follows an operand.
+enum Operator {
+    /// A function of two arguments, and whether they are swapped.
+    Binary(Function, bool),
+    /// A test for null, true or false.
+    Postfix,
+}
+
+fn binary(token: &Token) -> Option<(Level, Operator)> {
+    let plain = |level, function| Some((level, Operator::Binary(function, false)));
+    match token {
+        Token::Or => plain(Level::Or, Function::Or),
+        Token::And => plain(Level::And, Function::And),
+        Token::Is | Token::IsNull | Token::NotNull => Some((Level::Is, Operator::Postfix)),
+        Token::Less => plain(Level::Compare, Function::Less),
+        Token::LessOrEqual => plain(Level::Compare, Function::LessOrEqual),
+        Token::Greater => Some((Level::Compare, Operator::Binary(Function::Less, true))),
+        Token::GreaterOrEqual => {
+            Some((Level::Compare, Operator::Binary(Function::LessOrEqual, true)))
+        }
+        Token::Equal => plain(Level::Compare, Function::Equal),
+        Token::NotEqual => plain(Level::Compare, Function::NotEqual),
+        Token::Bar => plain(Level::Bits, Function::BitOr),
+        Token::Hash => plain(Level::Bits, Function::BitXor),
+        Token::Ampersand => plain(Level::Bits, Function::BitAnd),
+        Token::ShiftLeft => plain(Level::Bits, Function::ShiftLeft),
+        Token::ShiftRight => plain(Level::Bits, Function::ShiftRight),
+        Token::Plus => plain(Level::Sum, Function::Add),
+        Token::Minus => plain(Level::Sum, Function::Subtract),
+        Token::Star => plain(Level::Product, Function::Multiply),
+        Token::Slash => plain(Level::Product, Function::Divide),
+        Token::Percent => plain(Level::Product, Function::Modulo),
+        _ => None,
+    }
+}

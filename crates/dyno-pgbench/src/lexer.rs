@@ -1,0 +1,257 @@
+//! Words and tokens of backslash commands, up to the end of their line.
+
+use crate::names::{begins_name, continues_name};
+use crate::variables::double;
+
+/// A token of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Token {
+    Plus,
+    Minus,
+    Star,
+    Slash,
+    Percent,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    ShiftLeft,
+    ShiftRight,
+    Bar,
+    Ampersand,
+    Hash,
+    Tilde,
+    Open,
+    Close,
+    Comma,
+    And,
+    Or,
+    Not,
+    Is,
+    IsNull,
+    NotNull,
+    Case,
+    When,
+    Then,
+    Else,
+    End_,
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// 9223372036854775808, which a minus makes a whole number.
+    TooLargeByOne,
+    Double(f64),
+    Variable(String),
+    Word(String),
+    /// The end of the line.
+    End,
+}
+
+/// What is wrong with a command, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) message: &'static str,
+    /// What it is about, in parentheses.
+    pub(crate) about: Option<String>,
+    /// The byte of the script that is pointed at.
+    pub(crate) at: Option<usize>,
+}
+
+/// A word of a command, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) at: usize,
+}
+
+/// Reads one command.
+pub(crate) struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    // The line has ended, and its newline was read.
+    has_ended: bool,
+}
+
+/// White space within a line.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
+}
+
+impl<'a> Lexer<'a> {
+    /// Reads from this byte of a script on.
+    pub(crate) fn new(text: &'a str, at: usize) -> Lexer<'a> {
+        Lexer { text, at, has_ended: false }
+    }
+
+    /// The byte behind what was read.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.at + ahead).copied()
+    }
+
+    /// Skips white space and continued lines; false at the end of the line.
+    fn skip_space(&mut self) -> bool {
+        loop {
+            match self.peek(0) {
+                None => return false,
+                Some(b'\n') => {
+                    if !self.has_ended {
+                        self.at += 1;
+                        self.has_ended = true;
+                    }
+                    return false;
+                }
+                Some(b'\\') if self.peek(1) == Some(b'\n') => self.at += 2,
+                Some(byte) if is_space(byte) => self.at += 1,
+                Some(_) => return true,
+            }
+        }
+    }
+
+    /// The next word; none at the end of the line.
+    pub(crate) fn word(&mut self) -> Option<Word> {
+        if self.has_ended || !self.skip_space() {
+            return None;
+        }
+        let start = self.at;
+        while let Some(byte) = self.peek(0)
+            && byte != b'\n'
+            && !is_space(byte)
+        {
+            self.at += 1;
+        }
+        let mut end = self.at;
+        if self.peek(0) == Some(b'\n') && end > start + 1 && self.text.as_bytes()[end - 1] == b'\\'
+        {
+            end -= 1;
+            self.at += 1;
+        }
+        Some(Word { text: self.text[start..end].to_owned(), at: start })
+    }
+
+    /// An error at the end of the latest token.
+    pub(crate) fn problem(&self, message: &'static str, about: Option<&str>) -> Problem {
+        Problem { message, about: about.map(str::to_owned), at: Some(self.at.saturating_sub(1)) }
+    }
+
+    /// The next token of an expression.
+    ///
+    /// # Errors
+    ///
+    /// A character that begins none; a number that is too large.
+    pub(crate) fn next_token(&mut self) -> Result<Token, Problem> {
+        if self.has_ended || !self.skip_space() {
+            return Ok(Token::End);
+        }
+        let rest = &self.text.as_bytes()[self.at..];
+        let (token, length) = match rest {
+            [b'<', b'=', ..] => (Token::LessOrEqual, 2),
+            [b'>', b'=', ..] => (Token::GreaterOrEqual, 2),
+            [b'<', b'>', ..] | [b'!', b'=', ..] => (Token::NotEqual, 2),
+            [b'<', b'<', ..] => (Token::ShiftLeft, 2),
+            [b'>', b'>', ..] => (Token::ShiftRight, 2),
+            [b'<', ..] => (Token::Less, 1),
+            [b'>', ..] => (Token::Greater, 1),
+            [b'=', ..] => (Token::Equal, 1),
+            [b'+', ..] => (Token::Plus, 1),
+            [b'-', ..] => (Token::Minus, 1),
+            [b'*', ..] => (Token::Star, 1),
+            [b'/', ..] => (Token::Slash, 1),
+            [b'%', ..] => (Token::Percent, 1),
+            [b'|', ..] => (Token::Bar, 1),
+            [b'&', ..] => (Token::Ampersand, 1),
+            [b'#', ..] => (Token::Hash, 1),
+            [b'~', ..] => (Token::Tilde, 1),
+            [b'(', ..] => (Token::Open, 1),
+            [b')', ..] => (Token::Close, 1),
+            [b',', ..] => (Token::Comma, 1),
+            [b':', next, ..] if begins_name(*next) => return Ok(self.variable()),
+            [b'.', digit, ..] if digit.is_ascii_digit() => return self.number(),
+            [digit, ..] if digit.is_ascii_digit() => return self.number(),
+            [byte, ..] if begins_name(*byte) => return Ok(self.keyword()),
+            _ => return Err(self.unexpected_character()),
+        };
+        self.at += length;
+        Ok(token)
+    }
+
+    fn unexpected_character(&mut self) -> Problem {
+        let c = self.text[self.at..].chars().next().unwrap_or('?').to_string();
+        self.at += c.len();
+        self.problem("unexpected character", Some(&c))
+    }
+
+    /// A name from `start` on.
+    fn name(&mut self, start: usize) -> &'a str {
+        while self.peek(0).is_some_and(continues_name) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    fn variable(&mut self) -> Token {
+        self.at += 1;
+        Token::Variable(self.name(self.at).to_owned())
+    }
+
+    fn keyword(&mut self) -> Token {
+        let word = self.name(self.at);
+        match word.to_ascii_lowercase().as_str() {
+            "and" => Token::And,
+            "or" => Token::Or,
+            "not" => Token::Not,
+            "is" => Token::Is,
+            "isnull" => Token::IsNull,
+            "notnull" => Token::NotNull,
+            "case" => Token::Case,
+            "when" => Token::When,
+            "then" => Token::Then,
+            "else" => Token::Else,
+            "end" => Token::End_,
+            "null" => Token::Null,
+            "true" => Token::Boolean(true),
+            "false" => Token::Boolean(false),
+            _ => Token::Word(word.to_owned()),
+        }
+    }
+
+    fn digits(&mut self) {
+        while self.peek(0).is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+    }
+
+    fn number(&mut self) -> Result<Token, Problem> {
+        let start = self.at;
+        self.digits();
+        let n_whole = self.at - start;
+        if self.peek(0) == Some(b'.') {
+            self.at += 1;
+            self.digits();
+        }
+        if matches!(self.peek(0), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(self.peek(1), Some(b'+' | b'-')));
+            if self.peek(1 + sign).is_some_and(|byte| byte.is_ascii_digit()) {
+                self.at += 1 + sign;
+                self.digits();
+            }
+        }
+        let text = &self.text[start..self.at];
+        if text.len() == n_whole {
+            return match text.parse() {
+                Ok(value) => Ok(Token::Integer(value)),
+                Err(_) if text == "9223372036854775808" => Ok(Token::TooLargeByOne),
+                Err(_) => Err(self.problem("bigint constant overflow", Some(text))),
+            };
+        }
+        match double(text) {
+            Some(value) => Ok(Token::Double(value)),
+            None => Err(self.problem("double constant overflow", Some(text))),
+        }
+    }
+}

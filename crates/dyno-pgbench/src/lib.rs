@@ -1,0 +1,33 @@
+//! The script language of pgbench: scripts are read, and their expressions evaluated.
+//!
+//! Pure: no I/O, no clock; random numbers follow from a seed. Who runs a script walks through
+//! [`Script::commands`], whose jumps are computed already, with the [`Variables`] of a client. What is
+//! valid, what it evaluates to and what is reported of an error are those of pgbench 15 to 18.
+//!
+//! Nothing is allocated while a script runs, once its variables are warm.
+
+mod builtin;
+mod evaluate;
+mod expression;
+mod function;
+mod lexer;
+mod meta;
+mod names;
+mod random;
+mod script;
+mod sql;
+mod value;
+mod variables;
+
+pub use builtin::{BUILT_IN, BuiltIn, find_built_in};
+pub use evaluate::{EvaluationError, Scope};
+pub use expression::Expression;
+pub use names::{Names, Slot, is_valid_name};
+pub use random::{Prng, Seeds};
+pub use script::{Action, Command, Script, SleepTime, SyntaxError, Unit};
+pub use sql::{Keeps, Part, Sql};
+pub use value::Value;
+pub use variables::Variables;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The variables of a client.
+
+use crate::evaluate::EvaluationError;
+use crate::names::{Names, Slot};
+use crate::value::Value;
+
+/// A variable: undefined, a value, or a text whose value is found when it is needed.
+#[derive(Clone, Debug, Default)]
+struct Variable {
+    value: Option<Value>,
+    // Used again for each text that the variable is set to.
+    text: Vec<u8>,
+    has_text: bool,
+}
+
+/// The variables of a client, by the number of their names.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    variables: Vec<Variable>,
+}
+
+impl Variables {
+    /// Variables of these names, all undefined.
+    pub fn new(names: &Names) -> Variables {
+        Variables { variables: vec![Variable::default(); names.len()] }
+    }
+
+    /// Sets a variable to a value.
+    #[inline]
+    pub fn set(&mut self, slot: Slot, value: Value) {
+        let variable = &mut self.variables[slot.index()];
+        variable.value = Some(value);
+        variable.has_text = false;
+    }
+
+    /// Sets a variable to a text, as options and rows give it. Its value is what it looks like.
+    pub fn set_text(&mut self, slot: Slot, text: &[u8]) {
+        let variable = &mut self.variables[slot.index()];
+        variable.value = None;
+        variable.text.clear();
+        variable.text.extend_from_slice(text);
+        variable.has_text = true;
+    }
+
+    /// Whether the variable has a value.
+    pub fn is_defined(&self, slot: Slot) -> bool {
+        let variable = &self.variables[slot.index()];
+        variable.has_text || variable.value.is_some()
+    }
+
+    /// The value of a variable that was set to one, not to a text.
+    #[inline]
+    pub fn plain(&self, slot: Slot) -> Option<Value> {
+        let variable = &self.variables[slot.index()];
+        if variable.has_text { None } else { variable.value }
+    }
+
+    /// The text of a variable that was set to one.
+    pub fn text(&self, slot: Slot) -> Option<&[u8]> {
+        let variable = &self.variables[slot.index()];
+        variable.has_text.then_some(&variable.text)
+    }
+
+    /// Appends the variable as it stands in a statement; false if it is undefined.
+    pub fn write_text(&self, slot: Slot, out: &mut Vec<u8>) -> bool {
+        let variable = &self.variables[slot.index()];
+        match (variable.has_text, variable.value) {
+            (true, _) => out.extend_from_slice(&variable.text),
+            (false, Some(value)) => value.write_text(out),
+            (false, None) => return false,
+        }
+        true
+    }
+
+    /// The variable's value.
+    ///
+    /// # Errors
+    ///
+    /// It is undefined, or its text is no value.
+    #[inline]
+    pub(crate) fn value(&mut self, slot: Slot, names: &Names) -> Result<Value, EvaluationError> {
+        let variable = &mut self.variables[slot.index()];
+        match variable.value {
+            Some(value) => Ok(value),
+            None if variable.has_text => {
+                let value = text_value(names.name(slot), &variable.text)?;
+                variable.value = Some(value);
+                Ok(value)
+            }
+            None => {
+                Err(EvaluationError::new(format!("undefined variable \"{}\"", names.name(slot))))
+            }
+        }
+    }
+}
+
+/// The value that a text looks like.
+fn text_value(name: &str, text: &[u8]) -> Result<Value, EvaluationError> {
+    let text = String::from_utf8_lossy(text);
+    let lower = text.to_ascii_lowercase();
+    let begins = |word: &str| word.starts_with(&lower);
+    if lower.is_empty() {
+        return Err(EvaluationError::silent());
+    }
+    // Beginnings of the words are taken as well; 0 and 1 are numbers.
+    Ok(match lower.as_str() {
+        "null" => Value::Null,
+        "on" => Value::Boolean(true),
+        "off" | "of" => Value::Boolean(false),
+        _ if begins("true") || begins("yes") => Value::Boolean(true),
+        _ if begins("false") || begins("no") => Value::Boolean(false),
+        _ if looks_whole(&text) => Value::Integer(whole(&text)?),
+        _ => Value::Double(double(&text).ok_or_else(|| {
+            EvaluationError::new(format!("malformed variable \"{name}\" value: \"{text}\""))
+        })?),
+    })
+}
+
+/// Whether a text is a whole number, of any size.
+fn looks_whole(text: &str) -> bool {
+    let text = text.trim_start_matches(is_space);
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\x0b'
+}
+
+fn whole(text: &str) -> Result<i64, EvaluationError> {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    text.trim_start_matches(is_space).parse().map_err(|error: std::num::ParseIntError| {
+        EvaluationError::new(match error.kind() {
+            PosOverflow | NegOverflow => {
+                format!("value \"{text}\" is out of range for type bigint")
+            }
+            _ => format!("invalid input syntax for type bigint: \"{text}\""),
+        })
+    })
+}
+
+/// A double that neither overflows nor vanishes.
+pub(crate) fn double(text: &str) -> Option<f64> {
+    let text = text.trim_start_matches(is_space);
+    let value: f64 = text.parse().ok()?;
+    let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let is_lost = has_digits && (value.is_infinite() || (!value.is_normal() && !is_zero));
+    (!is_lost).then_some(value)
+}
