@@ -224,6 +224,8 @@ pub struct AttachOptions {
     pub allow_existing_tables: bool,
     /// Whether Dyno's own tables, and a catalog that it made, are kept at the end.
     pub keep_tables: bool,
+    /// Whether nothing will be made in it: then it is not claimed, and nothing is noted or dropped.
+    pub makes_nothing: bool,
 }
 
 /// Uses a running server: see [`crate::Protocol::attach`].

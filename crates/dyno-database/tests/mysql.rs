@@ -21,7 +21,8 @@ use mysql::prelude::Queryable;
 use mysql_server::{Fixture, spec};
 
 /// Tables of others may be there.
-const ALLOWING: AttachOptions = AttachOptions { allow_existing_tables: true, keep_tables: false };
+const ALLOWING: AttachOptions =
+    AttachOptions { allow_existing_tables: true, keep_tables: false, makes_nothing: false };
 
 /// A check and its name.
 type Check = (&'static str, fn(&Fixture));

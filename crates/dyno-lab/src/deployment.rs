@@ -237,6 +237,15 @@ impl Deployment {
         logs.find(|log| !log.is_empty()).unwrap_or_default()
     }
 
+    /// Leaves servers that run already as they are, if the workload makes nothing in them.
+    pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
+        for member in &mut self.members {
+            if let Source::Attach { options, .. } = &mut member.source {
+                options.makes_nothing = workload.makes_nothing();
+            }
+        }
+    }
+
     /// Stops all members, the last first, and then gives their places back.
     ///
     /// # Errors
@@ -269,6 +278,7 @@ pub(crate) fn source(
             let options = AttachOptions {
                 allow_existing_tables: database.allow_existing_tables,
                 keep_tables: database.keep_tables,
+                makes_nothing: false,
             };
             let (endpoint, version) = (Box::new(endpoint), database.version.clone());
             return Ok((Source::Attach { endpoint, options, version }, None));

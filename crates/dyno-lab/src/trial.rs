@@ -206,8 +206,9 @@ fn perform(
     let own = workload.steps().to_vec();
     check_steps(order.plan, &own)?;
     let phases = phases(order.plan, variant, &own);
-    let deployment = Deployment::of(lab, order.design, variant)?;
+    let mut deployment = Deployment::of(lab, order.design, variant)?;
     let workload = MadeWorkload::new(workload);
+    deployment.leave_untouched(&workload);
     let mut trial =
         Trial { lab, order, planned, variant, workload, deployment, results, events, writer };
     let result = trial.run(&phases);

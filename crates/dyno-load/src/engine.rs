@@ -84,6 +84,7 @@ pub fn run_step(
             return Err(pool.cancel(error));
         }
         let began = job.clock.now();
+        job.workload.connected(began - asked);
         observe(StepEvent::Connected { clients: spec.load.clients(), took: began - asked });
         let timeline = Timeline::new(job.clock.now(), spec.warm_up, spec.duration);
         pool.collect(timeline, job, observe)

@@ -400,6 +400,46 @@ impl<R: Reactor> Pace for ClientPace<R> {
         self.worker.mode() == Mode::Running
     }
 
+    fn begin_sleep(&self, length: Nanoseconds) {
+        self.pause.set(length);
+        self.is_time_fresh.set(false);
+    }
+
+    fn now(&self) -> Nanoseconds {
+        self.worker.read_clock()
+    }
+
+    #[inline]
+    fn latest(&self) -> Nanoseconds {
+        self.worker.now()
+    }
+
+    fn retried_at_once(&self, kind: usize, tally: Tally, error: &StatementError) {
+        let mut recorder = self.worker.recorder.borrow_mut();
+        recorder.failed(kind, error, &tally);
+        recorder.retried();
+    }
+
+    #[inline]
+    fn due(&self) -> Nanoseconds {
+        match self.source.is_scheduled() {
+            true => self.due.get(),
+            false => self.worker.now(),
+        }
+    }
+
+    fn skipped(&self) {
+        self.worker.recorder.borrow_mut().missed(1);
+        // Others may act before the next one is skipped.
+        self.yields.set(true);
+    }
+
+    fn finished(&self) {
+        if self.n_left.get() > 0 {
+            self.worker.client_finished(self.slot);
+        }
+    }
+
     fn poll_pause(&self) -> Poll<()> {
         self.poll_sleep()
     }

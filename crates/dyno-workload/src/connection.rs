@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
-use crate::{Dialect, KeptRows, Row};
+use crate::{Dialect, KeptRows, LastRows, Row};
 use dyno_model::Name;
 
 /// One connection to a server.
@@ -58,6 +58,14 @@ pub trait Connection: Send {
         self.send_text(sql);
     }
 
+    /// The same with a statement of any number of queries, whose last rows and names of columns are kept
+    /// for [`Connection::last_rows`]. Not in a pipeline. False if the product keeps none; then nothing
+    /// is sent. Hot.
+    fn send_text_keeping_last(&mut self, sql: &str) -> bool {
+        let _ = sql;
+        false
+    }
+
     /// Continues the statement in flight: writes what remains to be written, and reads once what
     /// has arrived. Ready when the reply is complete. Hot.
     ///
@@ -103,6 +111,19 @@ pub trait Connection: Send {
         KeptRows::none()
     }
 
+    /// The last rows of the latest statement whose last rows are kept
+    /// ([`Statement::keeping_last_row`], [`Connection::send_text_keeping_last`]), until the next
+    /// statement is sent. Hot.
+    fn last_rows(&self) -> &LastRows {
+        LastRows::none()
+    }
+
+    /// Whether a transaction is open, as the server said with its latest reply; none if the product
+    /// does not say it. Hot.
+    fn is_in_transaction(&self) -> Option<bool> {
+        None
+    }
+
     /// Whether bytes of the statement in flight are still to be written, so that writability has
     /// to be waited for as well; also true if sending has failed, so that
     /// [`Connection::poll_reply`] is called and can return it.
@@ -132,6 +153,22 @@ pub trait Connection: Send {
     /// A connection that does not know names leaves them empty.
     fn query_named(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
         Ok(NamedRows { columns: Vec::new(), rows: self.query(sql)? })
+    }
+
+    /// Runs a statement that takes rows from the client (COPY … FROM STDIN), with the rows that
+    /// `next_row` writes until it returns false, in the transaction that is open. Returns the number of
+    /// rows stored. Cold.
+    ///
+    /// # Errors
+    ///
+    /// The product has no such statements; the server's.
+    fn copy_rows(
+        &mut self,
+        sql: &str,
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        let _ = next_row;
+        Err(StatementError::new(ErrorClass::Refused, "copy", format!("no rows can be sent: {sql}")))
     }
 
     /// Fills `table` (its name and column names are given) with the rows that `next_row` writes
@@ -172,6 +209,13 @@ pub struct Statement {
     /// Whether the server parses it again for each execution, as an unnamed statement. Only
     /// PostgreSQL has those; other products refuse to prepare it.
     pub is_unnamed: bool,
+    /// How many values it has if they and its columns go as texts, whose types the server finds, and it
+    /// is prepared when it is first executed. Only PostgreSQL has such statements; other products
+    /// refuse to prepare them.
+    pub texts: Option<usize>,
+    /// Whether the last row of each of its results is kept, with the names of the columns; only if its
+    /// columns are texts.
+    pub keeps_last: bool,
     /// Whether it is run once, as text, when the others are prepared: an SQL-level PREPARE, whose
     /// statement clients then execute as text. It follows those that are prepared.
     pub is_set_up: bool,
@@ -181,7 +225,15 @@ impl Statement {
     /// A statement whose rows are only counted.
     pub fn new(sql: impl Into<String>, class: StatementClass) -> Statement {
         let sql = sql.into();
-        Statement { sql, class, keeps_rows: false, is_unnamed: false, is_set_up: false }
+        Statement {
+            sql,
+            class,
+            keeps_rows: false,
+            is_unnamed: false,
+            texts: None,
+            keeps_last: false,
+            is_set_up: false,
+        }
     }
 
     /// A statement that is run once when the others are prepared.
@@ -192,6 +244,17 @@ impl Statement {
     /// The same statement, its rows kept for [`Connection::kept_rows`].
     pub fn keeping_rows(self) -> Statement {
         Statement { keeps_rows: true, ..self }
+    }
+
+    /// The same statement with so many values that go as texts, prepared when it is first executed: as
+    /// PostgreSQL's own programs do it for statements that they do not know.
+    pub fn of_texts(self, n_values: usize) -> Statement {
+        Statement { texts: Some(n_values), ..self }
+    }
+
+    /// The same statement of texts, its last row kept for [`Connection::last_rows`].
+    pub fn keeping_last_row(self) -> Statement {
+        Statement { keeps_last: true, ..self }
     }
 
     /// The same statement, parsed again for each execution: what PostgreSQL's drivers send if

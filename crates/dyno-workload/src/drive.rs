@@ -31,6 +31,41 @@ pub trait Pace {
     /// Ready when the pause is over: the one before a retry, or the one that was begun.
     fn poll_pause(&self) -> Poll<()>;
 
+    /// Begins a pause of this length whatever decides when transactions begin: one within a transaction.
+    /// It is over when [`Pace::poll_pause`] is ready.
+    fn begin_sleep(&self, length: Nanoseconds) {
+        let _ = length;
+    }
+
+    /// The time; read from the clock.
+    fn now(&self) -> Nanoseconds {
+        Nanoseconds::ZERO
+    }
+
+    /// The time when the clock was last read: a moment ago.
+    fn latest(&self) -> Nanoseconds {
+        self.now()
+    }
+
+    /// The transaction of this kind has failed, and the client tries it again at once, on its own:
+    /// the failure and the retry are counted, and it stays in flight.
+    fn retried_at_once(&self, kind: usize, tally: Tally, error: &StatementError) {
+        let _ = (kind, tally, error);
+    }
+
+    /// When the transaction was due that [`Pace::poll_due`] was ready for; the time if no schedule
+    /// decides that.
+    fn due(&self) -> Nanoseconds {
+        self.latest()
+    }
+
+    /// The transaction that is due will not be sent: it counts as missed.
+    fn skipped(&self) {}
+
+    /// The client has done all that it is going to do: a step that lasts until all quotas are done does
+    /// not wait for it.
+    fn finished(&self) {}
+
     /// The client now has this connection: wait for its descriptor from here on.
     fn attach(&self, connection: &mut dyn Connection) -> Result<(), StatementError>;
 

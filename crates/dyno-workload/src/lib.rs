@@ -22,7 +22,9 @@ pub mod files;
 pub mod insert_benchmark;
 mod kept;
 pub mod key_order;
+mod last_rows;
 pub mod options;
+pub mod pgbench;
 mod row;
 mod session;
 pub mod skew;
@@ -38,6 +40,7 @@ pub use connection::{
 };
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
+pub use last_rows::LastRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use crate::connection::{ConnectError, Connection, Reply, Statement, StatementClass};
-use crate::{Dialect, Ended, ErrorClass, KeptRows, Pace, StatementError, Value};
+use crate::{Dialect, Ended, ErrorClass, KeptRows, LastRows, Pace, StatementError, Value};
 
 mod pipeline;
 
@@ -139,6 +139,22 @@ impl Session {
     ) -> Answer<'_> {
         self.connection.send_text_keeping(sql, n_columns);
         self.answer(class)
+    }
+
+    /// Sends a text statement whose last rows are kept; none if the product keeps none. See
+    /// [`Connection::send_text_keeping_last`].
+    pub fn text_keeping_last(&mut self, sql: &str, class: StatementClass) -> Option<Answer<'_>> {
+        self.connection.send_text_keeping_last(sql).then(|| self.answer(class))
+    }
+
+    /// The last rows of the latest statement that keeps them; see [`Connection::last_rows`].
+    pub fn last_rows(&self) -> &LastRows {
+        self.connection.last_rows()
+    }
+
+    /// Whether a transaction is open; none if the product does not say it.
+    pub fn is_in_transaction(&self) -> Option<bool> {
+        self.connection.is_in_transaction()
     }
 
     /// Sends a text statement that may take hours (making an index): the time limit of statements

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use dyno_model::{Name, WorkloadStep};
-use dyno_units::{Metric, MetricId};
+use dyno_units::{Metric, MetricId, Nanoseconds};
 
 use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
 
@@ -73,6 +73,12 @@ pub trait Workload: Send + Sync {
     fn table_shapes(&self) -> Vec<TableShape> {
         // Rows do not depend on the dialect; only the statements that make the tables do.
         table_shapes(self.tables(Dialect::ALL[0]))
+    }
+
+    /// Whether nothing is made in the database, neither tables by Dyno nor anything by its clients that
+    /// Dyno would remove: a server that runs already is then left as it is.
+    fn makes_nothing(&self) -> bool {
+        false
     }
 
     /// Writes row `number` (counted from 0) of table `table_idx` of [`Workload::tables`].
@@ -150,6 +156,11 @@ pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, context: ClientContext) -> ClientFuture;
 
+    /// All connections of a step are open, which took so long; its clients begin.
+    fn connected(&self, took: Nanoseconds) {
+        let _ = took;
+    }
+
     /// Whether the server did what it confirmed. `answers` are those to
     /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of
     /// what the clients counted.
@@ -185,6 +196,11 @@ impl MadeWorkload {
     /// One client; see [`Clients::client`].
     pub fn client(&self, context: ClientContext) -> ClientFuture {
         self.clients.client(context)
+    }
+
+    /// All connections are open; see [`Clients::connected`].
+    pub fn connected(&self, took: Nanoseconds) {
+        self.clients.connected(took);
     }
 
     /// Whether the server did what it confirmed; see [`Clients::audit`].

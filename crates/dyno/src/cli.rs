@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
-    bench, check, compare, completions, datasets, doctor, explain_cost, gate, plan, report, run,
-    schema, serve, sql, watch,
+    bench, check, compare, completions, datasets, doctor, explain_cost, gate, pgbench, plan,
+    report, run, schema, serve, sql, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -82,6 +82,13 @@ enum Command {
     Calibrate(CalibrateOptions),
     /// List the populated data sets kept for later trials, or remove some
     Datasets(DataSetsOptions),
+    /// Take pgbench's command lines and scripts: its output, with a record beside it
+    #[command(disable_help_flag = true)]
+    Pgbench {
+        /// The options and operands of pgbench; `dyno pgbench --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -238,6 +245,11 @@ pub(crate) enum ReportFormat {
 
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> anyhow::Result<End> {
+    // Its words are not for clap: it would take options of its own out of them.
+    let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    if given.next().as_deref() == Some("pgbench") {
+        return pgbench::run(&given.collect::<Vec<String>>());
+    }
     let matches = command().try_get_matches().unwrap_or_else(|error| refuse(error));
     if let Some(("bench", matches)) = matches.subcommand() {
         return bench::run(matches);
@@ -264,6 +276,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
             dyno_database::LEFT_OUT.unwrap_or_default()
         ),
         Command::Datasets(options) => datasets::run(&options),
+        Command::Pgbench { words } => pgbench::run(&words),
         Command::Completions { shell } => completions::run(shell),
     }
 }

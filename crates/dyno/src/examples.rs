@@ -14,6 +14,14 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno run study.toml --out runs/monday", "into a folder of this name"),
         ],
     ),
+    (
+        "pgbench",
+        &[
+            ("dyno pgbench -i -s 10 shop", "make and fill the tables"),
+            ("dyno pgbench -S -M prepared -c 8 -j 2 -T 60 shop", "as pgbench, with a record"),
+            ("dyno pgbench -f orders.sql@3 -b tpcb-like -T 60 shop", "scripts with weights"),
+        ],
+    ),
     ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
     ("plan", &[("dyno plan study.toml", "its trials, with time and disk space")]),
     (

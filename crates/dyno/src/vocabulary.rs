@@ -23,7 +23,7 @@ pub(crate) fn probes() -> Vec<&'static str> {
 }
 
 /// These products and workloads.
-fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
+pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     let product = |product: &ProductSpec| ProductWord {
         name: product.name.clone(),
         summary: product.summary.clone(),

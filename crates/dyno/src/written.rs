@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use anyhow::{Context, anyhow, bail};
-use dyno_study::{Diagnostic, Study};
+use dyno_study::{Diagnostic, Study, Vocabulary};
 use toml::Value;
 
 use crate::vocabulary;
@@ -98,7 +98,12 @@ impl Written {
     ///
     /// All that is wrong with the options, a line each.
     pub(crate) fn read(&self) -> anyhow::Result<Study> {
-        dyno_study::parse(&self.text, &vocabulary::vocabulary()).map_err(|diagnostics| {
+        self.read_with(&vocabulary::vocabulary())
+    }
+
+    /// The same with other words than those of all commands.
+    pub(crate) fn read_with(&self, vocabulary: &Vocabulary) -> anyhow::Result<Study> {
+        dyno_study::parse(&self.text, vocabulary).map_err(|diagnostics| {
             let lines: Vec<String> = diagnostics.iter().map(|one| self.message(one)).collect();
             anyhow!(lines.join("\n"))
         })

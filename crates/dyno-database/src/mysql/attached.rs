@@ -32,8 +32,11 @@ pub(crate) fn attach(
     let made_catalog = use_catalog(&mut connection, &endpoint.catalog)
         .map_err(|error| DeployError::new(format!("the database cannot be used: {error}")))?;
     let local = LocalServer::find(endpoint, &mut connection);
-    let keeps_tables = options.keep_tables;
+    let keeps_tables = options.keep_tables || options.makes_nothing;
     let server = AttachedServer { endpoint: endpoint.clone(), made_catalog, keeps_tables, local };
+    if options.makes_nothing {
+        return Ok(Box::new(server));
+    }
     if let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables) {
         if made_catalog {
             // The first error is the one to report.

@@ -549,7 +549,7 @@ impl Connection for MySqlConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        if statements.iter().any(|statement| statement.is_unnamed) {
+        if statements.iter().any(|statement| statement.is_unnamed || statement.texts.is_some()) {
             return Err(misuse("there are no unnamed statements, which are parsed each time"));
         }
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };

@@ -50,7 +50,7 @@ pub(crate) fn attach(
 ) -> Result<Box<dyn Server>, DeployError> {
     let mut made_with = None;
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
-        Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG => {
+        Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG && !options.makes_nothing => {
             make_catalog(endpoint)?;
             let mut guard = connect(endpoint).map_err(deploy_error)?;
             // Before 15, every user may create objects in a new database. If Dyno may not change
@@ -64,6 +64,9 @@ pub(crate) fn attach(
     let backends = Backends::default();
     note_backend(&backends, &guard);
     let claimed = routines::check(&mut guard).and_then(|()| {
+        if options.makes_nothing {
+            return Ok(());
+        }
         let claimed = claim_catalog(&mut guard, options.allow_existing_tables);
         claimed.map_err(|error| error.to_string())
     });
@@ -81,7 +84,7 @@ pub(crate) fn attach(
         connector: noting_connector(endpoint, &backends),
         guard: Mutex::new(guard),
         made_with,
-        keeps_tables: options.keep_tables,
+        keeps_tables: options.keep_tables || options.makes_nothing,
         backends,
     }))
 }

@@ -15,8 +15,8 @@ use bytes::BytesMut;
 use dyno_model::Name;
 use dyno_units::Nanoseconds;
 use dyno_workload::{
-    Connection, Dialect, ErrorClass, KeptRows, NamedRows, Reply, Row, Statement, StatementError,
-    TextRows, Value,
+    Connection, Dialect, ErrorClass, KeptRows, LastRows, NamedRows, Reply, Row, Statement,
+    StatementError, TextRows, Value,
 };
 
 use crate::cleaner::Cleaner;
@@ -24,9 +24,10 @@ use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_
 use crate::waiting::SET_UP_LIMIT;
 use postgres_protocol::message::frontend;
 
+use super::prepared::{Expected, Prepared, TEXT_COLUMNS, check_text, is_commit, refused};
 use super::protocol::{
-    Encoding, ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan,
-    ServerMessage, column_names, column_types, command_rows, parameter_types, row_texts,
+    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
+    column_names, column_types, command_rows, parameter_types, row_texts, write_parse_named,
     write_query, write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
@@ -36,26 +37,6 @@ const COPY_PIECE: usize = 128 * 1024;
 
 /// A callback for the kind and the body of a message.
 type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
-
-/// A statement that was prepared.
-struct Prepared {
-    template: ExecuteTemplate,
-    is_commit: bool,
-}
-
-/// What the next reply answers.
-#[derive(Clone, Copy, Debug, Default)]
-struct Expected {
-    // The prepared statement, if it is one.
-    prepared: Option<usize>,
-    // Whether it is a COMMIT, which a failed transaction turns into a rollback without an error.
-    is_commit: bool,
-    // Columns of a text statement whose rows are kept; 0 if they are not.
-    n_kept_columns: usize,
-}
-
-/// How the columns of a text statement come.
-const TEXT_COLUMNS: [Encoding; 16] = [Encoding::Text; 16];
 
 /// A connection to a PostgreSQL server.
 pub struct PgConnection {
@@ -213,6 +194,9 @@ impl PgConnection {
             true => self.scanner.begin(columns),
             false => self.scanner.begin_amid(columns),
         }
+        if expected.keeps_last {
+            self.scanner.keep_last();
+        }
         self.expected = expected;
         self.is_in_flight = true;
     }
@@ -310,13 +294,27 @@ impl PgConnection {
             Err(error) => {
                 // The server has skipped the rest of the pipeline.
                 self.awaited.clear();
+                self.forget_unparsed();
                 return Err(self.cleaner.clean_error(error));
             }
         };
+        if let Some(prepared) = self.expected.prepared.and_then(|idx| self.prepared.get_mut(idx))
+            && let Some(unparsed) = &mut prepared.unparsed
+        {
+            unparsed.is_known = true;
+        }
         if self.expected.is_commit && self.scanner.has_rolled_back() {
             return Err(refused("25P02", "the transaction had failed; COMMIT rolled it back"));
         }
         Ok(reply)
+    }
+
+    /// After an error: of statements that were just sent to be parsed it is not known whether they were.
+    #[cold]
+    fn forget_unparsed(&mut self) {
+        for unparsed in self.prepared.iter_mut().filter_map(|prepared| prepared.unparsed.as_mut()) {
+            unparsed.is_sent = unparsed.is_known;
+        }
     }
 
     #[cold]
@@ -445,7 +443,7 @@ impl PgConnection {
         })
     }
 
-    fn copy_rows(
+    fn copy(
         &mut self,
         sql: &str,
         next_row: &mut dyn FnMut(&mut Row) -> bool,
@@ -502,25 +500,6 @@ impl PgConnection {
 /// CopyFail with a reason.
 const COPY_FAIL: &[u8] = b"f\0\0\0\x27COPY FROM STDIN is not a statement\0";
 
-fn refused(code: &str, message: &str) -> StatementError {
-    StatementError::new(ErrorClass::Refused, code, message)
-}
-
-/// A zero byte would end the statement early on the wire.
-fn check_text(sql: &str) -> Result<(), StatementError> {
-    if sql.as_bytes().contains(&0) {
-        return Err(refused("22021", "a statement must not contain a zero byte"));
-    }
-    if sql.len() >= 1 << 30 {
-        return Err(refused("54000", "the statement is longer than 1 GiB"));
-    }
-    Ok(())
-}
-
-fn is_commit(sql: &str) -> bool {
-    sql.get(..6).is_some_and(|verb| verb.eq_ignore_ascii_case("commit"))
-}
-
 impl Connection for PgConnection {
     fn shown(&self, text: &str) -> String {
         self.cleaner.clean(text)
@@ -542,10 +521,19 @@ impl Connection for PgConnection {
                 connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
             }
             for (idx, statement) in statements.iter().enumerate() {
+                if let Some(n_values) = statement.texts {
+                    check_text(&statement.sql)?;
+                    let name = format!("s{idx}");
+                    connection.prepared.push(Prepared::of_texts(&name, statement, n_values));
+                    continue;
+                }
                 match connection.prepare_one(&format!("s{idx}"), statement) {
-                    Ok(template) => connection
-                        .prepared
-                        .push(Prepared { template, is_commit: is_commit(&statement.sql) }),
+                    Ok(template) => connection.prepared.push(Prepared {
+                        template,
+                        is_commit: is_commit(&statement.sql),
+                        keeps_last: false,
+                        unparsed: None,
+                    }),
                     Err(mut error) => {
                         error.message = format!("{}, in: {}", error.message, statement.sql);
                         // The statements prepared before it are useless alone.
@@ -565,19 +553,27 @@ impl Connection for PgConnection {
         if !self.may_write() {
             return;
         }
-        let encoded = match self.prepared.get(statement) {
-            Some(Prepared { template, is_commit }) => {
+        let encoded = match self.prepared.get_mut(statement) {
+            Some(Prepared { template, is_commit, keeps_last, unparsed }) => {
+                if let Some(unparsed) = unparsed.as_mut().filter(|unparsed| !unparsed.is_sent) {
+                    write_parse_named(&unparsed.name, &unparsed.sql, &mut self.out);
+                    unparsed.is_sent = true;
+                }
                 template.encode(values, &mut self.out).map(|()| Expected {
                     prepared: Some(statement),
                     is_commit: *is_commit,
                     n_kept_columns: 0,
+                    keeps_last: *keeps_last,
                 })
             }
             None => Err(refused("26000", "no statement was prepared under this index")),
         };
         match encoded {
             Ok(expected) => self.start(expected),
-            Err(error) => self.failure = Some(error),
+            Err(error) => {
+                self.forget_unparsed();
+                self.failure = Some(error);
+            }
         }
     }
 
@@ -594,7 +590,8 @@ impl Connection for PgConnection {
             true => write_unprepared(sql, &mut self.out),
             false => write_query(sql, &mut self.out),
         }
-        self.start(Expected { prepared: None, is_commit: is_commit(sql), n_kept_columns: 0 });
+        let is_commit = is_commit(sql);
+        self.start(Expected { is_commit, ..Expected::default() });
     }
 
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
@@ -606,11 +603,26 @@ impl Connection for PgConnection {
             self.failure = Some(error);
         } else if is_possible {
             write_query(sql, &mut self.out);
-            let expected = Expected { prepared: None, is_commit: false, n_kept_columns: n_columns };
-            self.start(expected);
+            self.start(Expected { n_kept_columns: n_columns, ..Expected::default() });
         } else {
             self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
         }
+    }
+
+    fn send_text_keeping_last(&mut self, sql: &str) -> bool {
+        if !self.may_write() {
+            return true;
+        }
+        if let Err(error) = check_text(sql) {
+            self.failure = Some(error);
+        } else if self.is_pipelining {
+            self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
+        } else {
+            write_query(sql, &mut self.out);
+            let is_commit = is_commit(sql);
+            self.start(Expected { is_commit, keeps_last: true, ..Expected::default() });
+        }
+        true
     }
 
     fn begin_pipeline(&mut self) -> bool {
@@ -681,6 +693,14 @@ impl Connection for PgConnection {
         self.scanner.kept_rows()
     }
 
+    fn last_rows(&self) -> &LastRows {
+        self.scanner.last_rows()
+    }
+
+    fn is_in_transaction(&self) -> Option<bool> {
+        Some(self.scanner.is_in_transaction())
+    }
+
     fn wants_write(&self) -> bool {
         // An error is returned by a poll at once: there is nothing to wait for.
         self.failure.is_some() || self.write_failure.is_some() || self.has_unwritten()
@@ -727,6 +747,14 @@ impl Connection for PgConnection {
         Ok(answer)
     }
 
+    fn copy_rows(
+        &mut self,
+        sql: &str,
+        next_row: &mut dyn FnMut(&mut Row) -> bool,
+    ) -> Result<u64, StatementError> {
+        self.blocking_as(Nanoseconds::ZERO, true, |connection| connection.copy(sql, next_row))
+    }
+
     fn load_rows(
         &mut self,
         table: &str,
@@ -738,7 +766,7 @@ impl Connection for PgConnection {
             // What makes the tables durable is the commit of whatever is done last: waiting for the
             // disk after each piece of a fill would buy nothing.
             connection.simple("BEGIN; SET LOCAL synchronous_commit = off", &mut |_, _| Ok(()))?;
-            match connection.copy_rows(&sql, next_row) {
+            match connection.copy(&sql, next_row) {
                 Ok(n_stored) => {
                     connection.simple("COMMIT", &mut |_, _| Ok(()))?;
                     Ok(n_stored)

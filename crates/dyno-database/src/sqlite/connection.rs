@@ -239,7 +239,9 @@ impl Connection for SqliteConnection {
     }
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
-        if let Some(statement) = statements.iter().find(|statement| statement.is_unnamed) {
+        if let Some(statement) =
+            statements.iter().find(|statement| statement.is_unnamed || statement.texts.is_some())
+        {
             let message = format!("SQLite has no unnamed statements: {}", statement.sql);
             return Err(StatementError::new(ErrorClass::Refused, "SQLITE_MISUSE", message));
         }

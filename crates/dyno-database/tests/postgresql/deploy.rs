@@ -163,7 +163,8 @@ fn missing_programs_and_versions_are_reported() {
 }
 
 /// Tables of others may be there.
-const ALLOWING: AttachOptions = AttachOptions { allow_existing_tables: true, keep_tables: false };
+const ALLOWING: AttachOptions =
+    AttachOptions { allow_existing_tables: true, keep_tables: false, makes_nothing: false };
 
 fn with_catalog(server: &TestServer, catalog: &str) -> Endpoint {
     Endpoint { catalog: catalog.to_owned(), ..server.tcp() }

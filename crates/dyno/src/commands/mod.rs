@@ -12,6 +12,7 @@ mod disk;
 pub(crate) mod doctor;
 pub(crate) mod explain_cost;
 pub(crate) mod gate;
+pub(crate) mod pgbench;
 pub(crate) mod plan;
 mod power;
 pub(crate) mod report;

@@ -72,6 +72,9 @@ pub(in crate::postgresql) struct ExecuteTemplate {
     columns: Option<Box<[Encoding]>>,
 }
 
+/// The formats of results that come as texts: all do.
+const ALL_TEXTS: [u8; 2] = [0, 0];
+
 /// The formats of results whose rows are not kept: all in binary.
 const ALL_BINARY: [u8; 4] = [0, 1, 0, 1];
 
@@ -87,12 +90,16 @@ const BIND_NOTHING: [u8; 13] = [b'B', 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Sync: the end of a statement's messages, or of a pipeline's.
 pub(in crate::postgresql) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// Appends Parse of the statement without a name; its types are the server's to find. `sql` holds
-/// no zero byte.
-fn write_parse(sql: &str, out: &mut Vec<u8>) {
-    let length = u32::try_from(sql.len() + 8).unwrap_or(u32::MAX);
+/// A type id whose values go as texts: no type has it.
+const UNKNOWN_TYPE: u32 = 0;
+
+/// Appends Parse of a statement under `name`, which may be empty; its types are the server's to find.
+/// Neither text holds a zero byte.
+fn write_parse(name: &str, sql: &str, out: &mut Vec<u8>) {
+    let length = u32::try_from(name.len() + sql.len() + 8).unwrap_or(u32::MAX);
     out.push(b'P');
     out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(name.as_bytes());
     out.push(0);
     out.extend_from_slice(sql.as_bytes());
     out.extend_from_slice(&[0, 0, 0]);
@@ -101,10 +108,22 @@ fn write_parse(sql: &str, out: &mut Vec<u8>) {
 /// Appends the execution of a statement that was not prepared and has no values, up to its Sync.
 /// `sql` holds no zero byte.
 pub(in crate::postgresql) fn write_unprepared(sql: &str, out: &mut Vec<u8>) {
-    write_parse(sql, out);
+    write_parse("", sql, out);
     out.extend_from_slice(&BIND_NOTHING);
     out.extend_from_slice(&EXECUTE);
     out.extend_from_slice(&SYNC);
+}
+
+/// Appends Close and Parse of a statement under `name`: a failed attempt may have left it there, and
+/// closing what is not there is no error.
+pub(in crate::postgresql) fn write_parse_named(name: &str, sql: &str, out: &mut Vec<u8>) {
+    let length = u32::try_from(name.len() + 6).unwrap_or(u32::MAX);
+    out.push(b'C');
+    out.extend_from_slice(&length.to_be_bytes());
+    out.push(b'S');
+    out.extend_from_slice(name.as_bytes());
+    out.push(0);
+    write_parse(name, sql, out);
 }
 
 impl ExecuteTemplate {
@@ -126,8 +145,34 @@ impl ExecuteTemplate {
         columns: Option<&[u32]>,
     ) -> ExecuteTemplate {
         let mut head = Vec::with_capacity(sql.len() + 16);
-        write_parse(sql, &mut head);
+        write_parse("", sql, &mut head);
         ExecuteTemplate::made(head, "", types, columns)
+    }
+
+    /// The template of a statement whose `n_values` values and whose columns go as texts. Without a
+    /// name the server parses it each time; else it is parsed by [`write_parse_named`] before. It is
+    /// described for each execution if the names of its columns matter.
+    pub(in crate::postgresql) fn of_texts(
+        sql: &str,
+        name: &str,
+        n_values: usize,
+        is_described: bool,
+    ) -> ExecuteTemplate {
+        let mut head = Vec::new();
+        if name.is_empty() {
+            write_parse("", sql, &mut head);
+        }
+        let types = vec![UNKNOWN_TYPE; n_values.min(usize::from(u16::MAX))];
+        let mut template = ExecuteTemplate::made(head, name, &types, None);
+        let mut tail = ALL_TEXTS.to_vec();
+        if is_described || name.is_empty() {
+            tail.extend_from_slice(&DESCRIBE);
+        }
+        tail.extend_from_slice(&EXECUTE);
+        tail.extend_from_slice(&SYNC);
+        template.tail = tail.into_boxed_slice();
+        template.n_bind_tail = ALL_TEXTS.len();
+        template
     }
 
     /// `head` is Parse, or nothing.
@@ -231,8 +276,28 @@ fn push_integer(number: i64, encoding: Encoding, out: &mut Vec<u8>) -> bool {
         },
         Encoding::Bool => matches!(number, 0 | 1) && push_bytes(&[u8::from(number == 1)], out),
         Encoding::Float4 | Encoding::Float8 => push_real(number as f64, encoding, out),
-        Encoding::Raw | Encoding::Text => push_written(format_args!("{number}"), out),
+        Encoding::Raw | Encoding::Text => push_decimal(number, out),
     }
+}
+
+/// Appends a whole number in decimal, without the machinery of formatting.
+fn push_decimal(number: i64, out: &mut Vec<u8>) -> bool {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    push_bytes(&digits[at..], out)
 }
 
 fn push_real(number: f64, encoding: Encoding, out: &mut Vec<u8>) -> bool {

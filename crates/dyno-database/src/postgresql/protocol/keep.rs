@@ -1,7 +1,7 @@
 //! Keeps the rows of a prepared statement's reply: each column in binary if that is a number or
 //! plain bytes, else as text, decoded into [`KeptRows`]. Warm, nothing is allocated.
 
-use dyno_workload::KeptRows;
+use dyno_workload::{KeptRows, LastRows};
 
 use super::bind::Encoding;
 use super::frame::{ProtocolError, cut, cut_text};
@@ -42,6 +42,9 @@ pub(in crate::postgresql) struct RowKeeper {
     wants: bool,
     encodings: Vec<Encoding>,
     rows: KeptRows,
+    // Instead of them, the last row of each result, with the names of its columns.
+    keeps_last: bool,
+    last: LastRows,
     // Bytes of the rows of this reply.
     n_bytes: usize,
 }
@@ -52,6 +55,7 @@ impl RowKeeper {
     #[inline]
     pub(in crate::postgresql) fn begin(&mut self, encodings: Option<&[Encoding]>) {
         self.wants = encodings.is_some();
+        self.keeps_last = false;
         if let Some(encodings) = encodings {
             self.encodings.clear();
             self.encodings.extend_from_slice(encodings);
@@ -60,10 +64,64 @@ impl RowKeeper {
         }
     }
 
-    /// Whether rows are kept.
+    /// The last rows of the reply that was begun are kept.
+    pub(in crate::postgresql) fn begin_last(&mut self) {
+        self.wants = true;
+        self.keeps_last = true;
+        self.last.clear();
+        self.n_bytes = 0;
+    }
+
+    /// Whether the body of such a message is read.
     #[inline]
-    pub(in crate::postgresql) fn wants(&self) -> bool {
-        self.wants
+    pub(in crate::postgresql) fn wants_message(&self, tag: u8) -> bool {
+        self.wants && (tag == b'D' || self.keeps_last)
+    }
+
+    /// Reads a `DataRow`, or a `RowDescription` where last rows are kept.
+    pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<(), ProtocolError> {
+        match (self.keeps_last, tag) {
+            (false, _) => self.row(body),
+            (true, b'T') => self.describe(body),
+            (true, _) => self.last_row(body),
+        }
+    }
+
+    /// A command has ended.
+    #[inline]
+    pub(super) fn end_result(&mut self) {
+        if self.keeps_last {
+            self.last.end_result();
+        }
+    }
+
+    pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
+        &self.last
+    }
+
+    fn describe(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
+        let what = "a row description";
+        let n_columns = u16::from_be_bytes(cut(&mut body, what)?);
+        self.last.begin_columns();
+        for _ in 0..n_columns {
+            self.last.push_column(cut_text(&mut body, what)?);
+            let _: [u8; 18] = cut(&mut body, what)?;
+        }
+        Ok(())
+    }
+
+    fn last_row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
+        let what = "a row";
+        let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
+        let n_described = self.last.begin_row();
+        if n_columns != n_described {
+            return Err(wrong_columns(n_columns, n_described));
+        }
+        for _ in 0..n_columns {
+            let value = cut_value(&mut body)?;
+            self.last.push_value(value);
+        }
+        Ok(())
     }
 
     pub(in crate::postgresql) fn rows(&self) -> &KeptRows {
@@ -79,26 +137,36 @@ impl RowKeeper {
         }
         let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
         if n_columns != self.encodings.len() {
-            return Err(ProtocolError(format!(
-                "a row of {n_columns} columns where {} were described",
-                self.encodings.len()
-            )));
+            return Err(wrong_columns(n_columns, self.encodings.len()));
         }
         for &encoding in &self.encodings {
-            let length = i32::from_be_bytes(cut(&mut body, what)?);
-            if length == -1 {
+            let Some(value) = cut_value(&mut body)? else {
                 self.rows.push_null();
                 continue;
-            }
-            let length = usize::try_from(length).ok().filter(|&length| length <= body.len());
-            let (value, rest) = body.split_at(length.ok_or_else(|| ProtocolError::cut_off(what))?);
-            body = rest;
+            };
             if !push(encoding, value, &mut self.rows) {
                 return Err(ProtocolError(format!("a {} of the wrong length", encoding.name())));
             }
         }
         Ok(())
     }
+}
+
+/// Removes a value from the front of a row; none for NULL.
+fn cut_value<'a>(body: &mut &'a [u8]) -> Result<Option<&'a [u8]>, ProtocolError> {
+    let what = "a row";
+    let length = i32::from_be_bytes(cut(body, what)?);
+    if length == -1 {
+        return Ok(None);
+    }
+    let length = usize::try_from(length).ok().filter(|&length| length <= body.len());
+    let (value, rest) = body.split_at(length.ok_or_else(|| ProtocolError::cut_off(what))?);
+    *body = rest;
+    Ok(Some(value))
+}
+
+fn wrong_columns(n_columns: usize, n_described: usize) -> ProtocolError {
+    ProtocolError(format!("a row of {n_columns} columns where {n_described} were described"))
 }
 
 /// Appends a value; false if its length is not that of its type.

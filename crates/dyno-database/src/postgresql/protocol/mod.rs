@@ -13,7 +13,7 @@ mod scram;
 #[cfg(test)]
 mod tests;
 
-pub(super) use bind::{Encoding, ExecuteTemplate, SYNC, write_unprepared};
+pub(super) use bind::{Encoding, ExecuteTemplate, SYNC, write_parse_named, write_unprepared};
 pub(super) use frame::{
     HEADER_BYTES, ProtocolError, cut_text, header, parameter_types, row_texts, write_query,
 };

@@ -1,7 +1,7 @@
 //! A statement's reply, scanned by kind and length: rows are counted and skipped, and decoded
 //! only if they are kept.
 
-use dyno_workload::{ErrorClass, KeptRows, Reply, StatementError};
+use dyno_workload::{ErrorClass, KeptRows, LastRows, Reply, StatementError};
 
 use super::bind::Encoding;
 use super::frame::{HEADER_BYTES, ProtocolError, header};
@@ -32,6 +32,8 @@ pub(in crate::postgresql) struct ReplyScanner {
     reply: Reply,
     error: Option<ServerMessage>,
     has_rolled_back: bool,
+    // The server's word for the state of its transaction: `I`, `T` or `E`.
+    transaction: u8,
     keeper: RowKeeper,
     notices: Notices,
 }
@@ -44,6 +46,11 @@ impl ReplyScanner {
         self.error = None;
         self.has_rolled_back = false;
         self.ends_at_command = false;
+    }
+
+    /// Keeps the last rows of the reply that was begun, instead of its rows.
+    pub(in crate::postgresql) fn keep_last(&mut self) {
+        self.keeper.begin_last();
     }
 
     /// Begins the next reply of a pipeline, after which there are others. It ends with its command;
@@ -63,7 +70,7 @@ impl ReplyScanner {
         while let Some((tag, length)) = header(&bytes[at..])? {
             let end = at + HEADER_BYTES + length;
             match tag {
-                b'D' if self.keeper.wants() => {
+                b'D' | b'T' if self.keeper.wants_message(tag) => {
                     // It is read, so it has to be complete.
                     let Some(body) = bytes.get(at + HEADER_BYTES..end) else {
                         if length > KEPT_MAX {
@@ -71,16 +78,17 @@ impl ReplyScanner {
                         }
                         return Ok((at, Scan::More));
                     };
-                    self.keeper.row(body)?;
-                    self.reply.rows += 1;
+                    self.keeper.take(tag, body)?;
+                    self.reply.rows += u64::from(tag == b'D');
                 }
                 b'D' => self.reply.rows += 1,
                 b'I' if self.ends_at_command && length == 0 => return Ok((end, Scan::Done)),
+                b'I' => self.keeper.end_result(),
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
-                // ParameterDescription, EmptyQueryResponse, PortalSuspended, ParameterStatus,
+                // ParameterDescription, PortalSuspended, ParameterStatus,
                 // NotificationResponse, CopyOutResponse, CopyData, CopyDone.
-                b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b'I' | b's' | b'S' | b'A' | b'H'
-                | b'd' | b'c' => {}
+                b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b's' | b'S' | b'A' | b'H' | b'd'
+                | b'c' => {}
                 b'C' | b'Z' | b'E' | b'N' | b'G' if end > bytes.len() => {
                     if length > WHOLE_MAX {
                         return Err(ProtocolError(format!("a message of {length} bytes")));
@@ -107,6 +115,16 @@ impl ReplyScanner {
     /// The rows of the latest reply, if they were kept.
     pub(in crate::postgresql) fn kept_rows(&self) -> &KeptRows {
         self.keeper.rows()
+    }
+
+    /// The last rows of the latest reply, if they were kept.
+    pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
+        self.keeper.last_rows()
+    }
+
+    /// Whether a transaction is open, or has failed and is to be rolled back.
+    pub(in crate::postgresql) fn is_in_transaction(&self) -> bool {
+        matches!(self.transaction, b'T' | b'E')
     }
 
     /// The reply that was scanned, or the error in it.
@@ -142,6 +160,7 @@ impl ReplyScanner {
         match tag {
             b'C' => {
                 self.reply.affected += command_rows(body)?;
+                self.keeper.end_result();
                 self.has_rolled_back |= body == b"ROLLBACK\0";
                 if self.ends_at_command {
                     return Ok(Scan::Done);
@@ -150,7 +169,10 @@ impl ReplyScanner {
             b'Z' if self.ends_at_command && self.error.is_none() => {
                 return Err(ProtocolError("ReadyForQuery within a pipeline".to_owned()));
             }
-            b'Z' if body.len() == 1 => return Ok(Scan::Done),
+            b'Z' if body.len() == 1 => {
+                self.transaction = body[0];
+                return Ok(Scan::Done);
+            }
             b'Z' => return Err(ProtocolError("ReadyForQuery has a wrong length".to_owned())),
             b'E' => {
                 let message = ServerMessage::parse(body)?;

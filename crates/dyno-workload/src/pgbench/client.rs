@@ -1,0 +1,379 @@
+//! The loop of a client: transactions, their retries and failures, as pgbench does them.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use dyno_pgbench::{Prng, Seeds, Value, Variables};
+use dyno_units::Nanoseconds;
+
+use super::commands::Stop;
+use super::statistics::{ClientCells, Failure};
+use super::{LogEntry, LogOutcome, Protocol, Settings};
+use crate::{ClientContext, Ended, ErrorClass, Pace, Session, StatementClass, StatementError};
+
+/// What the clients of a trial share.
+pub(super) struct Shared {
+    pub(super) settings: Arc<Settings>,
+    /// Of each script, by its commands: the statement that is prepared for it, and its class.
+    pub(super) statements: Vec<Vec<Option<(usize, StatementClass)>>>,
+    total_weight: u64,
+    is_measuring: bool,
+}
+
+impl Shared {
+    pub(super) fn of(settings: Arc<Settings>) -> Arc<Shared> {
+        let mut next = 0;
+        let mut statements = Vec::new();
+        for script in &settings.scripts {
+            let of_script = script.script.commands.iter().map(|command| match &command.action {
+                dyno_pgbench::Action::Sql(sql) => {
+                    next += 1;
+                    Some((next - 1, super::class_of(sql)))
+                }
+                _ => None,
+            });
+            statements.push(of_script.collect());
+        }
+        let total_weight = settings.scripts.iter().map(|script| u64::from(script.weight)).sum();
+        let is_measuring = settings.measures || settings.host.logs();
+        Arc::new(Shared { settings, statements, total_weight, is_measuring })
+    }
+}
+
+/// One client.
+pub(super) struct Client {
+    pub(super) shared: Arc<Shared>,
+    pub(super) cells: Arc<ClientCells>,
+    pub(super) id: usize,
+    n_clients: usize,
+    pub(super) variables: Variables,
+    pub(super) random: Prng,
+    choosing: Prng,
+    /// Transactions that have ended in any way.
+    n_ended: u64,
+    /// Used again for each statement.
+    pub(super) buffer: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+}
+
+/// How a transaction ended.
+enum Outcome {
+    Done,
+    Failed(Failure, StatementError),
+    /// The time was over when it failed.
+    Cut(StatementError),
+    /// The client cannot go on.
+    Aborted(StatementError),
+}
+
+impl Client {
+    pub(super) fn new(shared: Arc<Shared>, context: &ClientContext) -> Client {
+        let settings = &shared.settings;
+        let (id, n_clients) = (context.client_idx, context.n_clients);
+        // The streams of all clients come first, then a number, then those of the threads.
+        let mut seeds = Seeds::new(settings.seed);
+        let streams: Vec<Prng> = (0..n_clients).map(|_| seeds.stream()).collect();
+        let random = streams[id].clone();
+        let is_seeded = settings.defines.iter().any(|(name, _)| name == "default_seed");
+        let default_seed = if is_seeded { 0 } else { seeds.number() };
+        let choosing = (0..=id).fold(random.clone(), |_, _| {
+            let chooses = seeds.stream();
+            // Those of the thread's pauses and of its log.
+            let _ = (seeds.stream(), seeds.stream());
+            chooses
+        });
+        let mut variables = Variables::new(&settings.names);
+        let own = [
+            ("scale", settings.scale),
+            ("client_id", id as i64),
+            ("default_seed", default_seed),
+            ("random_seed", settings.seed as i64),
+        ];
+        for (name, value) in own {
+            if let Some(slot) = settings.names.find(name) {
+                variables.set(slot, Value::Integer(value));
+            }
+        }
+        for (name, text) in &settings.defines {
+            if let Some(slot) = settings.names.find(name) {
+                variables.set_text(slot, text.as_bytes());
+            }
+        }
+        let commands: Vec<usize> = match settings.measures_commands {
+            true => settings.scripts.iter().map(|one| one.script.commands.len()).collect(),
+            false => vec![0; settings.scripts.len()],
+        };
+        let cells = settings.statistics.client(&commands);
+        Client {
+            cells,
+            id,
+            n_clients,
+            variables,
+            random,
+            choosing,
+            n_ended: 0,
+            buffer: Vec::with_capacity(512),
+            ends: Vec::with_capacity(16),
+            shared,
+        }
+    }
+
+    /// Does transactions until the step ends, or the client has done its number of them.
+    pub(super) async fn run(mut self, context: ClientContext) {
+        let ClientContext { mut session, statements, pace, .. } = context;
+        let pace: &dyn Pace = pace.as_ref();
+        let settings = Arc::clone(&self.shared.settings);
+        let quota = settings.transactions.unwrap_or(u64::MAX);
+        let mut is_first = true;
+        while poll_fn(|_| pace.poll_due()).await {
+            if is_first {
+                self.cells.began(pace.now());
+            }
+            let script = self.choose();
+            if settings.is_paced && settings.latency_limit_us > 0 && self.is_too_late(pace) {
+                self.skip(script, pace);
+            } else {
+                if settings.connects && !std::mem::take(&mut is_first) {
+                    let began = pace.now();
+                    if let Err(error) = session.reconnect(&statements).await {
+                        settings.host.error(&error.to_string());
+                        let message =
+                            format!("client {} aborted while establishing connection", self.id);
+                        settings.host.error(&message);
+                        return self.abort(pace);
+                    }
+                    self.cells.connected(pace.now().saturating_sub(began));
+                }
+                is_first = false;
+                match self.transaction(script, &mut session, pace).await {
+                    Flow::GoOn => {}
+                    Flow::End => return pace.finished(),
+                    Flow::Abort => return self.abort(pace),
+                }
+            }
+            if self.n_ended >= quota {
+                return pace.finished();
+            }
+        }
+    }
+
+    fn choose(&mut self) -> usize {
+        let scripts = &self.shared.settings.scripts;
+        if scripts.len() == 1 {
+            return 0;
+        }
+        let mut rest = self.choosing.up_to(self.shared.total_weight.saturating_sub(1));
+        for (idx, script) in scripts.iter().enumerate() {
+            let weight = u64::from(script.weight);
+            if rest < weight {
+                return idx;
+            }
+            rest -= weight;
+        }
+        0
+    }
+
+    /// Whether a transaction would miss the latency limit even if it took no time.
+    fn is_too_late(&self, pace: &dyn Pace) -> bool {
+        let limit = Nanoseconds(self.shared.settings.latency_limit_us * 1000);
+        pace.now().saturating_sub(pace.due()) > limit
+    }
+
+    fn skip(&mut self, script: usize, pace: &dyn Pace) {
+        self.n_ended += 1;
+        self.cells.skipped(script);
+        self.cells.active(pace.latest());
+        pace.skipped();
+        self.log(script, LogOutcome::Skipped, 0, 1, pace.latest());
+    }
+
+    /// One transaction, with its retries.
+    async fn transaction(&mut self, script: usize, session: &mut Session, pace: &dyn Pace) -> Flow {
+        pace.sent();
+        let due = pace.due();
+        let begun = match self.shared.settings.is_paced && self.shared.is_measuring {
+            true => pace.now(),
+            false => due,
+        };
+        let (outcome, tries) = self.attempts(script, session, due, pace).await;
+        let tally = session.take_tally();
+        let next = match &outcome {
+            Outcome::Done => pace.done(script, tally, Ok(Ended::Committed)),
+            Outcome::Failed(_, error) | Outcome::Cut(error) | Outcome::Aborted(error) => {
+                pace.done(script, tally, Err(error))
+            }
+        };
+        let now = pace.latest();
+        self.cells.active(now);
+        match outcome {
+            Outcome::Cut(_) => return Flow::End,
+            Outcome::Aborted(_) => return Flow::Abort,
+            Outcome::Done | Outcome::Failed(..) => self.n_ended += 1,
+        }
+        if tries > 1 {
+            self.cells.retried(script, u64::from(tries - 1));
+        }
+        let us = |from: Nanoseconds, to: Nanoseconds| to.saturating_sub(from).0 / 1000;
+        let lag_us = us(due, begun);
+        let log = match outcome {
+            Outcome::Failed(failure, _) => {
+                self.cells.failed(script, failure);
+                LogOutcome::Failed(failure)
+            }
+            _ => {
+                self.cells.committed(script);
+                let latency_us = us(due, now);
+                if self.shared.is_measuring {
+                    let lag_us = self.shared.settings.is_paced.then_some(lag_us);
+                    self.cells.measured(script, latency_us, lag_us);
+                    let limit = self.shared.settings.latency_limit_us;
+                    if limit > 0 && latency_us > limit {
+                        self.cells.late(script);
+                    }
+                }
+                LogOutcome::Done(latency_us)
+            }
+        };
+        self.log(script, log, lag_us, tries, now);
+        if session.is_in_transaction() == Some(true) {
+            self.report(format_args!(
+                "client {} aborted: end of script reached without completing the last transaction",
+                self.id
+            ));
+            return Flow::Abort;
+        }
+        if next == crate::Next::Stop { Flow::End } else { Flow::GoOn }
+    }
+
+    /// Tries until it is done, or is not to be tried again. Returns the number of tries.
+    async fn attempts(
+        &mut self,
+        script: usize,
+        session: &mut Session,
+        due: Nanoseconds,
+        pace: &dyn Pace,
+    ) -> (Outcome, u32) {
+        let before = self.random.clone();
+        let mut tries = 1;
+        loop {
+            let (error, command) = match self.commands(script, session, pace).await {
+                Ok(()) => return (Outcome::Done, tries),
+                Err(Stop::Aborted(error)) => return (Outcome::Aborted(error), tries),
+                Err(Stop::Failed { error, command }) => (error, command),
+            };
+            let failure = failure_of(&error);
+            if session.is_in_transaction() == Some(true)
+                && let Err(error) = session.rollback().await
+            {
+                self.report(format_args!(
+                    "client {} aborted while rolling back the transaction after an error; {}",
+                    self.id, error.message
+                ));
+                return (Outcome::Aborted(error), tries);
+            }
+            // True as long as the step goes on.
+            if !pace.begin_pause(Nanoseconds::ZERO) {
+                return (Outcome::Cut(error), tries);
+            }
+            let is_retried = failure != Failure::Other && self.may_retry(tries, due, pace);
+            self.tell_of_try(tries, due, is_retried, pace);
+            self.cells.command_failed(script, command, is_retried);
+            if !is_retried {
+                return (Outcome::Failed(failure, error), tries);
+            }
+            pace.retried_at_once(script, session.take_tally(), &error);
+            tries += 1;
+            self.random = before.clone();
+        }
+    }
+
+    fn may_retry(&self, tries: u32, due: Nanoseconds, pace: &dyn Pace) -> bool {
+        let Settings { max_tries, latency_limit_us, .. } = *self.shared.settings;
+        let is_slow = || pace.now().saturating_sub(due) > Nanoseconds(latency_limit_us * 1000);
+        (max_tries == 0 || tries < max_tries) && !(latency_limit_us > 0 && is_slow())
+    }
+
+    fn tell_of_try(&self, tries: u32, due: Nanoseconds, is_retried: bool, pace: &dyn Pace) {
+        let settings = &self.shared.settings;
+        if !settings.is_verbose {
+            return;
+        }
+        let what = match is_retried {
+            true => "repeats the transaction after the error",
+            false => "ends the failed transaction",
+        };
+        let most = match settings.max_tries {
+            0 => String::new(),
+            most => format!("/{most}"),
+        };
+        let used = match settings.latency_limit_us {
+            0 => String::new(),
+            limit => {
+                let us = pace.now().saturating_sub(due).0 as f64 / 1e3;
+                format!(", {:.3}% of the maximum time of tries was used", 100.0 * us / limit as f64)
+            }
+        };
+        settings.host.note(&format!("client {} {what} (try {tries}{most}{used})", self.id));
+    }
+
+    /// Reports an error.
+    pub(super) fn report(&self, message: std::fmt::Arguments<'_>) {
+        self.shared.settings.host.error(&message.to_string());
+    }
+
+    fn log(&self, script: usize, outcome: LogOutcome, lag_us: u64, tries: u32, at: Nanoseconds) {
+        let host = &self.shared.settings.host;
+        if host.logs() {
+            host.ended(&LogEntry {
+                client: self.id,
+                number: self.n_ended,
+                script,
+                outcome,
+                lag_us,
+                retries: tries - 1,
+                at,
+            });
+        }
+    }
+
+    /// The client ends. The last one of all to do so ends a step that would go on until its time is
+    /// over.
+    fn abort(&self, pace: &dyn Pace) {
+        let settings = &self.shared.settings;
+        let is_last = settings.statistics.aborted() == self.n_clients as u64;
+        settings.host.aborted(self.id);
+        if !is_last || settings.transactions.is_some() {
+            pace.finished();
+        }
+    }
+
+    /// Whether statements go with parameters.
+    pub(super) fn has_parameters(&self) -> bool {
+        self.shared.settings.protocol != Protocol::Simple
+    }
+
+    /// Whether the client goes on after this error.
+    pub(super) fn survives(&self, error: &StatementError) -> bool {
+        match failure_of(error) {
+            Failure::Serialization | Failure::Deadlock => true,
+            Failure::Other => {
+                self.shared.settings.continues_on_error && !error.class.loses_connection()
+            }
+        }
+    }
+}
+
+/// What a client does after a transaction.
+enum Flow {
+    GoOn,
+    End,
+    Abort,
+}
+
+fn failure_of(error: &StatementError) -> Failure {
+    match error.class {
+        ErrorClass::Serialization => Failure::Serialization,
+        ErrorClass::Deadlock => Failure::Deadlock,
+        _ => Failure::Other,
+    }
+}

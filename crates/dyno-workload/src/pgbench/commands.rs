@@ -1,0 +1,452 @@
+//! The commands of a transaction, one after the other.
+
+use std::future::poll_fn;
+
+use dyno_pgbench::{
+    Action, Expression, Keeps, Part, Scope, Slot, Sql, Value as ScriptValue, is_valid_name,
+};
+use dyno_units::Nanoseconds;
+
+use super::client::Client;
+use crate::{ErrorClass, Pace, Session, StatementError, Value};
+
+/// Why a transaction was not done to its end.
+pub(super) enum Stop {
+    /// The server refused a command, and the client goes on.
+    Failed {
+        /// The server's error.
+        error: StatementError,
+        /// The command.
+        command: usize,
+    },
+    /// The client cannot go on; why was reported.
+    Aborted(StatementError),
+}
+
+/// Values of a statement that need no memory of their own.
+const FEW: usize = 16;
+
+/// A pipeline that is open: how many replies are to come.
+#[derive(Default)]
+struct Pipeline {
+    is_open: bool,
+    n_sent: usize,
+}
+
+/// Why the client's script stopped.
+fn script_error(message: impl Into<String>) -> StatementError {
+    StatementError::new(ErrorClass::Refused, "script", message)
+}
+
+impl Client {
+    /// Does the commands of a script.
+    pub(super) async fn commands(
+        &mut self,
+        script: usize,
+        session: &mut Session,
+        pace: &dyn Pace,
+    ) -> Result<(), Stop> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let commands = &shared.settings.scripts[script].script.commands;
+        let is_measured = shared.settings.measures_commands;
+        let mut pipeline = Pipeline::default();
+        let (mut at, mut came_by_jump) = (0, false);
+        while let Some(command) = commands.get(at) {
+            let place = Place { script, command: at };
+            let began = if is_measured { pace.now() } else { Nanoseconds::ZERO };
+            let by_jump = std::mem::take(&mut came_by_jump);
+            let mut next = at + 1;
+            match &command.action {
+                Action::Sql(sql) if pipeline.is_open => {
+                    self.push(place, sql, session)?;
+                    pipeline.n_sent += 1;
+                }
+                Action::Sql(sql) => self.sql(place, sql, session).await?,
+                Action::Set { variable, is_valid, expression } => {
+                    let value = self.value(place, "set", expression)?;
+                    self.set(place, *variable, *is_valid, value)?;
+                }
+                Action::Elif { end, .. } if !by_jump => next = *end,
+                Action::If { condition, otherwise } | Action::Elif { condition, otherwise, .. } => {
+                    let name = if by_jump { "elif" } else { "if" };
+                    if !self.value(place, name, condition)?.is_true() {
+                        (next, came_by_jump) = (*otherwise, true);
+                    }
+                }
+                Action::Else { end } => next = *end,
+                Action::EndIf => {}
+                Action::Sleep { time, unit } => {
+                    let us = time.microseconds(*unit, &self.variables).map_err(|message| {
+                        self.report(format_args!("{message}"));
+                        self.fail(place, "sleep", "execution of meta-command failed")
+                    })?;
+                    pace.begin_sleep(Nanoseconds(us.saturating_mul(1000)));
+                    poll_fn(|_| pace.poll_pause()).await;
+                }
+                Action::Shell { variable, words } => self.shell(place, *variable, words)?,
+                Action::StartPipeline => self.start_pipeline(place, &mut pipeline, session)?,
+                Action::SyncPipeline => {
+                    self.end_pipeline(place, "syncpipeline", &mut pipeline, session).await?;
+                    session.begin_pipeline();
+                    pipeline.is_open = true;
+                }
+                Action::EndPipeline => {
+                    self.end_pipeline(place, "endpipeline", &mut pipeline, session).await?;
+                }
+            }
+            if is_measured {
+                let took = pace.now().saturating_sub(began);
+                self.cells.command_done(script, at, took.0 / 1000);
+            }
+            at = next;
+            // A jump to an `\elif` lets it decide; one behind `\else` or `\endif` is no such jump.
+            came_by_jump &=
+                matches!(commands.get(at).map(|one| &one.action), Some(Action::Elif { .. }));
+        }
+        if pipeline.is_open {
+            let message =
+                format!("client {} aborted: end of script reached with pipeline open", self.id);
+            self.report(format_args!("{message}"));
+            return Err(Stop::Aborted(script_error(message)));
+        }
+        Ok(())
+    }
+
+    /// Reports that a backslash command failed.
+    #[cold]
+    fn fail(&self, place: Place, name: &str, why: &str) -> Stop {
+        let Place { script, command } = place;
+        let message = format!(
+            "client {} aborted in command {command} ({name}) of script {script}; {why}",
+            self.id
+        );
+        self.report(format_args!("{message}"));
+        Stop::Aborted(script_error(message))
+    }
+
+    /// Reports that the server refused a command.
+    #[cold]
+    fn refused(&self, place: Place, query: usize, error: StatementError) -> Stop {
+        let Place { script, command } = place;
+        if self.survives(&error) {
+            if self.shared.settings.is_verbose {
+                self.shared.settings.host.note(&format!(
+                    "client {} got an error in command {command} (SQL) of script {script}; ERROR:  {}\n",
+                    self.id, error.message
+                ));
+            }
+            return Stop::Failed { error, command };
+        }
+        if error.class.loses_connection() {
+            self.fail(place, "SQL", "perhaps the backend died while processing");
+        } else {
+            self.report(format_args!(
+                "client {} script {script} aborted in command {command} query {query}: ERROR:  {}",
+                self.id, error.message
+            ));
+        }
+        Stop::Aborted(error)
+    }
+
+    fn value(
+        &mut self,
+        place: Place,
+        name: &str,
+        expression: &Expression,
+    ) -> Result<ScriptValue, Stop> {
+        let settings = &self.shared.settings;
+        let Place { script, command } = place;
+        let mut debug = |text: &str| {
+            let message = format!("debug(script={script},command={}): {text}", command + 1);
+            settings.host.debug(&message);
+        };
+        let mut scope = Scope {
+            names: &settings.names,
+            variables: &mut self.variables,
+            random: &mut self.random,
+            debug: &mut debug,
+        };
+        expression.evaluate(&mut scope).map_err(|error| {
+            if !error.message().is_empty() {
+                self.report(format_args!("{}", error.message()));
+            }
+            self.fail(place, name, "evaluation of meta-command failed")
+        })
+    }
+
+    #[inline]
+    fn set(
+        &mut self,
+        place: Place,
+        variable: Slot,
+        is_valid: bool,
+        value: ScriptValue,
+    ) -> Result<(), Stop> {
+        if !is_valid {
+            let name = self.shared.settings.names.name(variable);
+            self.report(format_args!("set: invalid variable name: \"{name}\""));
+            return Err(self.fail(place, "set", "assignment of meta-command failed"));
+        }
+        self.variables.set(variable, value);
+        Ok(())
+    }
+
+    /// Sends a command and waits for its reply.
+    async fn sql(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
+        let Some((statement, class)) = self.shared.statements[place.script][place.command] else {
+            return Ok(());
+        };
+        let result = if self.has_parameters() {
+            self.with_values(sql, |values| session.execute(statement, values)).await
+        } else {
+            self.buffer.clear();
+            sql.write_with_values(&self.variables, &mut self.buffer);
+            let Ok(text) = std::str::from_utf8(&self.buffer) else {
+                return Err(self.fail(place, "SQL", "the command is not UTF-8"));
+            };
+            match sql.keeps {
+                Keeps::Nothing => session.text(text, class).await,
+                Keeps::Last(_) | Keeps::All(_) => match session.text_keeping_last(text, class) {
+                    Some(answer) => answer.await,
+                    None => Err(script_error("this product keeps no rows of texts")),
+                },
+            }
+        };
+        if let Err(error) = result {
+            let query = session.last_rows().n_results();
+            let query = if sql.keeps == Keeps::Nothing { 0 } else { query };
+            return Err(self.refused(place, query, error));
+        }
+        match &sql.keeps {
+            Keeps::Nothing => Ok(()),
+            Keeps::Last(prefix) => self.keep_last(place, prefix, session),
+            Keeps::All(prefix) => self.keep_all(place, prefix, session),
+        }
+    }
+
+    /// Calls `send` with the values of a command's variables.
+    fn with_values<T>(&mut self, sql: &Sql, send: impl FnOnce(&[Value<'_>]) -> T) -> T {
+        // Doubles are written first, so that the values can refer to their texts.
+        self.buffer.clear();
+        self.ends.clear();
+        for slot in sql.parameters() {
+            if let Some(value @ ScriptValue::Double(_)) = self.variables.plain(slot) {
+                value.write_text(&mut self.buffer);
+                self.ends.push(self.buffer.len());
+            }
+        }
+        let (variables, buffer) = (&self.variables, &self.buffer);
+        let (mut start, mut ends) = (0, self.ends.iter());
+        let values = sql.parameters().map(|slot| match variables.plain(slot) {
+            Some(ScriptValue::Integer(value)) => Value::Integer(value),
+            Some(ScriptValue::Double(_)) => {
+                let end = *ends.next().unwrap_or(&start);
+                let text = &buffer[start..end];
+                start = end;
+                Value::Text(text)
+            }
+            Some(ScriptValue::Boolean(true)) => Value::Text(b"true"),
+            Some(ScriptValue::Boolean(false)) => Value::Text(b"false"),
+            // A null is sent as its text, as pgbench does.
+            Some(ScriptValue::Null) => Value::Text(b"NULL"),
+            None => variables.text(slot).map_or(Value::Null, Value::Text),
+        });
+        let mut few = [Value::Null; FEW];
+        let mut n = 0;
+        let mut many = Vec::new();
+        for value in values {
+            match few.get_mut(n) {
+                Some(place) if many.is_empty() => *place = value,
+                _ => {
+                    if many.is_empty() {
+                        many.extend_from_slice(&few);
+                    }
+                    many.push(value);
+                }
+            }
+            n += 1;
+        }
+        send(if many.is_empty() { &few[..n] } else { &many })
+    }
+
+    /// `\gset`: the one row of the last query becomes variables.
+    fn keep_last(&mut self, place: Place, prefix: &str, session: &Session) -> Result<(), Stop> {
+        let last = session.last_rows().n_results().saturating_sub(1);
+        let n_rows = session.last_rows().n_rows(last).unwrap_or(0);
+        if n_rows != 1 {
+            let Place { script, command } = place;
+            let message = format!(
+                "client {} script {script} command {command} query {last}: expected one row, got {n_rows}",
+                self.id
+            );
+            self.report(format_args!("{message}"));
+            return Err(Stop::Aborted(script_error(message)));
+        }
+        self.keep(place, "gset", prefix, last, session)
+    }
+
+    /// `\aset`: the last rows of all queries that have any become variables.
+    fn keep_all(&mut self, place: Place, prefix: &str, session: &Session) -> Result<(), Stop> {
+        for result in 0..session.last_rows().n_results() {
+            if session.last_rows().n_rows(result).is_some_and(|n_rows| n_rows > 0) {
+                self.keep(place, "aset", prefix, result, session)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(
+        &mut self,
+        place: Place,
+        command: &str,
+        prefix: &str,
+        result: usize,
+        session: &Session,
+    ) -> Result<(), Stop> {
+        let shared = std::sync::Arc::clone(&self.shared);
+        for (name, value) in session.last_rows().columns(result) {
+            self.buffer.clear();
+            self.buffer.extend_from_slice(prefix.as_bytes());
+            self.buffer.extend_from_slice(name);
+            let name = std::str::from_utf8(&self.buffer).unwrap_or_default();
+            if !is_valid_name(name) {
+                let name = String::from_utf8_lossy(&self.buffer).into_owned();
+                return Err(self.not_kept(place, command, result, &name));
+            }
+            // What no command refers to need not be kept.
+            if let Some(slot) = shared.settings.names.find(name) {
+                self.variables.set_text(slot, value.unwrap_or_default());
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn not_kept(&self, place: Place, by: &str, query: usize, name: &str) -> Stop {
+        let Place { script, command } = place;
+        self.report(format_args!("{by}: invalid variable name: \"{name}\""));
+        let message = format!(
+            "client {} script {script} command {command} query {query}: error storing into variable {name}",
+            self.id
+        );
+        self.report(format_args!("{message}"));
+        Stop::Aborted(script_error(message))
+    }
+
+    fn start_pipeline(
+        &self,
+        place: Place,
+        pipeline: &mut Pipeline,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        let refuse = |why: &str| Err(self.fail(place, "startpipeline", why));
+        if !self.has_parameters() {
+            return refuse("cannot use pipeline mode with the simple query protocol");
+        }
+        if pipeline.is_open {
+            return refuse("already in pipeline mode");
+        }
+        session.begin_pipeline();
+        *pipeline = Pipeline { is_open: true, n_sent: 0 };
+        Ok(())
+    }
+
+    /// Appends a command to the pipeline.
+    fn push(&mut self, place: Place, sql: &Sql, session: &mut Session) -> Result<(), Stop> {
+        let refuse = |name: &str| {
+            Err(self.fail(place, name, &format!("\\{name} is not allowed in pipeline mode")))
+        };
+        match sql.keeps {
+            Keeps::Nothing => {}
+            Keeps::Last(_) => return refuse("gset"),
+            Keeps::All(_) => return refuse("aset"),
+        }
+        if let Some((statement, _)) = self.shared.statements[place.script][place.command] {
+            self.with_values(sql, |values| session.push_execute(statement, values));
+        }
+        Ok(())
+    }
+
+    /// Sends the pipeline and takes all replies.
+    async fn end_pipeline(
+        &mut self,
+        place: Place,
+        name: &str,
+        pipeline: &mut Pipeline,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        if !pipeline.is_open {
+            return Err(self.fail(place, name, "not in pipeline mode"));
+        }
+        let n_sent = std::mem::take(pipeline).n_sent;
+        session.send_pipeline();
+        for query in 0..n_sent {
+            if let Err(error) = session.next_reply().await {
+                return Err(self.refused(place, query, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// `\shell` and `\setshell`.
+    fn shell(
+        &mut self,
+        place: Place,
+        variable: Option<(Slot, bool)>,
+        words: &[Part],
+    ) -> Result<(), Stop> {
+        let name = if variable.is_some() { "setshell" } else { "shell" };
+        let failed = |client: &Client, message: String| {
+            client.report(format_args!("{message}"));
+            client.fail(place, name, "execution of meta-command failed")
+        };
+        let first = match words.first() {
+            Some(Part::Text(text) | Part::Variable(_, text)) => text.clone(),
+            None => String::new(),
+        };
+        let mut command = Vec::new();
+        for (idx, word) in words.iter().enumerate() {
+            if idx > 0 {
+                command.push(b' ');
+            }
+            match word {
+                Part::Text(text) => command.extend_from_slice(text.as_bytes()),
+                Part::Variable(slot, written) => {
+                    if !self.variables.write_text(*slot, &mut command) {
+                        let message = format!("{first}: undefined variable \"{written}\"");
+                        return Err(failed(self, message));
+                    }
+                }
+            }
+        }
+        if command.len() >= SHELL_COMMAND_MOST {
+            return Err(failed(self, format!("{first}: shell command is too long")));
+        }
+        let command = String::from_utf8_lossy(&command).into_owned();
+        let line = match self.shared.settings.host.shell(&command, variable.is_some()) {
+            Ok(line) => line,
+            Err(why) => return Err(failed(self, format!("{first}: {why}"))),
+        };
+        let Some((slot, is_valid)) = variable else { return Ok(()) };
+        let Ok(number) = line.trim().parse::<i32>() else {
+            let why = format!("{first}: shell command must return an integer (not \"{line}\")");
+            return Err(failed(self, why));
+        };
+        if !is_valid {
+            let name = self.shared.settings.names.name(slot);
+            return Err(failed(self, format!("setshell: invalid variable name: \"{name}\"")));
+        }
+        self.variables.set(slot, ScriptValue::Integer(number.into()));
+        Ok(())
+    }
+}
+
+/// Longest shell command, in bytes.
+const SHELL_COMMAND_MOST: usize = 255;
+
+/// A command of a script.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    script: usize,
+    command: usize,
+}

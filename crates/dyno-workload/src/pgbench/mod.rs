@@ -1,0 +1,345 @@
+//! Scripts of pgbench as a workload: what they do is theirs, and the tables are not Dyno's.
+
+mod client;
+mod commands;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use dyno_model::{Name, Pacing, Role, StepRequest, WorkloadStep, name};
+use dyno_pgbench::{Action, Keeps, Names, Script, Sql};
+use dyno_units::Nanoseconds;
+
+use crate::{
+    ClientContext, ClientFuture, Clients, Dialect, Row, Statement, StatementClass, Table, Workload,
+};
+
+pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
+
+/// The name in the catalogue, where scripts are run by `dyno pgbench`.
+pub const NAME: &str = "pgbench";
+
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// As text with the values in it.
+    #[default]
+    Simple,
+    /// Parsed for each execution, with parameters.
+    Extended,
+    /// Prepared when first executed, with parameters.
+    Prepared,
+}
+
+impl Protocol {
+    /// All of them, in pgbench's order.
+    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
+
+    /// The name on the command line and in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        }
+    }
+}
+
+/// A script of a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightedScript {
+    /// The script.
+    pub script: Script,
+    /// Its name as a kind of transactions.
+    pub kind: Name,
+    /// Its share among the scripts.
+    pub weight: u32,
+}
+
+/// What is planned from scripts.
+#[derive(Clone)]
+pub struct Settings {
+    /// The name of the workload.
+    pub name: Name,
+    /// The scripts; at least one, and not all of weight 0.
+    pub scripts: Vec<WeightedScript>,
+    /// The names of their variables.
+    pub names: Names,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// Variables with their values, as texts; of several with the same name, the last.
+    pub defines: Vec<(String, String)>,
+    /// The value of `:scale`.
+    pub scale: i64,
+    /// Decides about all random numbers of the scripts.
+    pub seed: u64,
+    /// Transactions that each client does; none if the time ends it.
+    pub transactions: Option<u64>,
+    /// With those: transactions per second of all clients.
+    pub rate: Option<f64>,
+    /// Whether an offered rate decides when transactions begin.
+    pub is_paced: bool,
+    /// Longest latency in microseconds; 0 for none.
+    pub latency_limit_us: u64,
+    /// How often a transaction is tried after serialization failures and deadlocks; 0 for any number.
+    pub max_tries: u32,
+    /// Whether a client goes on after another error of the server.
+    pub continues_on_error: bool,
+    /// Whether each transaction has a connection of its own.
+    pub connects: bool,
+    /// Whether the latencies of transactions are measured by the clients themselves.
+    pub measures: bool,
+    /// Whether those of commands are.
+    pub measures_commands: bool,
+    /// Whether errors that are retried or go on are reported.
+    pub is_verbose: bool,
+    /// What the record keeps: names and values.
+    pub options: Vec<(String, String)>,
+    /// Where messages go, and who runs shell commands.
+    pub host: Arc<dyn Host>,
+    /// What the clients count.
+    pub statistics: Arc<Statistics>,
+}
+
+/// Who runs the scripts: what a workload cannot do itself.
+pub trait Host: Send + Sync {
+    /// Reports an error.
+    fn error(&self, message: &str);
+
+    /// Reports something that is none.
+    fn note(&self, message: &str);
+
+    /// Shows what `debug` shows.
+    fn debug(&self, message: &str);
+
+    /// Runs a shell command, and returns its first line if it is wanted.
+    ///
+    /// # Errors
+    ///
+    /// Why not, without the name of the command.
+    fn shell(&self, command: &str, wants_line: bool) -> Result<String, String>;
+
+    /// A transaction has ended; called for each, in the client's thread.
+    fn ended(&self, entry: &LogEntry) {
+        let _ = entry;
+    }
+
+    /// Whether [`Host::ended`] is to be called.
+    fn logs(&self) -> bool {
+        false
+    }
+
+    /// A client was aborted.
+    fn aborted(&self, client: usize) {
+        let _ = client;
+    }
+}
+
+/// A host that takes no messages and runs no commands: of studies.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SilentHost;
+
+impl Host for SilentHost {
+    fn error(&self, _: &str) {}
+
+    fn note(&self, _: &str) {}
+
+    fn debug(&self, _: &str) {}
+
+    fn shell(&self, _: &str, _: bool) -> Result<String, String> {
+        Err("shell commands are run by `dyno pgbench` alone".to_owned())
+    }
+}
+
+/// A transaction that has ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogEntry {
+    /// The client.
+    pub client: usize,
+    /// How many transactions the client has ended, with this one.
+    pub number: u64,
+    /// The script.
+    pub script: usize,
+    /// How it ended.
+    pub outcome: LogOutcome,
+    /// How late it began, in microseconds.
+    pub lag_us: u64,
+    /// How often it was retried.
+    pub retries: u32,
+    /// When it ended, by the lab's clock.
+    pub at: Nanoseconds,
+}
+
+/// How a transaction of the log ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogOutcome {
+    /// Well, with this latency in microseconds.
+    Done(u64),
+    /// It was not begun.
+    Skipped,
+    /// By an error.
+    Failed(Failure),
+}
+
+/// The planned workload.
+pub struct PgBench {
+    settings: Arc<Settings>,
+    kinds: Vec<Name>,
+    steps: Vec<WorkloadStep>,
+}
+
+/// Longest time of a step that ends when its transactions are done.
+const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
+
+impl PgBench {
+    /// Plans the scripts for this load.
+    pub fn new(mut settings: Settings, request: StepRequest) -> PgBench {
+        for name in ["scale", "client_id", "default_seed", "random_seed"] {
+            settings.names.slot(name);
+        }
+        for (name, _) in &settings.defines {
+            settings.names.slot(name);
+        }
+        let kinds = settings.scripts.iter().map(|script| script.kind.clone()).collect();
+        let steps = settings.transactions.map(|quota| {
+            let pacing = match settings.rate {
+                Some(rate) => Pacing::Poisson { rate: rate / request.clients.max(1) as f64 },
+                None => Pacing::Closed,
+            };
+            let client = Role {
+                name: name("client"),
+                clients: request.clients,
+                pacing,
+                quota: Some(quota),
+                kinds: Vec::new(),
+            };
+            WorkloadStep {
+                name: name("transactions"),
+                roles: vec![client],
+                limit: LONGEST,
+                settle: Nanoseconds::ZERO,
+            }
+        });
+        PgBench { settings: Arc::new(settings), kinds, steps: steps.into_iter().collect() }
+    }
+}
+
+/// The SQL commands of all scripts, in their order: those that are prepared.
+fn sql_commands(scripts: &[WeightedScript]) -> impl Iterator<Item = &Sql> {
+    let commands = scripts.iter().flat_map(|script| &script.script.commands);
+    commands.filter_map(|command| match &command.action {
+        Action::Sql(sql) => Some(sql),
+        _ => None,
+    })
+}
+
+/// The class of a statement, by its first word.
+pub(crate) fn class_of(sql: &Sql) -> StatementClass {
+    let text = match sql.parts.first() {
+        Some(dyno_pgbench::Part::Text(text)) => text.trim_start(),
+        _ => "",
+    };
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    match text[..end].to_ascii_lowercase().as_str() {
+        "select" | "values" | "table" | "with" | "show" => StatementClass::Read,
+        "insert" | "update" | "delete" | "merge" | "replace" => StatementClass::Write,
+        _ => StatementClass::Other,
+    }
+}
+
+impl Workload for PgBench {
+    fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn kinds(&self) -> &[Name] {
+        &self.kinds
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.settings.options.clone()
+    }
+
+    fn check(&self, dialect: Dialect) -> Result<(), String> {
+        if dialect == Dialect::PostgreSql {
+            return Ok(());
+        }
+        let protocol = self.settings.protocol;
+        if protocol != Protocol::Simple {
+            return Err(format!(
+                "option `protocol`: `{}` is PostgreSQL's; use `simple`",
+                protocol.word()
+            ));
+        }
+        if sql_commands(&self.settings.scripts).any(|sql| sql.keeps != Keeps::Nothing) {
+            return Err("\\gset and \\aset need PostgreSQL".to_owned());
+        }
+        Ok(())
+    }
+
+    fn needs_rows(&self) -> bool {
+        sql_commands(&self.settings.scripts).any(|sql| sql.keeps != Keeps::Nothing)
+    }
+
+    fn check_load(&self, is_open: bool) -> Result<(), String> {
+        match is_open && self.settings.transactions.is_some() {
+            true => Err("a number of transactions and a rate are given together".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn steps(&self) -> &[WorkloadStep] {
+        &self.steps
+    }
+
+    fn tables(&self, _: Dialect) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn makes_nothing(&self) -> bool {
+        true
+    }
+
+    fn fill_row(&self, _: usize, _: u64, _: &mut Row) {}
+
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        let protocol = self.settings.protocol;
+        if protocol == Protocol::Simple || dialect != Dialect::PostgreSql {
+            return Vec::new();
+        }
+        let statement = |sql: &Sql| {
+            let statement = Statement::new(sql.numbered(), class_of(sql));
+            let statement = statement.of_texts(sql.parameters().count());
+            let statement = match protocol {
+                Protocol::Extended => statement.unnamed(),
+                _ => statement,
+            };
+            match sql.keeps {
+                Keeps::Nothing => statement,
+                Keeps::Last(_) | Keeps::All(_) => statement.keeping_last_row(),
+            }
+        };
+        sql_commands(&self.settings.scripts).map(statement).collect()
+    }
+
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        Arc::new(PgBenchClients { shared: client::Shared::of(Arc::clone(&self.settings)) })
+    }
+}
+
+struct PgBenchClients {
+    shared: Arc<client::Shared>,
+}
+
+impl Clients for PgBenchClients {
+    fn client(&self, context: ClientContext) -> ClientFuture {
+        let client = client::Client::new(Arc::clone(&self.shared), &context);
+        Box::pin(client.run(context))
+    }
+
+    fn connected(&self, took: Nanoseconds) {
+        self.shared.settings.statistics.connected(took);
+    }
+}

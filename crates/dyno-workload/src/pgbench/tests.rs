@@ -1,0 +1,1 @@
+//! Tests of scripts on the scripted connection.

@@ -1,0 +1,141 @@
+//! Command lines as GNU getopt reads them: bundled letters, abbreviated long names, options behind
+//! operands.
+
+/// An option: its letter, if it has one, its long name, and whether it takes a value.
+pub(super) type Spec = (Option<char>, &'static str, bool);
+
+/// A word of a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    /// An option, by its long name, with its value (empty if it takes none).
+    Option(&'static str, String),
+    /// A word that is no option.
+    Operand(String),
+}
+
+/// Reads the words; the error is getopt's message.
+pub(super) fn read(words: &[String], specs: &[Spec]) -> Result<Vec<Given>, String> {
+    let mut given = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            given.extend(words.by_ref().map(|word| Given::Operand(word.clone())));
+        } else if let Some(long) = word.strip_prefix("--") {
+            given.push(long_option(long, &mut words, specs)?);
+        } else if word.starts_with('-') && word.len() > 1 {
+            letters(&word[1..], &mut words, specs, &mut given)?;
+        } else {
+            given.push(Given::Operand(word.clone()));
+        }
+    }
+    Ok(given)
+}
+
+fn long_option<'a>(
+    text: &str,
+    words: &mut impl Iterator<Item = &'a String>,
+    specs: &[Spec],
+) -> Result<Given, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let exact = specs.iter().find(|spec| spec.1 == name);
+    let found: Vec<&Spec> = match exact {
+        Some(spec) => vec![spec],
+        None => specs.iter().filter(|spec| spec.1.starts_with(name)).collect(),
+    };
+    let (_, name, takes_value) = match found[..] {
+        [spec] => *spec,
+        [] => return Err(format!("unrecognized option '--{name}'")),
+        _ => {
+            let names: Vec<String> = found.iter().map(|spec| format!(" '--{}'", spec.1)).collect();
+            return Err(format!(
+                "option '--{name}' is ambiguous; possibilities:{}",
+                names.concat()
+            ));
+        }
+    };
+    match (takes_value, value) {
+        (false, Some(_)) => Err(format!("option '--{name}' doesn't allow an argument")),
+        (false, None) => Ok(Given::Option(name, String::new())),
+        (true, Some(value)) => Ok(Given::Option(name, value)),
+        (true, None) => match words.next() {
+            Some(value) => Ok(Given::Option(name, value.clone())),
+            None => Err(format!("option '--{name}' requires an argument")),
+        },
+    }
+}
+
+fn letters<'a>(
+    text: &str,
+    words: &mut impl Iterator<Item = &'a String>,
+    specs: &[Spec],
+    given: &mut Vec<Given>,
+) -> Result<(), String> {
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        let Some((_, name, takes_value)) = specs.iter().find(|spec| spec.0 == Some(letter)) else {
+            return Err(format!("invalid option -- '{letter}'"));
+        };
+        if !takes_value {
+            given.push(Given::Option(name, String::new()));
+            continue;
+        }
+        let value = match (rest.as_str(), words) {
+            ("", words) => match words.next() {
+                Some(value) => value.clone(),
+                None => return Err(format!("option requires an argument -- '{letter}'")),
+            },
+            (value, _) => value.to_owned(),
+        };
+        given.push(Given::Option(name, value));
+        return Ok(());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPECS: [Spec; 4] = [
+        (Some('c'), "client", true),
+        (Some('S'), "select-only", false),
+        (None, "log-prefix", true),
+        (Some('l'), "log", false),
+    ];
+
+    #[track_caller]
+    fn check(words: &[&str], expected: Result<&[(&str, &str)], &str>) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let read = read(&words, &SPECS);
+        let read: Result<Vec<(&str, &str)>, &str> = match &read {
+            Ok(given) => Ok(given
+                .iter()
+                .map(|one| match one {
+                    Given::Option(name, value) => (*name, value.as_str()),
+                    Given::Operand(word) => ("", word.as_str()),
+                })
+                .collect()),
+            Err(message) => Err(message),
+        };
+        assert_eq!(read, expected.map(<[_]>::to_vec), "{words:?}");
+    }
+
+    #[test]
+    fn options_are_read_as_by_getopt() {
+        let client = ("client", "8");
+        check(&["-c8", "db"], Ok(&[client, ("", "db")]));
+        check(&["db", "-c", "8"], Ok(&[("", "db"), client]));
+        check(&["-Sc8", "--", "-S"], Ok(&[("select-only", ""), client, ("", "-S")]));
+        check(&["--cl=8", "--client", "8"], Ok(&[client, client]));
+        check(&["--log", "-"], Ok(&[("log", ""), ("", "-")]));
+        check(&["--lo"], Err("option '--lo' is ambiguous; possibilities: '--log-prefix' '--log'"));
+        check(&["-x"], Err("invalid option -- 'x'"));
+        check(&["--bad"], Err("unrecognized option '--bad'"));
+        check(&["-c"], Err("option requires an argument -- 'c'"));
+        check(&["--client"], Err("option '--client' requires an argument"));
+        check(&["--log=1"], Err("option '--log' doesn't allow an argument"));
+    }
+}

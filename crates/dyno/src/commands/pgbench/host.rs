@@ -1,0 +1,251 @@
+//! What scripts need of this program: messages, shell commands, and the log of transactions.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use dyno_load::AbortFlag;
+use dyno_pgbench::Prng;
+use dyno_workload::pgbench::{Failure, Host, LogEntry, LogOutcome, ScriptTotals};
+
+use super::options::Options;
+use crate::terminal;
+
+/// The host of a run.
+pub(super) struct Terminal {
+    logs: Option<Logs>,
+    /// Raised by the first client that is aborted, if that ends the run.
+    pub(super) stop: Option<AbortFlag>,
+    /// The thread of that client.
+    pub(super) stopped_by: Mutex<Option<usize>>,
+    n_threads: usize,
+}
+
+/// How transactions are logged.
+struct Logs {
+    files: Vec<Mutex<LogFile>>,
+    /// Microseconds from the lab's clock to Unix time.
+    shift_us: u64,
+    style: Style,
+}
+
+#[derive(Clone, Copy)]
+struct Style {
+    aggregate_s: u64,
+    sampling: f64,
+    has_rate: bool,
+    has_retries: bool,
+    has_limit: bool,
+    is_detailed: bool,
+}
+
+struct LogFile {
+    file: BufWriter<File>,
+    sampling: Prng,
+    /// The interval that is added up: its beginning, in microseconds of Unix time.
+    began_us: Option<u64>,
+    totals: ScriptTotals,
+    failure: Option<std::io::Error>,
+}
+
+impl Terminal {
+    /// Opens the log files, if there are any; `pid` is part of their names.
+    pub(super) fn new(options: &Options, pid: u32, shift_us: u64) -> Result<Terminal, String> {
+        let n_threads = options.threads.max(1) as usize;
+        let logs = match options.log {
+            true => Some(Logs::open(options, (pid, n_threads), shift_us)?),
+            false => None,
+        };
+        Ok(Terminal { logs, stop: None, stopped_by: Mutex::new(None), n_threads })
+    }
+
+    /// Writes what the logs still hold, at this time of the lab's clock.
+    pub(super) fn finish(&self, at_ns: u64) -> Result<(), String> {
+        let Some(logs) = &self.logs else { return Ok(()) };
+        for file in &logs.files {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.end_intervals(logs.shift_us + at_ns / 1000, logs.style);
+            let flushed = file.file.flush();
+            if let Some(error) = file.failure.take().or(flushed.err()) {
+                return Err(format!("could not write the log file: {error}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Logs {
+    fn open(
+        options: &Options,
+        (pid, n_threads): (u32, usize),
+        shift_us: u64,
+    ) -> Result<Logs, String> {
+        let prefix = options.log_prefix.as_deref().unwrap_or("pgbench_log");
+        let mut files = Vec::new();
+        for thread in 0..n_threads {
+            let name = match thread {
+                0 => format!("{prefix}.{pid}"),
+                _ => format!("{prefix}.{pid}.{thread}"),
+            };
+            let file = File::create(&name)
+                .map_err(|error| format!("could not open logfile \"{name}\": {error}"))?;
+            files.push(Mutex::new(LogFile {
+                file: BufWriter::new(file),
+                sampling: Prng::new(u64::from(pid) << 16 | thread as u64),
+                began_us: None,
+                totals: ScriptTotals::default(),
+                failure: None,
+            }));
+        }
+        let style = Style {
+            aggregate_s: options.aggregate.unsigned_abs(),
+            sampling: options.sampling,
+            has_rate: options.rate.is_some(),
+            has_retries: options.max_tries != 1,
+            has_limit: options.latency_limit_us > 0,
+            is_detailed: options.failures_detailed,
+        };
+        Ok(Logs { files, shift_us, style })
+    }
+}
+
+impl LogFile {
+    fn write(&mut self, text: &str) {
+        if let Err(error) = writeln!(self.file, "{text}") {
+            self.failure.get_or_insert(error);
+        }
+    }
+
+    fn take(&mut self, entry: &LogEntry, now_us: u64, style: Style) {
+        if style.sampling > 0.0 && self.sampling.unit() > style.sampling {
+            return;
+        }
+        if style.aggregate_s > 0 {
+            self.began_us.get_or_insert(now_us / 1_000_000 * 1_000_000);
+            self.end_intervals(now_us, style);
+            self.add(entry, style);
+            return;
+        }
+        let outcome = match entry.outcome {
+            LogOutcome::Done(us) => us.to_string(),
+            LogOutcome::Skipped => "skipped".to_owned(),
+            LogOutcome::Failed(failure) => match (style.is_detailed, failure) {
+                (false, _) => "failed".to_owned(),
+                (true, Failure::Serialization) => "serialization".to_owned(),
+                (true, Failure::Deadlock) => "deadlock".to_owned(),
+                (true, Failure::Other) => "other".to_owned(),
+            },
+        };
+        let LogEntry { client, number, script, lag_us, retries, .. } = entry;
+        let (seconds, rest) = (now_us / 1_000_000, now_us % 1_000_000);
+        let mut text = format!("{client} {number} {outcome} {script} {seconds} {rest}");
+        if style.has_rate {
+            text += &format!(" {lag_us}");
+        }
+        if style.has_retries {
+            text += &format!(" {retries}");
+        }
+        self.write(&text);
+    }
+
+    fn add(&mut self, entry: &LogEntry, style: Style) {
+        let totals = &mut self.totals;
+        match entry.outcome {
+            LogOutcome::Done(us) => {
+                totals.committed += 1;
+                totals.latency.push(us);
+                if style.has_rate {
+                    totals.lag.push(entry.lag_us);
+                }
+            }
+            LogOutcome::Skipped => totals.skipped += 1,
+            LogOutcome::Failed(Failure::Serialization) => totals.serialization += 1,
+            LogOutcome::Failed(Failure::Deadlock) => totals.deadlock += 1,
+            LogOutcome::Failed(Failure::Other) => totals.other += 1,
+        }
+        totals.retries += u64::from(entry.retries);
+        totals.retried += u64::from(entry.retries > 0);
+    }
+
+    /// Writes the intervals that are over by now.
+    fn end_intervals(&mut self, now_us: u64, style: Style) {
+        let length = style.aggregate_s * 1_000_000;
+        while let Some(began) = self.began_us
+            && length > 0
+            && began + length <= now_us
+        {
+            let totals = std::mem::take(&mut self.totals);
+            self.write(&interval_line(began / 1_000_000, &totals, style));
+            self.began_us = Some(began + length);
+        }
+    }
+}
+
+/// A line of an aggregated log: since version 15, all columns are always there.
+fn interval_line(second: u64, totals: &ScriptTotals, style: Style) -> String {
+    let moments = |of: &dyno_workload::pgbench::Moments| {
+        format!("{} {:.0} {} {}", of.sum, of.sum_of_squares, of.min, of.max)
+    };
+    let only = |is_there: bool, n: u64| if is_there { n } else { 0 };
+    format!(
+        "{second} {} {} {} {} {} {} {} {}",
+        totals.committed,
+        moments(&totals.latency),
+        moments(&totals.lag),
+        only(style.has_limit, totals.skipped),
+        only(style.has_retries, totals.retried),
+        only(style.has_retries, totals.retries),
+        only(style.is_detailed, totals.serialization),
+        only(style.is_detailed, totals.deadlock),
+    )
+}
+
+impl Host for Terminal {
+    fn error(&self, message: &str) {
+        terminal::say(&format!("pgbench: error: {message}"));
+    }
+
+    fn note(&self, message: &str) {
+        terminal::say(&format!("pgbench: {message}"));
+    }
+
+    fn debug(&self, message: &str) {
+        terminal::say(message);
+    }
+
+    fn shell(&self, command: &str, wants_line: bool) -> Result<String, String> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(command).stdin(Stdio::null());
+        let failed = || "could not launch shell command".to_owned();
+        if !wants_line {
+            let status = shell.status().map_err(|_| failed())?;
+            return if status.success() { Ok(String::new()) } else { Err(failed()) };
+        }
+        let output = shell.stderr(Stdio::inherit()).output().map_err(|_| failed())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        match text.lines().next() {
+            Some(line) => Ok(line.to_owned()),
+            None => Err("could not read result of shell command".to_owned()),
+        }
+    }
+
+    fn ended(&self, entry: &LogEntry) {
+        let Some(logs) = &self.logs else { return };
+        let file = &logs.files[entry.client % logs.files.len()];
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.take(entry, logs.shift_us + entry.at.0 / 1000, logs.style);
+    }
+
+    fn logs(&self) -> bool {
+        self.logs.is_some()
+    }
+
+    fn aborted(&self, client: usize) {
+        if let Some(stop) = &self.stop {
+            let mut by = self.stopped_by.lock().unwrap_or_else(PoisonError::into_inner);
+            by.get_or_insert(client % self.n_threads);
+            stop.raise();
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! `dyno pgbench`: command lines and scripts of pgbench, on Dyno's load generator, with pgbench's output
+//! and a record beside it.
+
+mod getopt;
+mod host;
+mod init;
+mod options;
+mod results;
+mod run;
+mod target;
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use dyno_database::Endpoint;
+use dyno_workload::{Connection, StatementError};
+
+use self::options::{Options, PartitionMethod, Sources, Stop};
+use self::results::TableFacts;
+use self::run::Ended;
+use self::target::Surroundings;
+use crate::clock::SystemClock;
+use crate::{End, secrets, terminal};
+use dyno_units::Clock;
+
+/// The version of pgbench whose output this is.
+const VERSION: &str = concat!("15 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Runs `dyno pgbench` with these words behind it.
+pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
+    match words.first().map(String::as_str) {
+        Some("--help" | "-?") => {
+            terminal::out(HELP);
+            return Ok(End::Good);
+        }
+        Some("--version" | "-V") => {
+            terminal::out(&format!("pgbench (PostgreSQL) {VERSION}"));
+            return Ok(End::Good);
+        }
+        _ => {}
+    }
+    match perform(words) {
+        Ok(end) => Ok(end),
+        Err(Stop::Shown(text)) => {
+            say_raw(&text);
+            Ok(End::Good)
+        }
+        Err(Stop::Refused(lines)) => {
+            lines.iter().for_each(|line| match line.strip_prefix('\n') {
+                Some(text) => say_raw(text),
+                None => terminal::say(&format!("pgbench: {line}")),
+            });
+            Ok(End::Bad)
+        }
+    }
+}
+
+/// A text with line ends of its own, to standard error.
+fn say_raw(text: &str) {
+    let _ = write!(std::io::stderr().lock(), "{}", terminal::harmless(text));
+}
+
+fn refused(error: impl std::fmt::Display) -> Stop {
+    options::refused(format!("{error:#}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn perform(words: &[String]) -> Result<End, Stop> {
+    let mut read_file = |name: &str| -> std::io::Result<Vec<u8>> {
+        if name != "-" {
+            return std::fs::read(name);
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let clock = SystemClock::start();
+    let seed = seed(
+        variable("PGBENCH_RANDOM_SEED").as_deref(),
+        &clock,
+        "PGBENCH_RANDOM_SEED environment variable",
+    )?;
+    let mut options = Options::read(words, &mut Sources { read_file: &mut read_file })?;
+    let seed = match options.seed.as_deref() {
+        Some(text) => self::seed(Some(text), &clock, "--random-seed option")?,
+        None => seed,
+    };
+    if let Some(url) = &options.dbname {
+        options.dbname = Some(secrets::expand(url).map_err(refused)?);
+    }
+    let endpoint = target::resolve(
+        &options,
+        &Surroundings {
+            variable: &variable,
+            system_user: &system_user,
+            read_private: &read_private,
+            exists: &Path::exists,
+        },
+    )
+    .map_err(refused)?;
+    let mut connection = connect(&endpoint)?;
+    if options.is_init {
+        return initialize(&options, connection.as_mut(), &clock);
+    }
+    banner(connection.as_mut())?;
+    let tables = table_facts(&options, connection.as_mut(), &endpoint)?;
+    if !options.no_vacuum {
+        vacuum(&options, connection.as_mut());
+    }
+    drop(connection);
+    let (ended, record) = run::run(&options, &endpoint, tables, seed).map_err(refused)?;
+    Ok(conclude(&ended, record.as_deref()))
+}
+
+/// Says how the run ended and where its record is.
+fn conclude(ended: &Ended, record: Option<&Path>) -> End {
+    match ended {
+        Ended::Well | Ended::Stopped => {}
+        Ended::Aborted => {
+            terminal::say("pgbench: error: Run was aborted; the above results are incomplete.");
+        }
+        Ended::Failed(message) => terminal::say(&format!("pgbench: error: {message}")),
+    }
+    if let Some(folder) = record {
+        let folder = folder.display();
+        terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
+    }
+    match ended {
+        Ended::Well => End::Good,
+        // The exit code 2, as pgbench has it.
+        Ended::Aborted | Ended::Stopped => End::Inconclusive,
+        Ended::Failed(_) => End::Bad,
+    }
+}
+
+/// The seed that was asked for; by default, the time decides.
+fn seed(text: Option<&str>, clock: &dyn Clock, whence: &str) -> Result<u64, Stop> {
+    let mut strong = [0; 8];
+    if text == Some("rand") {
+        let mut file = std::fs::File::open("/dev/urandom").map_err(refused)?;
+        file.read_exact(&mut strong).map_err(refused)?;
+    }
+    let now_us = clock.unix_millis() * 1000 + clock.now().0 / 1000;
+    let seed =
+        options::seed(text, now_us, u64::from_ne_bytes(strong)).map_err(|stop| match stop {
+            Stop::Refused(mut lines) => {
+                lines.push(format!("error: error while setting random seed from {whence}"));
+                Stop::Refused(lines)
+            }
+            shown => shown,
+        })?;
+    if text.is_some() {
+        terminal::say(&format!("pgbench: setting random seed to {seed}"));
+    }
+    Ok(seed)
+}
+
+/// The name of this process's user.
+fn system_user() -> Option<String> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let mut found = fields.filter(|fields| fields.get(2) == Some(&uid.as_str()));
+    found.next().and_then(|fields| fields.first().map(|name| (*name).to_owned()))
+}
+
+/// A password file that is its owner's alone.
+fn read_private(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let facts = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    if facts.permissions().mode() & 0o077 != 0 {
+        terminal::say(&format!(
+            "WARNING: password file \"{}\" has group or world access; permissions should be u=rw \
+             (0600) or less",
+            path.display()
+        ));
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
+}
+
+fn connect(endpoint: &Endpoint) -> Result<Box<dyn Connection>, Stop> {
+    terminal::warn_of_login(endpoint);
+    let mut connection = (endpoint.protocol.connector(endpoint))().map_err(|error| {
+        Stop::Refused(vec![
+            format!("error: {error}"),
+            "error: could not create connection for setup".to_owned(),
+        ])
+    })?;
+    connection.set_cold_limit(0);
+    Ok(connection)
+}
+
+fn failed(what: &str, error: &StatementError) -> Stop {
+    options::refused(format!("{what}: ERROR:  {}", error.message))
+}
+
+/// The one value of a query.
+fn value(connection: &mut dyn Connection, sql: &str) -> Result<Option<String>, StatementError> {
+    let rows = connection.query(sql)?;
+    Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+}
+
+/// Prints the versions, as pgbench does where they differ.
+fn banner(connection: &mut dyn Connection) -> Result<(), Stop> {
+    let version = value(connection, "show server_version");
+    let version = version.map_err(|error| failed("query failed", &error))?.unwrap_or_default();
+    terminal::out(&format!("pgbench ({VERSION}, server {version})"));
+    Ok(())
+}
+
+/// What the tables say of their scale and their partitions.
+fn table_facts(
+    options: &Options,
+    connection: &mut dyn Connection,
+    endpoint: &Endpoint,
+) -> Result<TableFacts, Stop> {
+    let scale = options.scale.unwrap_or(1);
+    if !options.uses_built_in {
+        return Ok(TableFacts { scale, partitions: None });
+    }
+    let hint = || {
+        format!(
+            "hint: Perhaps you need to do initialization (\"pgbench -i\") in database \"{}\".",
+            endpoint.catalog
+        )
+    };
+    let n_branches =
+        value(connection, "select count(*) from pgbench_branches").map_err(|error| {
+            let mut lines = vec![format!(
+                "error: could not count number of branches: ERROR:  {}",
+                error.message
+            )];
+            lines.extend((error.code == "42P01").then(hint));
+            Stop::Refused(lines)
+        })?;
+    let scale = n_branches.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if options.scale.is_some() {
+        terminal::say(&format!(
+            "pgbench: warning: scale option ignored, using count from pgbench_branches table ({scale})"
+        ));
+    }
+    let rows = connection.query(PARTITIONS).unwrap_or_default();
+    let Some(row) = rows.first() else {
+        return Err(Stop::Refused(vec![
+            "error: no pgbench_accounts table found in search_path".to_owned(),
+            hint(),
+        ]));
+    };
+    let method = match row.first().and_then(Option::as_deref) {
+        Some("r") => Some(PartitionMethod::Range),
+        Some("h") => Some(PartitionMethod::Hash),
+        _ => None,
+    };
+    let n = row.get(1).cloned().flatten().and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(TableFacts { scale, partitions: method.map(|method| (method, n)) })
+}
+
+/// How the first `pgbench_accounts` of the search path is partitioned, and into how many parts.
+const PARTITIONS: &str = "select p.partstrat, (select pg_catalog.count(*) from pg_catalog.pg_inherits i \
+    where i.inhparent = c.oid) from pg_catalog.pg_class c left join \
+    pg_catalog.pg_partitioned_table p on p.partrelid = c.oid \
+    where c.oid = pg_catalog.to_regclass('pgbench_accounts')";
+
+/// Cleans the tables before a run; what fails is reported and ignored.
+fn vacuum(options: &Options, connection: &mut dyn Connection) {
+    let mut try_all = |statements: &[&str]| {
+        for sql in statements {
+            if let Err(error) = connection.query(sql) {
+                terminal::say(&format!("pgbench: error: ERROR:  {}", error.message));
+                terminal::say("pgbench: detail: (ignoring this error and continuing anyway)");
+            }
+        }
+    };
+    say_raw("starting vacuum...");
+    try_all(&["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"]);
+    say_raw("end.\n");
+    if options.vacuums_all {
+        say_raw("starting vacuum pgbench_accounts...");
+        try_all(&["vacuum analyze pgbench_accounts"]);
+        say_raw("end.\n");
+    }
+}
+
+fn initialize(
+    options: &Options,
+    connection: &mut dyn Connection,
+    clock: &SystemClock,
+) -> Result<End, Stop> {
+    init::run(options, connection, clock).map_err(|init::Failed { error, sql }| {
+        Stop::Refused(vec![
+            format!("error: query failed: ERROR:  {}", error.message),
+            format!("detail: Query was: {sql}"),
+        ])
+    })?;
+    Ok(End::Good)
+}
+
+/// The help.
+const HELP: &str = "\
+pgbench is a benchmarking tool for PostgreSQL; this is Dyno, which takes its command lines and scripts.
+
+Usage:
+  dyno pgbench [OPTION]... [DBNAME]
+
+Initialization options:
+  -i, --initialize         invokes initialization mode
+  -I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")
+                           run selected initialization steps: drop tables, create tables, generate data
+                           here (g) or in the server (G), vacuum, primary keys, foreign keys
+  -F, --fillfactor=NUM     set fill factor
+  -n, --no-vacuum          do not run VACUUM during initialization
+  -q, --quiet              quiet logging (one message each 5 seconds)
+  -s, --scale=NUM          scaling factor
+  --foreign-keys           create foreign key constraints between tables
+  --index-tablespace=TABLESPACE
+                           create indexes in the specified tablespace
+  --partition-method=(range|hash)
+                           partition pgbench_accounts with this method (default: range)
+  --partitions=NUM         partition pgbench_accounts into NUM parts (default: 0)
+  --tablespace=TABLESPACE  create tables in the specified tablespace
+  --unlogged-tables        create tables as unlogged tables
+
+Options to select what to run:
+  -b, --builtin=NAME[@W]   add builtin script NAME weighted at W (default: 1)
+                           (use \"-b list\" to list available scripts)
+  -f, --file=FILENAME[@W]  add script FILENAME weighted at W (default: 1)
+  -N, --skip-some-updates  skip updates of pgbench_tellers and pgbench_branches
+                           (same as \"-b simple-update\")
+  -S, --select-only        perform SELECT-only transactions
+                           (same as \"-b select-only\")
+
+Benchmarking options:
+  -c, --client=NUM         number of concurrent database clients (default: 1)
+  -C, --connect            establish new connection for each transaction
+  -D, --define=VARNAME=VALUE
+                           define variable for use by custom script
+  -j, --jobs=NUM           number of threads (default: 1)
+  -l, --log                write transaction times to log file
+  -L, --latency-limit=NUM  count transactions lasting more than NUM ms as late
+  -M, --protocol=simple|extended|prepared
+                           protocol for submitting queries (default: simple)
+  -n, --no-vacuum          do not run VACUUM before tests
+  -P, --progress=NUM       show thread progress report every NUM seconds
+  -r, --report-per-command report latencies, failures, and retries per command
+  -R, --rate=NUM           target rate in transactions per second
+  -s, --scale=NUM          report this scale factor in output
+  -t, --transactions=NUM   number of transactions each client runs (default: 10)
+  -T, --time=NUM           duration of benchmark test in seconds
+  -v, --vacuum-all         vacuum all four standard tables before tests
+  --aggregate-interval=NUM aggregate data over NUM seconds
+  --continue-on-error      continue running after an SQL error
+  --exit-on-abort          exit when any client is aborted
+  --failures-detailed      report the failures grouped by basic types
+  --log-prefix=PREFIX      prefix for transaction time log file
+                           (default: \"pgbench_log\")
+  --max-tries=NUM          max number of tries to run transaction (default: 1)
+  --progress-timestamp     use Unix epoch timestamps for progress
+  --random-seed=SEED       set random seed (\"time\", \"rand\", integer)
+  --sampling-rate=NUM      fraction of transactions to log (e.g., 0.01 for 1%)
+  --show-script=NAME       show builtin script code, then exit
+  --verbose-errors         print messages of all errors
+
+Common options:
+  -d, --dbname=DBNAME      database name to connect to
+  -h, --host=HOSTNAME      database server host or socket directory
+  -p, --port=PORT          database server port number
+  -U, --username=USERNAME  connect as specified database user
+  -V, --version            output version information, then exit
+  -?, --help               show this help, then exit
+
+Options of Dyno's own:
+  --record=FOLDER          keep the record in this folder (default: runs/pgbench, with a number)
+  --no-record              keep no record
+";

@@ -1,0 +1,690 @@
+//! The options of `dyno pgbench`: those of pgbench, checked as pgbench checks them.
+
+use std::io;
+
+use dyno_pgbench::{BUILT_IN, BuiltIn, Names, Script, find_built_in, is_valid_name};
+use dyno_workload::pgbench::{Protocol, WeightedScript};
+
+use super::getopt::{self, Given, Spec};
+
+/// All options.
+const SPECS: &[Spec] = &[
+    (Some('b'), "builtin", true),
+    (Some('c'), "client", true),
+    (Some('C'), "connect", false),
+    (Some('d'), "dbname", true),
+    (Some('D'), "define", true),
+    (Some('f'), "file", true),
+    (Some('F'), "fillfactor", true),
+    (Some('h'), "host", true),
+    (Some('i'), "initialize", false),
+    (Some('I'), "init-steps", true),
+    (Some('j'), "jobs", true),
+    (Some('l'), "log", false),
+    (Some('L'), "latency-limit", true),
+    (Some('n'), "no-vacuum", false),
+    (Some('p'), "port", true),
+    (Some('P'), "progress", true),
+    (Some('M'), "protocol", true),
+    (Some('q'), "quiet", false),
+    (Some('r'), "report-per-command", false),
+    (None, "report-latencies", false),
+    (Some('R'), "rate", true),
+    (Some('s'), "scale", true),
+    (Some('S'), "select-only", false),
+    (Some('N'), "skip-some-updates", false),
+    (Some('T'), "time", true),
+    (Some('t'), "transactions", true),
+    (Some('U'), "username", true),
+    (Some('v'), "vacuum-all", false),
+    (None, "unlogged-tables", false),
+    (None, "tablespace", true),
+    (None, "index-tablespace", true),
+    (None, "sampling-rate", true),
+    (None, "aggregate-interval", true),
+    (None, "progress-timestamp", false),
+    (None, "log-prefix", true),
+    (None, "foreign-keys", false),
+    (None, "random-seed", true),
+    (None, "show-script", true),
+    (None, "partitions", true),
+    (None, "partition-method", true),
+    (None, "failures-detailed", false),
+    (None, "max-tries", true),
+    (None, "verbose-errors", false),
+    (None, "exit-on-abort", false),
+    (None, "debug", false),
+    (None, "continue-on-error", false),
+    // Dyno's own.
+    (None, "record", true),
+    (None, "no-record", false),
+];
+
+/// Options that only initialization takes.
+const OF_INIT: [&str; 9] = [
+    "fillfactor",
+    "init-steps",
+    "quiet",
+    "unlogged-tables",
+    "tablespace",
+    "index-tablespace",
+    "foreign-keys",
+    "partitions",
+    "partition-method",
+];
+
+/// Options that both take.
+const OF_BOTH: [&str; 11] = [
+    "dbname",
+    "host",
+    "initialize",
+    "no-vacuum",
+    "port",
+    "scale",
+    "username",
+    "debug",
+    "show-script",
+    "record",
+    "no-record",
+];
+
+/// How `pgbench_accounts` is partitioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartitionMethod {
+    Range,
+    Hash,
+}
+
+impl PartitionMethod {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) is_init: bool,
+    pub(super) steps: String,
+    pub(super) fillfactor: i64,
+    pub(super) is_quiet: bool,
+    pub(super) scale: Option<i64>,
+    pub(super) is_unlogged: bool,
+    pub(super) tablespace: Option<String>,
+    pub(super) index_tablespace: Option<String>,
+    pub(super) partitions: i64,
+    pub(super) partition_method: Option<PartitionMethod>,
+    foreign_keys: bool,
+    pub(super) no_vacuum: bool,
+    pub(super) vacuums_all: bool,
+    pub(super) scripts: Vec<WeightedScript>,
+    pub(super) names: Names,
+    pub(super) uses_built_in: bool,
+    pub(super) clients: i64,
+    pub(super) threads: i64,
+    pub(super) transactions: i64,
+    pub(super) duration: i64,
+    pub(super) protocol: Protocol,
+    pub(super) connects: bool,
+    pub(super) defines: Vec<(String, String)>,
+    pub(super) rate: Option<f64>,
+    pub(super) latency_limit_us: u64,
+    pub(super) progress: i64,
+    pub(super) progress_timestamp: bool,
+    pub(super) per_command: bool,
+    pub(super) log: bool,
+    pub(super) log_prefix: Option<String>,
+    pub(super) aggregate: i64,
+    pub(super) sampling: f64,
+    pub(super) max_tries: u32,
+    pub(super) failures_detailed: bool,
+    pub(super) is_verbose: bool,
+    pub(super) exit_on_abort: bool,
+    pub(super) continue_on_error: bool,
+    /// As it was given; none for the time.
+    pub(super) seed: Option<String>,
+    pub(super) host: Option<String>,
+    pub(super) port: Option<String>,
+    pub(super) user: Option<String>,
+    pub(super) dbname: Option<String>,
+    pub(super) record: Option<String>,
+    pub(super) no_record: bool,
+}
+
+/// A command line that was refused, or asks for a text alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Lines for standard error, without the program's name, and the exit code 1.
+    Refused(Vec<String>),
+    /// A text for standard error.
+    Shown(String),
+}
+
+/// A refusal for one reason.
+pub(super) fn refused(message: impl Into<String>) -> Stop {
+    Stop::Refused(vec![format!("error: {}", message.into())])
+}
+
+/// Where options come from besides the command line.
+pub(super) struct Sources<'a> {
+    /// Reads a script file; `-` is standard input.
+    pub(super) read_file: &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
+}
+
+const TRY_HELP: &str = "hint: Try \"pgbench --help\" for more information.";
+
+/// Most scripts.
+const SCRIPTS_MOST: usize = 128;
+
+impl Options {
+    fn new() -> Options {
+        Options {
+            is_init: false,
+            steps: String::new(),
+            fillfactor: 100,
+            is_quiet: false,
+            scale: None,
+            is_unlogged: false,
+            tablespace: None,
+            index_tablespace: None,
+            partitions: 0,
+            partition_method: None,
+            foreign_keys: false,
+            no_vacuum: false,
+            vacuums_all: false,
+            scripts: Vec::new(),
+            names: Names::new(),
+            uses_built_in: false,
+            clients: 1,
+            threads: 1,
+            transactions: 0,
+            duration: 0,
+            protocol: Protocol::Simple,
+            connects: false,
+            defines: Vec::new(),
+            rate: None,
+            latency_limit_us: 0,
+            progress: 0,
+            progress_timestamp: false,
+            per_command: false,
+            log: false,
+            log_prefix: None,
+            aggregate: 0,
+            sampling: 0.0,
+            max_tries: 1,
+            failures_detailed: false,
+            is_verbose: false,
+            exit_on_abort: false,
+            continue_on_error: false,
+            seed: None,
+            host: None,
+            port: None,
+            user: None,
+            dbname: None,
+            record: None,
+            no_record: false,
+        }
+    }
+
+    /// Reads the words behind `dyno pgbench`.
+    ///
+    /// # Errors
+    ///
+    /// They are refused, or ask for a text.
+    pub(super) fn read(words: &[String], sources: &mut Sources<'_>) -> Result<Options, Stop> {
+        let given = getopt::read(words, SPECS)
+            .map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
+        let mut options = Options::new();
+        let mut operands = Vec::new();
+        let (mut of_init, mut of_run) = (false, false);
+        for one in given {
+            match one {
+                Given::Operand(word) => operands.push(word),
+                Given::Option(name, value) => {
+                    options.take(name, value, sources)?;
+                    of_init |= OF_INIT.contains(&name);
+                    of_run |= !OF_INIT.contains(&name) && !OF_BOTH.contains(&name);
+                }
+            }
+        }
+        let mut operands = operands.into_iter();
+        if options.dbname.is_none() {
+            options.dbname = operands.next();
+        }
+        if let Some(word) = operands.next() {
+            return Err(Stop::Refused(vec![
+                format!("error: too many command-line arguments (first is \"{word}\")"),
+                TRY_HELP.to_owned(),
+            ]));
+        }
+        match options.is_init {
+            true => options.check_init(of_run)?,
+            false => options.check_run(of_init)?,
+        }
+        Ok(options)
+    }
+
+    fn take(&mut self, name: &str, value: String, sources: &mut Sources<'_>) -> Result<(), Stop> {
+        match name {
+            "builtin" if value == "list" => return Err(Stop::Shown(built_in_list())),
+            "builtin" => {
+                let (name, weight) = weighted(&value)?;
+                self.add_built_in(built_in(&name)?, weight)?;
+            }
+            "skip-some-updates" => self.add_built_in(built_in("simple-update")?, 1)?,
+            "select-only" => self.add_built_in(built_in("select-only")?, 1)?,
+            "file" => self.add_file(&value, sources)?,
+            "show-script" => {
+                let BuiltIn { name, title, text } = built_in(&value)?;
+                return Err(Stop::Shown(format!("-- {name}: {title}\n{text}\n")));
+            }
+            "define" => match value.split_once('=') {
+                Some((name, text)) if !name.is_empty() && !text.is_empty() => {
+                    if !is_valid_name(name) {
+                        return Err(refused(format!("option: invalid variable name: \"{name}\"")));
+                    }
+                    self.defines.retain(|(other, _)| other != name);
+                    self.defines.push((name.to_owned(), text.to_owned()));
+                }
+                _ => return Err(refused(format!("invalid variable definition: \"{value}\""))),
+            },
+            "client" => self.clients = whole(&value, "-c/--clients", 1)?,
+            "jobs" => self.threads = whole(&value, "-j/--jobs", 1)?,
+            "transactions" => self.transactions = whole(&value, "-t/--transactions", 1)?,
+            "time" => self.duration = whole(&value, "-T/--time", 1)?,
+            "progress" => self.progress = whole(&value, "-P/--progress", 1)?,
+            "scale" => self.scale = Some(whole(&value, "-s/--scale", 1)?),
+            "aggregate-interval" => self.aggregate = whole(&value, "--aggregate-interval", 1)?,
+            "partitions" => self.partitions = whole(&value, "--partitions", 0)?,
+            "fillfactor" => self.fillfactor = ranged(&value, "-F/--fillfactor", 10, 100)?,
+            "protocol" => {
+                let found = Protocol::ALL.into_iter().find(|one| one.word() == value);
+                let wrong = || refused(format!("invalid query mode (-M): \"{value}\""));
+                self.protocol = found.ok_or_else(wrong)?;
+            }
+            "init-steps" => self.steps = steps(value)?,
+            "partition-method" => {
+                self.partition_method = Some(match value.to_ascii_lowercase().as_str() {
+                    "range" => PartitionMethod::Range,
+                    "hash" => PartitionMethod::Hash,
+                    _ => {
+                        return Err(refused(format!(
+                            "invalid partition method, expecting \"range\" or \"hash\", got: \"{value}\""
+                        )));
+                    }
+                });
+            }
+            "latency-limit" | "rate" | "sampling-rate" | "max-tries" => {
+                self.take_number(name, &value)?;
+            }
+            "debug" => {
+                return Err(refused(
+                    "option --debug is not supported by dyno; --verbose-errors shows the errors of \
+                     scripts",
+                ));
+            }
+            _ => self.take_plain(name, value),
+        }
+        Ok(())
+    }
+
+    fn take_number(&mut self, name: &str, value: &str) -> Result<(), Stop> {
+        let number = leading_number(value);
+        match name {
+            "latency-limit" if number > 0.0 => self.latency_limit_us = (number * 1000.0) as u64,
+            "latency-limit" => return Err(refused(format!("invalid latency limit: \"{value}\""))),
+            "rate" if number > 0.0 => self.rate = Some(number),
+            "rate" => return Err(refused(format!("invalid rate limit: \"{value}\""))),
+            "sampling-rate" if number > 0.0 && number <= 1.0 => self.sampling = number,
+            "sampling-rate" => return Err(refused(format!("invalid sampling rate: \"{value}\""))),
+            _ => match u32::try_from(number.trunc() as i64) {
+                Ok(most) => self.max_tries = most,
+                Err(_) => {
+                    return Err(refused(format!("invalid number of maximum tries: \"{value}\"")));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Options that need no check.
+    fn take_plain(&mut self, name: &str, value: String) {
+        match name {
+            "initialize" => self.is_init = true,
+            "no-vacuum" => self.no_vacuum = true,
+            "vacuum-all" => self.vacuums_all = true,
+            "quiet" => self.is_quiet = true,
+            "connect" => self.connects = true,
+            "log" => self.log = true,
+            "report-per-command" | "report-latencies" => self.per_command = true,
+            "unlogged-tables" => self.is_unlogged = true,
+            "foreign-keys" => self.foreign_keys = true,
+            "progress-timestamp" => self.progress_timestamp = true,
+            "failures-detailed" => self.failures_detailed = true,
+            "verbose-errors" => self.is_verbose = true,
+            "exit-on-abort" => self.exit_on_abort = true,
+            "continue-on-error" => self.continue_on_error = true,
+            "no-record" => self.no_record = true,
+            "record" => self.record = Some(value),
+            "tablespace" => self.tablespace = Some(value),
+            "index-tablespace" => self.index_tablespace = Some(value),
+            "log-prefix" => self.log_prefix = Some(value),
+            "random-seed" => self.seed = Some(value),
+            "host" => self.host = Some(value),
+            "port" => self.port = Some(value),
+            "username" => self.user = Some(value),
+            "dbname" => self.dbname = Some(value),
+            other => unreachable!("option {other} is not taken"),
+        }
+    }
+
+    fn add_built_in(&mut self, script: &BuiltIn, weight: u32) -> Result<(), Stop> {
+        self.uses_built_in = true;
+        self.add(script.title, script.name, script.text, weight)
+    }
+
+    fn add_file(&mut self, value: &str, sources: &mut Sources<'_>) -> Result<(), Stop> {
+        let (file, weight) = weighted(value)?;
+        let bytes = (sources.read_file)(&file).map_err(|error| {
+            refused(format!("could not open file \"{file}\": {}", system_message(&error)))
+        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| refused(format!("script \"{file}\" is not UTF-8; save it as UTF-8")))?;
+        let stem = std::path::Path::new(&file).file_stem().unwrap_or_default();
+        self.add(&file, &stem.to_string_lossy(), &text, weight)
+    }
+
+    fn add(&mut self, title: &str, kind: &str, text: &str, weight: u32) -> Result<(), Stop> {
+        let script = Script::read(title, text, &mut self.names).map_err(|error| {
+            let lines = error.lines.iter().map(|line| format!("\n{line}"));
+            Stop::Refused(vec![format!("error: {}{}", error.message, lines.collect::<String>())])
+        })?;
+        if self.scripts.len() == SCRIPTS_MOST {
+            return Err(refused(format!("at most {SCRIPTS_MOST} SQL scripts are allowed")));
+        }
+        let kind = self.kind(kind);
+        self.scripts.push(WeightedScript { script, kind: kind.into(), weight });
+        Ok(())
+    }
+
+    /// A name for a kind of transactions that no other script has.
+    fn kind(&self, name: &str) -> String {
+        let name = if name.is_empty() || name == "-" { "script" } else { name };
+        let is_taken = |name: &str| self.scripts.iter().any(|script| script.kind == name);
+        let numbered = (2..).map(|n| format!("{name}-{n}"));
+        std::iter::once(name.to_owned())
+            .chain(numbered)
+            .find(|name| !is_taken(name))
+            .unwrap_or_default()
+    }
+
+    fn check_init(&mut self, has_run_options: bool) -> Result<(), Stop> {
+        if has_run_options {
+            return Err(refused(
+                "some of the specified options cannot be used in initialization (-i) mode",
+            ));
+        }
+        match (self.partitions, self.partition_method) {
+            (0, Some(_)) => {
+                return Err(refused("--partition-method requires greater than zero --partitions"));
+            }
+            (0, None) | (_, Some(_)) => {}
+            (_, None) => self.partition_method = Some(PartitionMethod::Range),
+        }
+        if self.steps.is_empty() {
+            self.steps = "dtgvp".to_owned();
+        }
+        if self.no_vacuum {
+            self.steps = self.steps.replace('v', " ");
+        }
+        if self.foreign_keys && !self.steps.contains('f') {
+            self.steps.push('f');
+        }
+        Ok(())
+    }
+
+    fn check_run(&mut self, has_init_options: bool) -> Result<(), Stop> {
+        if self.scripts.is_empty() {
+            self.add_built_in(built_in("tpcb-like")?, 1)?;
+        }
+        if self.protocol != Protocol::Simple {
+            self.check_parameters()?;
+        }
+        if self.scripts.iter().all(|script| script.weight == 0) {
+            return Err(refused("total script weight must not be zero"));
+        }
+        self.threads = self.threads.min(self.clients);
+        if has_init_options {
+            return Err(refused(
+                "some of the specified options cannot be used in benchmarking mode",
+            ));
+        }
+        if let Some(why) = self.contradiction() {
+            return Err(refused(why));
+        }
+        if self.transactions == 0 && self.duration == 0 {
+            self.transactions = 10;
+        }
+        Ok(())
+    }
+
+    fn check_parameters(&self) -> Result<(), Stop> {
+        let commands = self.scripts.iter().flat_map(|script| &script.script.commands);
+        let too_many = commands.filter_map(|command| match &command.action {
+            dyno_pgbench::Action::Sql(sql) => sql.too_many_parameters(),
+            _ => None,
+        });
+        too_many.map(refused).next().map_or(Ok(()), Err)
+    }
+
+    /// Options that cannot be given together.
+    fn contradiction(&self) -> Option<String> {
+        let Options { duration, aggregate, log, .. } = *self;
+        let is_sampled = self.sampling > 0.0;
+        let why = if self.transactions > 0 && duration > 0 {
+            "specify either a number of transactions (-t) or a duration (-T), not both"
+        } else if is_sampled && !log {
+            "log sampling (--sampling-rate) is allowed only when logging transactions (-l)"
+        } else if is_sampled && aggregate > 0 {
+            "log sampling (--sampling-rate) and aggregation (--aggregate-interval) cannot be used \
+             at the same time"
+        } else if aggregate > 0 && !log {
+            "log aggregation is allowed only when actually logging transactions"
+        } else if !log && self.log_prefix.is_some() {
+            "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"
+        } else if duration > 0 && aggregate > duration {
+            return Some(format!(
+                "number of seconds for aggregation ({aggregate}) must not be higher than test \
+                 duration ({duration})"
+            ));
+        } else if duration > 0 && aggregate > 0 && duration % aggregate != 0 {
+            return Some(format!(
+                "duration ({duration}) must be a multiple of aggregation interval ({aggregate})"
+            ));
+        } else if self.progress_timestamp && self.progress == 0 {
+            "--progress-timestamp is allowed only under --progress"
+        } else if self.max_tries == 0 && self.latency_limit_us == 0 && duration == 0 {
+            "an unlimited number of transaction tries can only be used with --latency-limit or a \
+             duration (-T)"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
+    }
+}
+
+/// The seed of random numbers, as an option or the environment gives it.
+pub(super) fn seed(text: Option<&str>, now_us: u64, strong: u64) -> Result<u64, Stop> {
+    match text {
+        None | Some("time") => Ok(now_us),
+        Some("rand") => Ok(strong),
+        Some(text) => text.trim_start().parse().map_err(|_| {
+            Stop::Refused(vec![
+                format!("error: unrecognized random seed option \"{text}\""),
+                "detail: Expecting an unsigned integer, \"time\" or \"rand\".".to_owned(),
+            ])
+        }),
+    }
+}
+
+fn built_in(name: &str) -> Result<&'static BuiltIn, Stop> {
+    find_built_in(name).map_err(|message| {
+        Stop::Refused(vec![format!("error: {message}"), format!("\n{}", built_in_list())])
+    })
+}
+
+fn built_in_list() -> String {
+    let line = |script: &BuiltIn| format!("  {:>13}: {}\n", script.name, script.title);
+    format!("Available builtin scripts:\n{}\n", BUILT_IN.iter().map(line).collect::<String>())
+}
+
+/// A script's name and its weight: `NAME@3`.
+fn weighted(text: &str) -> Result<(String, u32), Stop> {
+    let Some((name, weight)) = text.rsplit_once('@') else { return Ok((text.to_owned(), 1)) };
+    let wrong = || refused(format!("invalid weight specification: @{weight}"));
+    let number: i64 = weight.trim_start().parse().map_err(|_| wrong())?;
+    match i32::try_from(number) {
+        Ok(weight @ 0..) => Ok((name.to_owned(), weight.unsigned_abs())),
+        _ => {
+            Err(refused(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))
+        }
+    }
+}
+
+fn whole(text: &str, option: &str, least: i64) -> Result<i64, Stop> {
+    ranged(text, option, least, i64::from(i32::MAX))
+}
+
+fn ranged(text: &str, option: &str, least: i64, most: i64) -> Result<i64, Stop> {
+    let number: i128 = text
+        .trim()
+        .parse()
+        .map_err(|_| refused(format!("invalid value \"{text}\" for option {option}")))?;
+    match i64::try_from(number) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(refused(format!("{option} must be in range {least}..{most}"))),
+    }
+}
+
+/// The number at the beginning of a text, as C's `atof` reads it; 0 if there is none.
+fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (0..=text.len()).rev().filter(|&end| text.is_char_boundary(end));
+    ends.filter_map(|end| text[..end].parse().ok()).next().unwrap_or(0.0)
+}
+
+fn steps(text: String) -> Result<String, Stop> {
+    if text.is_empty() {
+        return Err(refused("no initialization steps specified"));
+    }
+    match text.chars().find(|step| !"dtgGvpf ".contains(*step)) {
+        None => Ok(text),
+        Some(step) => Err(Stop::Refused(vec![
+            format!("error: unrecognized initialization step \"{step}\""),
+            "detail: Allowed step characters are: \"dtgGvpf\".".to_owned(),
+        ])),
+    }
+}
+
+/// What the system says of a failure, as C programs write it.
+fn system_message(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, Stop> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let mut read_file = |name: &str| match name {
+            "good.sql" => Ok(b"select :x;".to_vec()),
+            "bad.sql" => Ok(b"\\set x 1 +\n".to_vec()),
+            _ => Err(io::Error::from_raw_os_error(2)),
+        };
+        Options::read(&words, &mut Sources { read_file: &mut read_file })
+    }
+
+    /// What pgbench's own tests expect of these command lines.
+    #[test]
+    fn wrong_command_lines_are_refused_as_by_pgbench() {
+        let check = |line: &str, expected: &str| match read(line) {
+            Err(Stop::Refused(lines)) => {
+                assert!(lines.join("\n").contains(expected), "{line}: {lines:?}");
+            }
+            other => panic!("{line}: {other:?}"),
+        };
+        check("-h home -p 5432 -U calvin ---debug --bad-option", "pgbench --help");
+        check("-f no-such-file", "could not open file \"no-such-file\": No such file or directory");
+        check("-f bad.sql", "bad.sql:1: syntax error in command \"set\"\n\\set x 1 +\n");
+        check("-b no-such-builtin", "no builtin script found for name \"no-such-builtin\"");
+        check("--builtin=select-only@one", "invalid weight specification: @one");
+        check("-b select-only@-1", "weight specification out of range (0 .. 2147483647): -1");
+        check(&"-S ".repeat(129), "at most 128 SQL scripts are allowed");
+        check("-c three", "invalid value \"three\" for option -c/--clients");
+        check("-j eleven", "invalid value \"eleven\" for option -j/--jobs");
+        check("-i -s two", "invalid value \"two\" for option -s/--scale");
+        check("-t zil", "invalid value \"zil\" for option -t/--transactions");
+        check("-T ten", "invalid value \"ten\" for option -T/--time");
+        check("-N -l --aggregate-interval=5 --log-prefix=x -t 1000 -T 1", "specify either");
+        check("--define foobla", "invalid variable definition: \"foobla\"");
+        check("-F 1", "-F/--fillfactor must be in range 10..100");
+        check("-M no-such-mode", "invalid query mode (-M): \"no-such-mode\"");
+        check("--progress=0", "-P/--progress must be in range 1..2147483647");
+        check("--rate=0.0", "invalid rate limit: \"0.0\"");
+        check("--latency-limit=0.0", "invalid latency limit: \"0.0\"");
+        check("--sampling-rate=0", "invalid sampling rate: \"0\"");
+        check("--aggregate-interval=-3", "--aggregate-interval must be in range");
+        check("-b se@0 -b si@0 -b tpcb@0", "total script weight must not be zero");
+        check("-i -S", "cannot be used in initialization (-i) mode");
+        check("-S -F 90", "cannot be used in benchmarking mode");
+        check("-b s", "ambiguous builtin name: 2 builtin scripts found for prefix \"s\"");
+        check("--progress-timestamp", "--progress-timestamp is allowed only under --progress");
+        check("-I dtg", "cannot be used in benchmarking mode");
+        check("-i -I dta", "unrecognized initialization step \"a\"");
+        check("-i --partition-method=BAD", "expecting \"range\" or \"hash\", got: \"BAD\"");
+        check("-i --partitions -1", "--partitions must be in range");
+        check("-i --partition-method=hash", "requires greater than zero --partitions");
+        check("--max-tries -10", "invalid number of maximum tries: \"-10\"");
+        check("--max-tries 0", "an unlimited number of transaction tries");
+        check("--sampling-rate=0.01", "log sampling (--sampling-rate) is allowed only when");
+        check("-l --sampling-rate=0.1 --aggregate-interval=3", "cannot be used at the same time");
+        check("--aggregate-interval=3", "log aggregation is allowed only when");
+        check("--log-prefix=x", "log file prefix (--log-prefix) is allowed only when");
+        check("-l -T 1 --aggregate-interval=3", "must not be higher than test duration (1)");
+        check("-l -T 5 --aggregate-interval=3", "duration (5) must be a multiple of");
+        check("a b", "too many command-line arguments (first is \"b\")");
+        check("--debug", "option --debug is not supported");
+    }
+
+    #[test]
+    fn seeds_are_numbers_or_words() {
+        assert_eq!(seed(Some("42"), 1, 2), Ok(42));
+        assert_eq!((seed(None, 1, 2), seed(Some("rand"), 1, 2)), (Ok(1), Ok(2)));
+        assert!(seed(Some("one"), 1, 2).is_err());
+    }
+
+    #[test]
+    fn options_are_taken() {
+        let options =
+            read("-c 8 -j2 -T 60 -M prepared -S -f good.sql@3 -D x=1 -D x=2 shop").unwrap();
+        assert_eq!((options.clients, options.threads, options.duration), (8, 2, 60));
+        assert_eq!(options.defines, [("x".to_owned(), "2".to_owned())]);
+        assert_eq!(options.dbname.as_deref(), Some("shop"));
+        let scripts: Vec<_> = options.scripts.iter().map(|one| (&*one.kind, one.weight)).collect();
+        assert_eq!(scripts, [("select-only", 1), ("good", 3)]);
+        assert_eq!(read("-j 9 -c 3").unwrap().threads, 3);
+        assert_eq!(read("").unwrap().transactions, 10);
+        let init = read("-i -n --foreign-keys -s 7 --partitions 2").unwrap();
+        assert_eq!((init.steps.as_str(), init.scale), ("dtg pf", Some(7)));
+        assert_eq!(init.partition_method, Some(PartitionMethod::Range));
+        assert!(matches!(read("-b list"), Err(Stop::Shown(text)) if text.contains("tpcb-like: <")));
+        assert!(
+            matches!(read("--show-script se"), Err(Stop::Shown(text)) if text.starts_with("-- select-only: "))
+        );
+    }
+}

@@ -1,0 +1,294 @@
+//! Where `dyno pgbench` connects to: options, a connection string or URL, the environment, and the
+//! defaults of PostgreSQL's own programs, in this order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dyno_database::{Address, Endpoint, Secret, TlsMode};
+use dyno_units::percent_decode;
+
+use super::options::Options;
+
+/// What is read besides the options.
+pub(super) struct Surroundings<'a> {
+    /// The environment.
+    pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The name of the system's user.
+    pub(super) system_user: &'a dyn Fn() -> Option<String>,
+    /// Reads a small file, if it is there and nobody else may read it.
+    pub(super) read_private: &'a dyn Fn(&Path) -> Option<String>,
+    /// Whether a file is there.
+    pub(super) exists: &'a dyn Fn(&Path) -> bool,
+}
+
+/// Folders in which servers have their sockets, the distributions' first.
+const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+/// Parameters of connections, and the variables that give them.
+const PARAMETERS: [(&str, &str); 8] = [
+    ("host", "PGHOST"),
+    ("port", "PGPORT"),
+    ("user", "PGUSER"),
+    ("dbname", "PGDATABASE"),
+    ("password", "PGPASSWORD"),
+    ("passfile", "PGPASSFILE"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+];
+
+/// Variables that would change what a connection does, and are not supported.
+const REFUSED_VARIABLES: [&str; 5] =
+    ["PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
+
+/// The server and the database.
+pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endpoint, String> {
+    let mut given: BTreeMap<String, String> = BTreeMap::new();
+    let mut set = |name: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            given.insert(name.to_owned(), value.clone());
+        }
+    };
+    set("host", &options.host);
+    set("port", &options.port);
+    set("user", &options.user);
+    match &options.dbname {
+        Some(text) if text.starts_with("postgresql://") || text.starts_with("postgres://") => {
+            given.extend(from_url(text)?);
+        }
+        Some(text) if text.contains('=') => given.extend(from_pairs(text)?),
+        Some(text) => drop(given.insert("dbname".to_owned(), text.clone())),
+        None => {}
+    }
+    if let Some(name) = given.keys().find(|name| PARAMETERS.iter().all(|(known, _)| known != name))
+    {
+        return Err(format!("dyno does not support connection option \"{name}\"; leave it out"));
+    }
+    if let Some(name) = REFUSED_VARIABLES.iter().find(|name| (from.variable)(name).is_some()) {
+        return Err(format!("dyno does not support environment variable {name}; unset it"));
+    }
+    for (name, variable) in PARAMETERS {
+        if let Some(value) = (from.variable)(variable).filter(|value| !value.is_empty()) {
+            given.entry(name.to_owned()).or_insert(value);
+        }
+    }
+    given.retain(|_, value| !value.is_empty());
+    endpoint(&given, from)
+}
+
+fn endpoint(given: &BTreeMap<String, String>, from: &Surroundings<'_>) -> Result<Endpoint, String> {
+    let port = match given.get("port") {
+        None => 5432,
+        Some(text) => {
+            let port = text.trim().parse().ok().filter(|port: &u16| *port > 0);
+            port.ok_or_else(|| format!("invalid port number: \"{text}\""))?
+        }
+    };
+    let user = match given.get("user") {
+        Some(user) => user.clone(),
+        None => (from.system_user)().ok_or("could not look up the name of the system's user")?,
+    };
+    let catalog = given.get("dbname").cloned().unwrap_or_else(|| user.clone());
+    let host = given.get("host").cloned().unwrap_or_else(|| {
+        let name = format!(".s.PGSQL.{port}");
+        let found =
+            SOCKET_FOLDERS.iter().find(|folder| (from.exists)(&Path::new(folder).join(&name)));
+        (*found.unwrap_or(&SOCKET_FOLDERS[0])).to_owned()
+    });
+    if host.contains(',') {
+        return Err("dyno connects to one host; name only one".to_owned());
+    }
+    let is_socket = host.starts_with('/') || host.starts_with('@');
+    let address = match is_socket {
+        true => Address::Unix(PathBuf::from(&host).join(format!(".s.PGSQL.{port}"))),
+        false => Address::Tcp { host: host.clone(), port },
+    };
+    // Any URL of the protocol, whose parts are then replaced.
+    let mut endpoint = Endpoint::from_url("postgresql://x@localhost/x").map_err(|error| error.0)?;
+    endpoint.tls = if is_socket { TlsMode::Off } else { tls(given)? };
+    let password = given.get("password").cloned().or_else(|| {
+        let file = given
+            .get("passfile")
+            .map(PathBuf::from)
+            .or_else(|| (from.variable)("HOME").map(|home| Path::new(&home).join(".pgpass")))?;
+        let host = if is_socket { "localhost" } else { host.as_str() };
+        of_password_file(&(from.read_private)(&file)?, [host, &port.to_string(), &catalog, &user])
+    });
+    endpoint.password = password.map(Secret::new);
+    (endpoint.address, endpoint.user, endpoint.catalog) = (address, user, catalog);
+    Ok(endpoint)
+}
+
+/// What `sslmode` asks for. Where PostgreSQL's programs would try both, nothing is encrypted.
+fn tls(given: &BTreeMap<String, String>) -> Result<TlsMode, String> {
+    let roots = given.get("sslrootcert").filter(|file| *file != "system").map(PathBuf::from);
+    match given.get("sslmode").map_or("prefer", String::as_str) {
+        "disable" | "allow" | "prefer" => Ok(TlsMode::Off),
+        "require" if roots.is_none() => Ok(TlsMode::Encrypt),
+        "require" | "verify-ca" | "verify-full" => Ok(TlsMode::Verify { roots }),
+        other => Err(format!("invalid sslmode value: \"{other}\"")),
+    }
+}
+
+/// `key=value` pairs; values may be quoted.
+fn from_pairs(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut pairs = BTreeMap::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let Some((name, after)) = rest.split_once('=') else {
+            return Err(format!("missing \"=\" after \"{rest}\" in connection info string"));
+        };
+        let mut value = String::new();
+        let after = after.trim_start();
+        let is_quoted = after.starts_with('\'');
+        let mut chars = after.char_indices().skip(usize::from(is_quoted));
+        let mut end = after.len();
+        let mut is_closed = !is_quoted;
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => value.extend(chars.next().map(|(_, c)| c)),
+                '\'' if is_quoted => {
+                    (end, is_closed) = (at + 1, true);
+                    break;
+                }
+                c if c.is_whitespace() && !is_quoted => {
+                    end = at;
+                    break;
+                }
+                c => value.push(c),
+            }
+        }
+        if !is_closed {
+            return Err("unterminated quoted string in connection info string".to_owned());
+        }
+        pairs.insert(name.trim().to_owned(), value);
+        rest = after[end..].trim_start();
+    }
+    Ok(pairs)
+}
+
+/// The parts of a URL.
+fn from_url(url: &str) -> Result<BTreeMap<String, String>, String> {
+    let decode = |text: &str| {
+        let bytes = percent_decode(text).and_then(|bytes| String::from_utf8(bytes).ok());
+        bytes.ok_or_else(|| "invalid percent-encoded text in the URL".to_owned())
+    };
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut parts = BTreeMap::new();
+    let mut set = |name: &str, text: &str| -> Result<(), String> {
+        if !text.is_empty() {
+            parts.insert(name.to_owned(), decode(text)?);
+        }
+        Ok(())
+    };
+    let place = match authority.rsplit_once('@') {
+        Some((credentials, place)) => {
+            let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+            set("user", user)?;
+            set("password", password)?;
+            place
+        }
+        None => authority,
+    };
+    match place.strip_prefix('[').and_then(|place| place.split_once(']')) {
+        Some((host, port)) => {
+            set("host", host)?;
+            set("port", port.trim_start_matches(':'))?;
+        }
+        None => {
+            let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
+            set("host", host)?;
+            set("port", port)?;
+        }
+    }
+    set("dbname", path)?;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        set(name, value)?;
+    }
+    Ok(parts)
+}
+
+/// The password of a line of a password file (host, port, database, user, password) that fits.
+fn of_password_file(text: &str, wanted: [&str; 4]) -> Option<String> {
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut fields = vec![String::new()];
+        let mut chars = line.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => fields.last_mut()?.extend(chars.next()),
+                ':' if fields.len() < 5 => fields.push(String::new()),
+                c => fields.last_mut()?.push(c),
+            }
+        }
+        let fits = fields.len() == 5
+            && fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
+        if fits { fields.pop() } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::pgbench::options::Sources;
+
+    fn resolved(line: &str, variables: &[(&str, &str)]) -> Result<String, String> {
+        let words: Vec<String> =
+            line.split('|').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let mut read_file = |_: &str| Ok(Vec::new());
+        let options = Options::read(&words, &mut Sources { read_file: &mut read_file }).unwrap();
+        let variable = |name: &str| {
+            variables.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned())
+        };
+        let from = Surroundings {
+            variable: &variable,
+            system_user: &|| Some("os".to_owned()),
+            read_private: &|_| Some("h:*:*:me:from\\:file\n".to_owned()),
+            exists: &|path| path == Path::new("/tmp/.s.PGSQL.5433"),
+        };
+        resolve(&options, &from).map(|endpoint| {
+            let password = endpoint.password.as_ref().map_or("", Secret::reveal);
+            format!("{endpoint} {password}")
+        })
+    }
+
+    #[track_caller]
+    fn check(line: &str, variables: &[(&str, &str)], expected: &str) {
+        assert_eq!(resolved(line, variables).unwrap_or_else(|error| error), expected, "{line}");
+    }
+
+    #[test]
+    fn what_is_given_comes_before_the_environment_and_the_defaults() {
+        let of_socket = "postgresql://os@localhost:5432/os?host=/var/run/postgresql ";
+        check("", &[], of_socket);
+        check("-p|5433", &[], "postgresql://os@localhost:5433/os?host=/tmp ");
+        check("-h|h|-U|me|shop", &[], "postgresql://me@h:5432/shop from:file");
+        check(
+            "shop",
+            &[("PGHOST", "/s"), ("PGUSER", "u"), ("PGPASSWORD", "p")],
+            "postgresql://u@localhost:5432/shop?host=/s p",
+        );
+        check("-h|h", &[("PGDATABASE", "d"), ("PGPORT", "7")], "postgresql://os@h:7/d ");
+        check("-h|x|host=h user='a b' password=\\'p", &[], "postgresql://a%20b@h:5432/a%20b 'p");
+        check(
+            "postgres://u:p%40@[::1]:6/d?sslmode=require",
+            &[],
+            "postgresql://u@[::1]:6/d?tls=encrypt p@",
+        );
+        check("postgresql:///d?host=/s", &[], "postgresql://os@localhost:5432/d?host=/s ");
+        check(
+            "options=-c\\ x=1",
+            &[],
+            "dyno does not support connection option \"options\"; leave it out",
+        );
+        check(
+            "",
+            &[("PGOPTIONS", "x")],
+            "dyno does not support environment variable PGOPTIONS; unset it",
+        );
+        check("-p|x", &[], "invalid port number: \"x\"");
+        check("-h|a,b", &[], "dyno connects to one host; name only one");
+        check("host='x", &[], "unterminated quoted string in connection info string");
+    }
+}
