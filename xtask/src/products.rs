@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno/src/commands/sql.rs", "the record as one SQLite file"),
     ("crates/dyno/src/examples.rs", "examples of commands"),
     ("crates/dyno/src/hints.rs", "options of other tools"),
+    ("crates/dyno/src/commands/pgbench", "a tool of one product"),
     ("crates/dyno-study/src/parse/database.rs", "an example of a URL"),
 ];
 

@@ -255,8 +255,8 @@ fn commands(out: &mut String, options: &Options, idx: usize, statistics: &Statis
     for (nth, command) in options.scripts[idx].script.commands.iter().enumerate() {
         let of = totals.get(nth).copied().unwrap_or_default();
         let ms = 0.001 * of.sum_us as f64 / of.count.max(1) as f64;
-        let retries = if with_retries { format!(" {:>10}", of.retries) } else { String::new() };
-        line(out, format_args!("   {ms:11.3}  {:>10}{retries} {}", of.failures, command.line));
+        let retries = if with_retries { format!("  {:>10}", of.retries) } else { String::new() };
+        line(out, format_args!("   {ms:11.3}  {:>10}{retries}  {}", of.failures, command.line));
     }
 }
 

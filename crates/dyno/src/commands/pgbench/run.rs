@@ -286,7 +286,7 @@ impl Folder {
     fn choose(options: &Options, lab: &Lab) -> anyhow::Result<Folder> {
         if options.no_record {
             let folder = lab.keeper.make_folder("pgbench").context("cannot make a folder")?;
-            let path = folder.clone();
+            let path = folder.join("record");
             let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
             return Ok(Folder { path, passing });
         }

@@ -263,7 +263,7 @@ mod tests {
         let of_socket = "postgresql://os@localhost:5432/os?host=/var/run/postgresql ";
         check("", &[], of_socket);
         check("-p|5433", &[], "postgresql://os@localhost:5433/os?host=/tmp ");
-        check("-h|h|-U|me|shop", &[], "postgresql://me@h:5432/shop from:file");
+        check("-h|h|-U|me|shop", &[("HOME", "/home/me")], "postgresql://me@h:5432/shop from:file");
         check(
             "shop",
             &[("PGHOST", "/s"), ("PGUSER", "u"), ("PGPASSWORD", "p")],
