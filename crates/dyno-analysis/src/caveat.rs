@@ -67,6 +67,8 @@ pub enum CaveatKind {
     SeparateRuns,
     /// Variants that are compared do not have the same memory.
     DifferentMemory,
+    /// Variants that are compared as versions of a product were built by different builders.
+    DifferentBuilders,
     /// Variants that are compared were reached over different protocols or transports.
     DifferentProtocol,
     /// Variants that are compared do not encrypt alike.

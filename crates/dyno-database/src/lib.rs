@@ -14,7 +14,9 @@ mod debt;
 mod durability;
 mod endpoint;
 mod explain_cost;
+mod fetch;
 mod files;
+mod installation;
 mod local;
 mod logs;
 #[cfg(feature = "servers")]
@@ -34,7 +36,6 @@ mod sql;
 pub mod sqlite;
 #[cfg(feature = "servers")]
 mod transport;
-mod version;
 mod waiting;
 
 /// What a build without the feature `servers` says where it is asked for a server.
@@ -52,17 +53,19 @@ pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
 pub use durability::{CommitSafety, Durability};
 pub use dyno_host::Place;
+pub use dyno_units::version_fits;
 pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError};
 pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
     cost_source, explain_cost,
 };
+pub use fetch::{FetchRequest, fetch, find_programs};
+pub use installation::{BuildFacts, Installation, MACHINE};
 pub use local::LocalServer;
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
-pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Product, ProductSpec};
+pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Offer, Product, ProductSpec};
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};
 pub use sql::{cancel, session};
-pub use version::version_fits;
 pub use waiting::stop_waiting;

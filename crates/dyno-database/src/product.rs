@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dyno_host::{Keeper, PackageSpec};
 use dyno_units::Clock;
 use dyno_workload::{Dialect, Target};
 
-use crate::{DataShape, DeployError, Place, Server, ServerSpec};
+use crate::{DataShape, DeployError, Installation, Place, Server, ServerSpec};
 
 /// A product that can be named in a study.
 pub trait Product: Send + Sync {
@@ -49,11 +50,47 @@ pub trait Product: Send + Sync {
         false
     }
 
+    /// The programs of it that are here: installed, or in Dyno's own store of builds.
+    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
+        let _ = keeper;
+        Vec::new()
+    }
+
+    /// The version of the server whose programs are in a folder.
+    ///
+    /// # Errors
+    ///
+    /// They are not there, or do not run here.
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+        let _ = (programs, keeper);
+        Err(DeployError::new(format!("{} has no programs", self.spec().title)))
+    }
+
+    /// The packages that may hold a version (the newest, if none is given), the best first.
+    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
+        let _ = version;
+        Vec::new()
+    }
+
+    /// What each source of packages has of it, in words.
+    fn offers(&self) -> &'static [Offer] {
+        &[]
+    }
+
     /// Why a private server must not have this setting; none if it may.
     fn refused_setting(&self, name: &str) -> Option<String> {
         let _ = name;
         None
     }
+}
+
+/// What a source of packages has of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The name of the source: `maven`.
+    pub source: &'static str,
+    /// Versions and packages, in words.
+    pub what: &'static str,
 }
 
 /// What a private server is started with.

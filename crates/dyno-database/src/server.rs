@@ -9,7 +9,9 @@ use dyno_units::{ByteCount, Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
-use crate::{Access, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_source};
+use crate::{
+    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_source,
+};
 
 /// A server to start.
 #[derive(Clone)]
@@ -20,8 +22,10 @@ pub struct ServerSpec {
     pub version: Option<String>,
     /// The storage engine tables get by default.
     pub engine: Option<String>,
-    /// Folder with the programs; else PATH and the usual places.
+    /// Folder with the programs; else PATH, the usual places, and what was fetched.
     pub programs: Option<PathBuf>,
+    /// Where the programs must come from: [`crate::MACHINE`], or a source of packages.
+    pub from: Option<String>,
     /// Settings, shares of memory resolved.
     pub settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to; empty for none.
@@ -38,6 +42,7 @@ impl ServerSpec {
             version: None,
             engine: None,
             programs: None,
+            from: None,
             settings: BTreeMap::new(),
             cpus: Vec::new(),
             memory: None,
@@ -70,6 +75,8 @@ pub struct ServerFacts {
     pub in_process: bool,
     /// Whether it stores what it confirms.
     pub stores_data: bool,
+    /// Where its programs come from; none if Dyno did not start it, or they are Dyno's own.
+    pub build: Option<BuildFacts>,
 }
 
 /// A server that is up.

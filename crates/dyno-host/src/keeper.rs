@@ -41,6 +41,7 @@ pub(crate) use owner::random_token;
 use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
+use crate::builds::BuildStore;
 use crate::process_table::ProcessStat;
 
 /// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
@@ -75,6 +76,8 @@ pub struct Keeper {
     path: OsString,
     /// Where programs are looked for.
     program_folders: Vec<PathBuf>,
+    /// Builds that were fetched, if it may use any.
+    pub(crate) builds: Option<BuildStore>,
     n_folders: AtomicU64,
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
@@ -136,6 +139,7 @@ impl Keeper {
             account,
             path: joined(&program_folders),
             program_folders,
+            builds: None,
             n_folders: AtomicU64::new(0),
             owner_files: Mutex::new(BTreeMap::new()),
         })
@@ -620,7 +624,7 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 /// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that
 /// no other user can put another one in its place. Other users may pass through it if servers have
 /// to.
-fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
+pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse = |why: String| {
         KeeperError(format!("{} cannot be the root folder of servers: {why}", root.display()))
     };

@@ -3,6 +3,7 @@
 //! Knows no database and no load. A process that Dyno starts is marked on disk so that a later run
 //! can prove that it is Dyno's; nothing else is ever ended.
 
+mod builds;
 mod canary;
 mod cgroup;
 mod copy;
@@ -18,6 +19,11 @@ mod storage;
 mod thread_io;
 mod volume;
 
+pub use builds::distribution;
+pub use builds::{
+    Build, BuildStore, FetchOrder, ListedBuild, Origin, PackageSpec, SourceInfo,
+    package_source_names, package_sources,
+};
 pub use canary::canary;
 pub use copy::{CopyError, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};

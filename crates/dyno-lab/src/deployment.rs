@@ -12,7 +12,7 @@ use dyno_host::Volume;
 use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
 use dyno_record::{
-    CommitSafety, Entry, MemberFacts, MemberRole, PlaceFacts, ProductFacts, ServerFacts,
+    BuildFacts, CommitSafety, Entry, MemberFacts, MemberRole, PlaceFacts, ProductFacts, ServerFacts,
 };
 use dyno_study::{Design, LoadLevel, Product, Variant};
 use dyno_units::SettingValue;
@@ -303,6 +303,7 @@ pub(crate) fn source(
         version: database.version.clone(),
         engine: database.engine.clone(),
         programs: database.programs.as_ref().map(PathBuf::from),
+        from: database.from.clone(),
         settings,
         cpus: design.server_cpus.clone(),
         memory: database.memory,
@@ -342,6 +343,19 @@ pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
     }
 }
 
+/// Where programs came from, as the record keeps it.
+fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
+    let dyno_host::Origin { source, builder, package, package_version } = facts.origin;
+    BuildFacts {
+        source,
+        builder,
+        package,
+        package_version,
+        programs: facts.programs.display().to_string(),
+        configured: facts.configured,
+    }
+}
+
 /// A server's facts as the record keeps them.
 pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -359,6 +373,7 @@ pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
             durability_settings: texts(facts.durability_settings),
             memory_bytes: facts.memory_bytes,
             memory_settings: texts(facts.memory_settings),
+            build: facts.build.map(recorded_build),
         }),
         product: facts.product,
         version: facts.version,

@@ -29,6 +29,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         products: vec![product],
         left_out: None,
         filesystems: vec!["ext4".to_owned()],
+        sources: Vec::new(),
         workloads: vec![workload],
         probes: Vec::new(),
         setting_rules: None,

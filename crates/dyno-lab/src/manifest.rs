@@ -203,11 +203,14 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     let Database {
         version,
         programs,
+        from,
         settings,
         allow_existing_tables,
         memory,
         // The volume is in the variant's tables.
         log_volume: _,
+        // Whether programs were fetched for the run changes nothing that is measured.
+        fetch: _,
         // What becomes of the tables afterwards changes nothing that is measured.
         keep_tables: _,
         // In the record by themselves.
@@ -222,6 +225,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     }
     if let Some(programs) = programs {
         asked.insert("programs".to_owned(), programs.clone());
+    }
+    if let Some(from) = from {
+        asked.insert("from".to_owned(), from.clone());
     }
     if let Some(memory) = memory {
         asked.insert("memory".to_owned(), memory.to_string());

@@ -35,7 +35,7 @@ pub use manifest::{
 };
 pub use member::{Entry, MemberFacts, MemberRole, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
-pub use server::{CommitSafety, ProductFacts, ServerFacts};
+pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary,

@@ -51,6 +51,44 @@ pub struct ProductFacts {
     /// Names of its settings that decide about that memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_settings: Vec<String>,
+    /// Where its programs came from; none if Dyno did not start it, or they are Dyno's own, and in records
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<BuildFacts>,
+}
+
+/// Where a server's programs came from, and how they were built.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BuildFacts {
+    /// `machine` if they were installed, else the source of packages from which they were fetched.
+    pub source: String,
+    /// Who built them: `Debian trixie`; empty if that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub builder: String,
+    /// The package that held the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// The version of that package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_version: Option<String>,
+    /// The folder with the programs.
+    pub programs: String,
+    /// How they were configured and compiled, as far as the server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configured: Option<String>,
+}
+
+impl BuildFacts {
+    /// `Debian trixie, postgresql-17 17.11-0+deb13u1`; the folder if nothing else is known.
+    pub fn words(&self) -> String {
+        let package = self.package.as_ref().map(|package| {
+            format!("{package} {}", self.package_version.as_deref().unwrap_or_default())
+        });
+        let known = (!self.builder.is_empty()).then(|| self.builder.clone());
+        let parts: Vec<String> =
+            known.into_iter().chain(package).map(|part| part.trim().to_owned()).collect();
+        if parts.is_empty() { format!("programs in {}", self.programs) } else { parts.join(", ") }
+    }
 }
 
 /// What may become of a commit that a server has confirmed, when the power fails or the operating
@@ -125,6 +163,7 @@ fn earlier(server: &ServerFacts) -> ProductFacts {
         durability_settings: texts(&DURABILITY_SETTINGS),
         memory_bytes: earlier_memory(&server.settings),
         memory_settings: texts(&MEMORY_SETTINGS),
+        build: None,
     }
 }
 

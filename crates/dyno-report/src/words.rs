@@ -57,6 +57,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::OneDataSet => "one data set per variant",
         CaveatKind::SeparateRuns => "runs not interleaved",
         CaveatKind::DifferentMemory => "different memory",
+        CaveatKind::DifferentBuilders => "different builders",
         CaveatKind::DifferentProtocol => "different connections",
         CaveatKind::DifferentTls => "encryption on one side",
         CaveatKind::DataChangedSize => "data set changed size",

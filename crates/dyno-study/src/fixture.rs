@@ -16,9 +16,11 @@ pub(crate) fn vocabulary() -> Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
         left_out: None,
         filesystems: ["ext4", "xfs", "btrfs", "zfs", "tmpfs"].map(str::to_owned).into(),
+        sources: ["machine", "debian", "maven", "python"].map(str::to_owned).into(),
         products: vec![
             product("sqlite", &[], true),
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
+            product("mysql", &["InnoDB"], false),
             product("postgresql", &[], false),
             product("files", &[], true),
             product("simulated", &[], true),

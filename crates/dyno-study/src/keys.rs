@@ -61,6 +61,8 @@ pub(crate) enum Shape {
     Engine,
     /// A filesystem of the vocabulary.
     Filesystem,
+    /// A source of programs.
+    Source,
     /// Bytes, such as `"8GiB"`.
     Size,
     /// `true` or `false`.

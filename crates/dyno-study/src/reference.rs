@@ -121,6 +121,7 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
         Shape::Workload => "name of a workload".to_owned(),
         Shape::Engine => "name of an engine".to_owned(),
         Shape::Filesystem => words(vocabulary.filesystems.iter().map(String::as_str).collect()),
+        Shape::Source => words(vocabulary.sources.iter().map(String::as_str).collect()),
         Shape::Size => "size".to_owned(),
         Shape::Switch => "boolean".to_owned(),
         Shape::Count(least, most) => format!("count, {least} to {most}"),
@@ -163,6 +164,7 @@ fn example(key: &Key, vocabulary: &Vocabulary) -> String {
         }
         Shape::Engine => quoted("InnoDB"),
         Shape::Filesystem => quoted(vocabulary.filesystems.first().map_or("", String::as_str)),
+        Shape::Source => quoted(vocabulary.sources.first().map_or("", String::as_str)),
         Shape::Size => quoted("8GiB"),
         Shape::Switch if key.default == Some("true") => "false".to_owned(),
         Shape::Switch => "true".to_owned(),

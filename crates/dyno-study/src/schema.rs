@@ -88,6 +88,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         // The engines of one product are chosen by a condition on the whole table.
         Shape::Engine => json!({ "type": "string", "examples": engines(vocabulary) }),
         Shape::Filesystem => json!({ "enum": vocabulary.filesystems }),
+        Shape::Source => json!({ "enum": vocabulary.sources }),
         Shape::Size => json!({ "type": "string", "pattern": SIZE, "examples": ["8GiB"] }),
         Shape::Switch => json!({ "type": "boolean" }),
         Shape::Count(least, most) => number_or_text("integer", *least, *most),
@@ -256,6 +257,7 @@ fn of_product(word: &ProductWord) -> Value {
     if word.is_embedded {
         then["properties"]["version"] = json!(false);
         then["properties"]["programs"] = json!(false);
+        then["properties"]["from"] = json!(false);
     }
     json!({
         "if": { "allOf": [is_product, { "required": ["product"] }] },

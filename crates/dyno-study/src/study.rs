@@ -205,6 +205,10 @@ pub struct Database {
     pub engine: Option<String>,
     /// The folder with the server's programs, where PATH and the usual places will not do.
     pub programs: Option<String>,
+    /// Where the server's programs must come from, if the study says so.
+    pub from: Option<String>,
+    /// Whether programs that are not here may be fetched.
+    pub fetch: bool,
     /// How much memory the server may take, if that is limited.
     pub memory: Option<ByteCount>,
     /// The volume of its logs, if they lie apart from its data.

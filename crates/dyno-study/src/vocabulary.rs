@@ -17,6 +17,8 @@ pub struct Vocabulary {
     pub left_out: Option<&'static str>,
     /// Filesystems a `[volume.…]` table may name.
     pub filesystems: Vec<String>,
+    /// Where programs may come from that a `[database.…]` table asks for with `from`.
+    pub sources: Vec<String>,
     /// Probes that `probes_off` may name, as the readings of their cost do (`probes.NAME.read_ms`).
     pub probes: Vec<String>,
     /// Workloads a `[workload.…]` table may name.

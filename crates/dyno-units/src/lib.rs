@@ -16,6 +16,7 @@ mod setting;
 mod stepped;
 mod text;
 mod utc;
+mod version;
 
 pub use clock::{Clock, ManualClock, Nanoseconds};
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
@@ -30,3 +31,4 @@ pub use setting::SettingValue;
 pub use stepped::{RateStep, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, clean_text, is_unsafe_char};
 pub use utc::utc_date_time;
+pub use version::{version_fits, version_numbers};

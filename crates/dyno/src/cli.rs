@@ -7,7 +7,7 @@ use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
     bench, check, compare, completions, datasets, doctor, explain_cost, gate, pgbench, plan,
-    report, run, schema, serve, sql, watch,
+    products, report, run, schema, serve, sql, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -89,6 +89,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// List the database servers whose programs are here, with their versions; fetch or remove others
+    Products(products::ProductsOptions),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -116,6 +118,10 @@ pub(crate) struct RunOptions {
     /// Allow formatting this device for a volume of the study; may be repeated
     #[arg(long, value_name = "DEVICE")]
     pub(crate) format_device: Vec<PathBuf>,
+    /// Fetch programs that the study asks for by version and that are not here, as `dyno products fetch`
+    /// does
+    #[arg(long)]
+    pub(crate) fetch: bool,
     /// Populate in every trial; neither reuse nor keep data sets
     #[arg(long)]
     pub(crate) no_reuse: bool,
@@ -277,6 +283,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         ),
         Command::Datasets(options) => datasets::run(&options),
         Command::Pgbench { words } => pgbench::run(&words),
+        Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),
     }
 }

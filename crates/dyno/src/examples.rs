@@ -22,6 +22,15 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno pgbench -f orders.sql@3 -b tpcb-like -T 60 shop", "scripts with weights"),
         ],
     ),
+    (
+        "products",
+        &[
+            ("dyno products", "what is here, and what can be fetched"),
+            ("dyno products fetch postgresql@17", "the newest 17 of the first source that has one"),
+            ("dyno products fetch mariadb@11.4 --from maven", "from one source"),
+            ("dyno products remove --all", "everything that was fetched"),
+        ],
+    ),
     ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
     ("plan", &[("dyno plan study.toml", "its trials, with time and disk space")]),
     (

@@ -286,10 +286,10 @@ mod tests {
         check("maria", "did you mean `mariadb`?");
         check("postgres", "did you mean `postgresql`?");
         check("pg", "`postgresql`");
-        check("mysql", "mysql://user@host");
+        check("percona", "mysql://user@host");
         check(
             "oracle",
-            "sqlite, mariadb, postgresql, null-mysql, null-postgresql, files, or the URL",
+            "sqlite, mariadb, mysql, postgresql, null-mysql, null-postgresql, files, or the URL",
         );
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use dyno_host::Keeper;
+use dyno_host::{BuildStore, Keeper};
 use dyno_lab::Lab;
 use dyno_lab::datasets::Limits;
 use dyno_load::AbortFlag;
@@ -18,13 +18,9 @@ use crate::{calibration, terminal};
 
 /// Makes the laboratory. Private servers keep their data in `data_folder`, or in a folder of
 /// Dyno's own under /var/tmp, which is on a disk and may be entered by every user.
-#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let root = data_root(data_folder)?;
-    let mut keeper = Keeper::new(&root).context("cannot keep servers")?;
-    if let Some(path) = std::env::var_os("PATH") {
-        keeper = keeper.with_path(&path);
-    }
+    let keeper = keeper(&root)?.with_builds(builds()?);
     raise_open_files();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let abort = AbortFlag::new();
@@ -43,6 +39,28 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
         data_sets: Limits::USUAL,
         format_devices: Vec::new(),
     })
+}
+
+/// A keeper that looks for programs in the user's PATH as well.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
+    let keeper = Keeper::new(root).context("cannot keep servers")?;
+    Ok(match std::env::var_os("PATH") {
+        Some(path) => keeper.with_path(&path),
+        None => keeper,
+    })
+}
+
+/// The programs that were fetched: in `DYNO_BUILDS`, or in a folder of Dyno's own under /var/tmp, wherever
+/// servers keep their data.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+pub(crate) fn builds() -> anyhow::Result<BuildStore> {
+    let folder = match std::env::var_os("DYNO_BUILDS").filter(|folder| !folder.is_empty()) {
+        Some(folder) => std::path::absolute(&folder)
+            .with_context(|| format!("cannot use the folder {}", Path::new(&folder).display()))?,
+        None => data_root(None)?.join("builds"),
+    };
+    Ok(BuildStore::at(&folder))
 }
 
 /// Allows as many open files as the system grants: each client holds a connection. Servers that

@@ -45,6 +45,10 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
         products: products.specs().map(product).collect(),
         left_out: dyno_database::LEFT_OUT,
         filesystems: dyno_host::filesystems().map(|(name, _)| name.to_owned()).collect(),
+        sources: std::iter::once(dyno_database::MACHINE)
+            .chain(dyno_host::package_source_names())
+            .map(str::to_owned)
+            .collect(),
         probes: probes().into_iter().map(str::to_owned).collect(),
         workloads: workloads.collect(),
         setting_rules: Some(Arc::new(Settings(products.clone()))),

@@ -23,6 +23,7 @@ const MUCH_LARGER: f64 = 1.5;
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
     [
         different_memory(joined, findings),
+        different_builders(joined, findings),
         different_protocol(joined, findings),
         different_tls(joined, findings),
         changed_size(joined, findings),
@@ -105,6 +106,31 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
 /// The first finished trial of a variant.
 fn trial_of<'a>(joined: &Joined<'a>, idx: usize) -> Option<&'a TrialSummary> {
     joined.trials.iter().filter(|trial| trial.variant == idx).find_map(|trial| trial.finished())
+}
+
+/// Servers of one product whose programs were built by different builders: with other compilers, other
+/// libraries and other options.
+fn different_builders(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let built = |idx: usize| {
+        let server = &trial_of(joined, idx)?.server;
+        let build = server.product_facts().build.clone()?;
+        Some((server.product.clone(), build))
+    };
+    let what = |idx: usize, baseline: usize| {
+        let ((product, ours), (other, theirs)) = (built(idx)?, built(baseline)?);
+        let is_same = (&ours.source, &ours.builder) == (&theirs.source, &theirs.builder)
+            || (!ours.builder.is_empty() && ours.builder == theirs.builder);
+        (product == other && !is_same).then(|| (ours.words(), theirs.words()))
+    };
+    let advice = "Compilers, libraries and build options differ as well, so the effect is not that of the \
+                  version alone. Take all versions from one builder (`from`), or mention both with the \
+                  result.";
+    differing(
+        findings,
+        CaveatKind::DifferentBuilders,
+        ("The programs were built by different builders.", advice),
+        what,
+    )
 }
 
 fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {

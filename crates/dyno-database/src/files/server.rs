@@ -104,6 +104,7 @@ impl Server for FilesServer {
             memory_settings: &[],
             in_process: true,
             stores_data: true,
+            build: None,
         })
     }
 

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use dyno_host::Keeper;
 
+use super::install::find_install;
 use super::option_file::{normal, quoted, spelled};
-use super::private::find_install;
 use crate::settings_check::{refusal, unknown_name};
 use crate::{DeployError, ServerSpec};
 

@@ -1,12 +1,11 @@
 //! Which settings shape a server's files.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::Keeper;
 
+use super::install::find_install;
 use super::option_file::{normal, spelled};
-use super::private::find_install;
 use crate::data::{RuntimeSettings, build_of};
 use crate::{DataShape, DeployError, ServerSpec};
 
@@ -118,23 +117,11 @@ pub(crate) fn data_shape(
         .collect();
     Ok(DataShape {
         product: spec.product.clone(),
-        version: version_of(&install.server, keeper)?,
         build: build_of(&install.server)?,
+        version: install.version,
         engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
         settings: RUNTIME_SETTINGS.shaping(settings?)?,
     })
-}
-
-/// The version that the program reports: `10.11.6-MariaDB for Linux on x86_64 (…)`.
-fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
-    let text = keeper.ask(server, &["--no-defaults", "--version"])?;
-    match text.split_once("Ver ") {
-        Some((_, version)) => Ok(version.to_owned()),
-        None => Err(DeployError::new(format!(
-            "{} does not report its version: it says `{text}`",
-            server.display()
-        ))),
-    }
 }
 
 #[cfg(test)]

@@ -55,9 +55,18 @@ pub(super) fn ask(
         memory_settings: &MEMORY_SETTINGS,
         in_process: false,
         stores_data: true,
+        build: None,
         version,
         settings,
     })
+}
+
+/// How the server was compiled, as far as its settings say so.
+pub(super) fn configured(settings: &BTreeMap<String, String>) -> Option<String> {
+    let names = ["version_comment", "version_compile_os", "version_compile_machine"];
+    let parts = names.iter().filter_map(|name| Some(format!("{name}: {}", settings.get(*name)?)));
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn product_of(version: &str) -> &'static str {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use dyno_units::SettingValue;
 
+use super::install::Install;
 use crate::DeployError;
 use crate::private::ServerFolder;
 
@@ -56,31 +57,12 @@ pub(super) struct OptionFile<'a> {
     pub(super) settings: &'a BTreeMap<String, SettingValue>,
 }
 
-/// Programs and the files that belong to them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Install {
-    pub(super) server: PathBuf,
-    /// MariaDB's program that makes the system tables; MySQL's server does that by itself.
-    pub(super) install_db: Option<PathBuf>,
-    /// The folder that holds `bin`, `share` and `lib`.
-    pub(super) base: PathBuf,
-    /// The folder with messages and character sets, if it is found.
-    pub(super) share: Option<PathBuf>,
-    /// The folder with plug-ins, if it is found.
-    pub(super) plugins: Option<PathBuf>,
-}
-
-impl Install {
-    pub(super) fn is_mariadb(&self) -> bool {
-        self.install_db.is_some()
-    }
-}
-
 impl OptionFile<'_> {
     /// The file's text.
     ///
     /// The server's own defaults apply unless a setting of the study changes them, except for
-    /// these: the binary log is off and local files are on (MySQL's defaults are the other way
+    /// these: no file of the host is read or written by statements of MySQL, whose packages name a folder
+    /// for that which need not exist; the binary log is off and local files are on (MySQL's defaults are the other way
     /// round, MariaDB's are not), so that both products write the same logs and are populated the
     /// same way. It listens on no port, from its very first start, and writes its messages to its
     /// standard output. Options that must not be overridden come last.
@@ -157,7 +139,9 @@ impl OptionFile<'_> {
             // Later versions would spend seconds on a key that is not used.
             (true, false) => "skip_ssl\n",
             (true, true) => "",
-            (false, _) => "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\n",
+            (false, _) => {
+                "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n"
+            }
         }
     }
 }
@@ -244,6 +228,8 @@ mod tests {
             base: "/usr".into(),
             share: Some("/usr/share/mysql".into()),
             plugins: None,
+            version: String::new(),
+            origin: Default::default(),
         }
     }
 
@@ -320,11 +306,9 @@ mod tests {
     fn products_and_engines_differ() {
         let rocks = text(&[], Some("RocksDB"), true).unwrap();
         assert!(rocks.contains("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n"));
-        assert!(
-            text(&[], None, false)
-                .unwrap()
-                .contains("disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\n")
-        );
+        assert!(text(&[], None, false).unwrap().contains(
+            "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n"
+        ));
         let certificate = [("ssl-cert", SettingValue::Text("/c.pem".to_owned()))];
         assert!(!text(&certificate, None, true).unwrap().contains("skip_ssl"));
     }

@@ -2,21 +2,22 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing};
+use dyno_host::{DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
-use super::option_file::{Install, OptionFile};
+use super::install::{Brand, Install, find_install};
+use super::option_file::OptionFile;
 use super::{MySqlConnection, facts, files};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
-    version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec,
+    TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -28,23 +29,20 @@ const INSTALL_LIMIT: Nanoseconds = Nanoseconds::from_secs(180);
 /// InnoDB's list of the pages in its buffer pool, by its default name.
 const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
 
-/// Where programs are, below the folder of an installation.
-const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
-
-/// Where the programs of a server are that was unpacked as in its manual.
-const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
-
 /// How its servers are named and stopped.
-const KIND: ServerKind = ServerKind {
-    product: "MariaDB",
-    stop_signal: "TERM",
-    log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
-};
+fn kind(brand: &Brand) -> ServerKind {
+    ServerKind {
+        product: brand.title,
+        stop_signal: "TERM",
+        log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
+    }
+}
 
 /// A server that Dyno started and removes.
 struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
+    install: Install,
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -61,7 +59,8 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         settings: &spec.settings,
     };
     folder.write("my.cnf", &option_file.text()?)?;
-    folder.put_data(data, KIND)?;
+    let kind = kind(Brand::of(spec));
+    folder.put_data(data, kind)?;
     if data.is_none() {
         // The log is removed with the folder, so an error keeps its last lines.
         make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
@@ -85,7 +84,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     let installed = install_log(&folder);
     let reach = || MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
-    let (server, mut connection) = OwnServer::start(folder, &process, KIND, clock, reach)
+    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
         .map_err(|error| with_reasons(error, installed))?;
     let settled = check_version(spec, connection.version()).and_then(|()| match data {
         Some(_) => Ok(()),
@@ -93,7 +92,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     match settled {
-        Ok(()) => Ok(Box::new(PrivateServer { server, endpoint })),
+        Ok(()) => Ok(Box::new(PrivateServer { server, endpoint, install })),
         Err(error) => {
             let log = server.folder().log_tail(LOG_LINES);
             // The first error is the one to report.
@@ -114,52 +113,6 @@ fn check_path(install: &Install, folder: &Path) -> Result<(), DeployError> {
          with a space in its path; choose another data folder",
         folder.display()
     )))
-}
-
-/// Finds the programs, and the files that belong to them.
-pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
-    // A folder that was named is the only one: a server from elsewhere would be another one.
-    let find_one = |name: &str| match &spec.programs {
-        None => keeper
-            .find_program(name, &[])
-            .or_else(|| keeper.find_program(name, &[TARBALL_PROGRAMS.into()])),
-        Some(folder) => PROGRAM_FOLDERS
-            .iter()
-            .map(|inner| folder.join(inner).join(name))
-            .find(|program| program.is_file()),
-    };
-    let find = |names: &[&str]| names.iter().find_map(|name| find_one(name));
-    let install_db = find(&["mariadb-install-db", "mysql_install_db"]);
-    let Some(server) = find(&["mariadbd", "mysqld"]) else {
-        let place = match &spec.programs {
-            Some(folder) => format!("in {} nor in its bin and sbin", folder.display()),
-            None => "on the PATH nor in the usual places".to_owned(),
-        };
-        return Err(DeployError::new(format!(
-            "there is no MariaDB server: `mariadbd` is neither {place}; install it (Debian, \
-             Ubuntu: package `mariadb-server`) or name the folder of its programs"
-        )));
-    };
-    if install_db.is_none() && server.ends_with("mariadbd") {
-        return Err(DeployError::new(format!(
-            "{} is there, but `mariadb-install-db`, which makes its system tables, is not; install \
-             the whole server (Debian, Ubuntu: package `mariadb-server`)",
-            server.display()
-        )));
-    }
-    Ok(Install { install_db, ..install_at(server) })
-}
-
-/// The folders that belong to a server program.
-fn install_at(server: PathBuf) -> Install {
-    // The program may be a link into the true folder; its own place still says the layout.
-    let base = server.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned();
-    let first = |names: &[&str], proof: &str| {
-        names.iter().map(|name| base.join(name)).find(|folder| folder.join(proof).exists())
-    };
-    let share = first(&["share/mysql", "share/mariadb", "share"], "english/errmsg.sys");
-    let plugins = first(&["lib/mysql/plugin", "lib/mariadb/plugin", "lib/plugin"], "");
-    Install { server, install_db: None, base, share, plugins }
 }
 
 fn option_file_argument(folder: &ServerFolder) -> String {
@@ -282,9 +235,15 @@ impl Server for PrivateServer {
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut connection =
             super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-        facts::ask(&mut connection, &self.endpoint).map_err(|error| {
+        let asked = facts::ask(&mut connection, &self.endpoint).map_err(|error| {
             DeployError::new(format!("the server's facts cannot be read: {error}"))
-        })
+        })?;
+        let build = BuildFacts {
+            origin: self.install.origin.clone(),
+            programs: self.install.server.parent().unwrap_or(Path::new("/")).to_owned(),
+            configured: facts::configured(&asked.settings),
+        };
+        Ok(ServerFacts { build: Some(build), ..asked })
     }
 
     fn client_environment(&self) -> Vec<(String, String)> {
@@ -350,15 +309,7 @@ mod tests {
     use super::*;
 
     fn spec(version: Option<&str>) -> ServerSpec {
-        ServerSpec {
-            product: "mariadb".to_owned(),
-            version: version.map(str::to_owned),
-            engine: None,
-            programs: None,
-            settings: Default::default(),
-            cpus: Vec::new(),
-            memory: None,
-        }
+        ServerSpec { version: version.map(str::to_owned), ..ServerSpec::new("mariadb") }
     }
 
     #[test]
@@ -372,41 +323,18 @@ mod tests {
     #[test]
     fn a_folder_with_a_space_is_refused_where_it_would_fail() {
         let mariadb = Install {
+            server: "/usr/sbin/mariadbd".into(),
             install_db: Some("/usr/bin/mariadb-install-db".into()),
-            ..install_at("/usr/sbin/mariadbd".into())
+            base: "/usr".into(),
+            share: None,
+            plugins: None,
+            version: String::new(),
+            origin: Default::default(),
         };
         let mysql = Install { install_db: None, ..mariadb.clone() };
         check_path(&mariadb, Path::new("/var/tmp/x/mariadb-1")).unwrap();
         check_path(&mysql, Path::new("/var/tmp/x y/mariadb-1")).unwrap();
         let error = check_path(&mariadb, Path::new("/var/tmp/x y/mariadb-1")).unwrap_err().message;
         assert!(error.contains("a space in its path"), "{error}");
-    }
-
-    #[test]
-    fn folders_are_found_by_what_is_in_them() {
-        let base = tempfile::tempdir().unwrap();
-        let make = |name: &str| fs::create_dir_all(base.path().join(name)).unwrap();
-        make("share/english");
-        make("lib/plugin");
-        fs::write(base.path().join("share/english/errmsg.sys"), "").unwrap();
-        let install = install_at(base.path().join("bin/mariadbd"));
-        assert_eq!(install.base, base.path());
-        assert_eq!(install.share, Some(base.path().join("share")));
-        assert_eq!(install.plugins, Some(base.path().join("lib/plugin")));
-    }
-
-    #[test]
-    fn a_folder_that_was_named_is_the_only_one() {
-        let root = tempfile::tempdir().unwrap();
-        let keeper = Keeper::new(&root.path().join("servers")).unwrap();
-        let spec = ServerSpec { programs: Some(root.path().join("no/such")), ..spec(None) };
-        let error = find_install(&spec, &keeper).unwrap_err().message;
-        assert!(error.contains("no/such") && error.contains("mariadb-server"), "{error}");
-        fs::create_dir(root.path().join("bin")).unwrap();
-        fs::write(root.path().join("bin/mysqld"), "").unwrap();
-        let spec = ServerSpec { programs: Some(root.path().to_owned()), ..spec };
-        let install = find_install(&spec, &keeper).unwrap();
-        assert_eq!(install.server, root.path().join("bin/mysqld"));
-        assert!(!install.is_mariadb());
     }
 }

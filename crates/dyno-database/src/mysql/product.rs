@@ -1,24 +1,31 @@
-//! MariaDB as a product, and the protocol of MariaDB and MySQL.
+//! MariaDB and MySQL as products, and the protocol of MariaDB and MySQL.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Probe, ThreadListing};
+use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
-use super::{attached, check, data, files, option_file, private, probe};
+use super::install::{self, Brand, MARIADB, MYSQL};
+use super::{attached, check, data, files, option_file, packages, private, probe};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint, Launch,
-    LogUse, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
-    SocketKey,
+    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
+    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
+    Server, ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
 
 /// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
-    products: || vec![Arc::new(MariaDb { spec: mariadb() })],
+    products: || {
+        vec![
+            Arc::new(Private { brand: &MARIADB, spec: mariadb() }),
+            Arc::new(Private { brand: &MYSQL, spec: mysql() }),
+        ]
+    },
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
@@ -29,16 +36,14 @@ pub(crate) const FAMILY: Family = Family {
 /// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
 pub const PROTOCOL: &dyn Protocol = &MySqlProtocol;
 
-struct MariaDb {
+/// MariaDB or MySQL.
+struct Private {
+    brand: &'static Brand,
     spec: ProductSpec,
 }
 
 fn mariadb() -> ProductSpec {
-    let elsewhere = "MySQL is reached by its URL, mysql://user@host:3306/database; `mariadb` is \
-                     started by Dyno";
-    let words = ["mysql", "percona", "mysqld"];
     ProductSpec {
-        confused_names: words.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
         engines: texts(["InnoDB", "RocksDB", "Aria", "MyISAM"]),
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),
@@ -76,7 +81,34 @@ fn mariadb() -> ProductSpec {
     }
 }
 
-impl Product for MariaDb {
+/// Measured with 9.7, where it differs from MariaDB.
+fn mysql() -> ProductSpec {
+    let elsewhere = "it is reached by its URL, mysql://user@host:3306/database; `mysql` and `mariadb` \
+                     are started by Dyno";
+    let words = ["percona", "mysqld"];
+    ProductSpec {
+        confused_names: words.map(|word| (word.to_owned(), elsewhere.to_owned())).into(),
+        engines: texts(["InnoDB", "MyISAM"]),
+        disk: Some(DiskUse {
+            kept: 90 * MIB,
+            grown: 64 * MIB,
+            running: 12 * MIB,
+            log: Some(LogUse {
+                setting: "innodb_redo_log_capacity".to_owned(),
+                unit: 1,
+                default: 100 * MIB,
+                growth: None,
+            }),
+            spread: 1.3,
+        }),
+        name: MYSQL.name.to_owned(),
+        title: MYSQL.title.to_owned(),
+        summary: "a private MySQL server, from the programs on this machine".to_owned(),
+        ..mariadb()
+    }
+}
+
+impl Product for Private {
     fn spec(&self) -> &ProductSpec {
         &self.spec
     }
@@ -95,6 +127,22 @@ impl Product for MariaDb {
 
     fn has_log_folder(&self) -> bool {
         true
+    }
+
+    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
+        install::installations(self.brand, keeper)
+    }
+
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+        install::version_in(self.brand, programs, keeper)
+    }
+
+    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
+        if *self.brand == MYSQL { packages::mysql(version) } else { packages::mariadb(version) }
+    }
+
+    fn offers(&self) -> &'static [Offer] {
+        if *self.brand == MYSQL { packages::MYSQL_OFFERS } else { packages::MARIADB_OFFERS }
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

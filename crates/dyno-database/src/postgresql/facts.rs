@@ -40,8 +40,19 @@ pub(super) fn ask(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
         memory_settings: &MEMORY_SETTINGS,
         in_process: false,
         stores_data: true,
+        build: None,
         settings,
     })
+}
+
+/// How the server was configured and compiled; none if it does not say so.
+pub(super) fn configured(endpoint: &Endpoint) -> Option<String> {
+    let mut connection = connect(endpoint).ok()?;
+    let asked = "SELECT name || ': ' || setting FROM pg_config WHERE name IN ('CONFIGURE', 'CC', \
+                 'CFLAGS') ORDER BY name";
+    let rows = connection.query(asked).ok()?;
+    let parts: Vec<String> = rows.into_iter().flatten().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The full version text without the product's name: `15.14 (Debian …) on x86_64-pc-linux-gnu …`.

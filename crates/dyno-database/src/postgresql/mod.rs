@@ -8,6 +8,7 @@ mod data;
 pub(crate) mod debt;
 mod facts;
 mod files;
+mod packages;
 mod prepared;
 mod private;
 pub(crate) mod probe;

@@ -13,8 +13,8 @@ use crate::logs::LogFiles;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec, TlsMode,
-    version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec,
+    TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -33,6 +33,7 @@ struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
     connector: Connector,
+    programs: Programs,
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -71,7 +72,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     match finish(spec, &programs, data, &mut connection) {
         Ok(()) => {
             let connector = connector(endpoint.clone());
-            Ok(Box::new(PrivateServer { server, endpoint, connector }))
+            Ok(Box::new(PrivateServer { server, endpoint, connector, programs }))
         }
         Err(error) => {
             drop(connection);
@@ -186,7 +187,10 @@ impl Server for PrivateServer {
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
-        facts::ask(&self.endpoint)
+        let configured = facts::configured(&self.endpoint);
+        let Programs { origin, folder, .. } = self.programs.clone();
+        let build = Some(BuildFacts { origin, programs: folder, configured });
+        Ok(ServerFacts { build, ..facts::ask(&self.endpoint)? })
     }
 
     fn client_environment(&self) -> Vec<(String, String)> {

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Probe, ThreadListing};
+use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
-use super::{attached, check, data, facts, files, private, probe, settings};
+use super::{attached, check, data, facts, files, packages, private, probe, programs, settings};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint, Launch,
-    LogUse, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
-    SocketKey,
+    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
+    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
+    Server, ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -94,6 +94,27 @@ impl Product for PostgreSql {
 
     fn has_log_folder(&self) -> bool {
         true
+    }
+
+    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
+        programs::installations(keeper)
+    }
+
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+        programs::version_in(programs, keeper).ok_or_else(|| {
+            DeployError::new(format!(
+                "there are no programs `postgres` and `initdb` in {} that run on this machine",
+                programs.display()
+            ))
+        })
+    }
+
+    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
+        packages::packages(version)
+    }
+
+    fn offers(&self) -> &'static [Offer] {
+        packages::OFFERS
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

@@ -154,6 +154,7 @@ impl Database {
             memory_settings: &pragma::MEMORY_SETTINGS,
             in_process: true,
             stores_data: true,
+            build: None,
             settings,
         };
         Ok(Database { path, pragmas: pragmas.into(), facts })

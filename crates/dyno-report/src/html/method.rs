@@ -147,7 +147,20 @@ fn add_facts(facts: &mut Facts, run: &Run) {
     for server in run.trials.iter().map(|t| &t.server).filter(|s| !s.transport.is_empty()) {
         let tls = if server.tls { " with TLS" } else { "" };
         add("connection", format!("{}{tls}", server.transport));
+        if let Some(build) = &server.product_facts().build {
+            add(
+                "builds",
+                format!("{} {}: {}", server.product, number(&server.version), build.words()),
+            );
+            let configured = build.configured.iter();
+            configured.for_each(|text| add(&format!("{} configured", build.words()), text.clone()));
+        }
     }
+}
+
+/// A version without what follows its number.
+fn number(version: &str) -> &str {
+    version.split_whitespace().next().unwrap_or_default()
 }
 
 /// How many trials populated their data set, and how many ran on a copy of an earlier one.

@@ -45,6 +45,20 @@ const KEYS: &[Key] = &[
     key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH.")
         .example("\"/opt/mariadb-11.8/bin\""),
     key(
+        "from",
+        Shape::Source,
+        "Where the server's programs come from: `machine` (installed on it), or the source of packages \
+         from which they were fetched. Without it, all that are here are looked at.",
+    )
+    .example("\"maven\""),
+    with_default(
+        "fetch",
+        Shape::Switch,
+        "false",
+        "Whether programs that are not on this machine may be fetched, as `dyno products fetch` does.",
+    )
+    .afterwards(),
+    key(
         "settings",
         Shape::Settings,
         "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
@@ -161,6 +175,8 @@ impl Database {
             version: text("version"),
             engine: text("engine"),
             programs: text("programs"),
+            from: text("from"),
+            fetch: table.is_on("fetch"),
             memory: match table.fields.get("memory") {
                 Some(FieldValue::Size(bytes)) => Some(*bytes),
                 _ => None,
@@ -183,7 +199,7 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    for name in ["engine", "programs", "memory", "log_volume"] {
+    for name in ["engine", "programs", "from", "memory", "log_volume"] {
         if let Some(given) = raw.entry(name) {
             problems.add(
                 Diagnostic::new(
@@ -247,6 +263,7 @@ fn check_private<'v>(
         check_embedded(problems, raw, name);
     }
     check_engine(problems, raw, word);
+    check_source(problems, raw, vocabulary);
     for (setting, given) in raw.settings() {
         let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
@@ -272,7 +289,7 @@ fn check_setting(
 }
 
 fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
-    for name in ["version", "programs"] {
+    for name in ["version", "programs", "from"] {
         if let Some(given) = raw.entry(name) {
             let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
@@ -281,6 +298,26 @@ fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
                     .with_help("leave this key out"),
             );
         }
+    }
+}
+
+/// Reports a source of programs that does not exist, or one beside a folder.
+fn check_source(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) {
+    let Some((given, source)) = raw.entry("from").zip(raw.text("from")) else { return };
+    if !vocabulary.sources.iter().any(|known| known == source) {
+        let message = format!("there is no source of programs `{source}`");
+        problems.add(
+            Diagnostic::new(given.span.clone(), message)
+                .with_label("unknown source")
+                .with_help(did_you_mean(source, vocabulary.sources.iter().map(String::as_str))),
+        );
+    }
+    if raw.entry("programs").is_some() {
+        problems.add(
+            Diagnostic::new(given.key_span.clone(), "`from` and `programs` cannot be combined")
+                .with_label("these two exclude each other")
+                .with_help("`programs` names the folder; leave `from` out"),
+        );
     }
 }
 

@@ -41,24 +41,7 @@ const HEADINGS: [&str; 8] =
 fn table(listed: &[Listed]) -> String {
     let rows: Vec<[String; 8]> =
         std::iter::once(HEADINGS.map(str::to_owned)).chain(listed.iter().map(cells)).collect();
-    let widths: [usize; 8] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
-    let mut out = String::new();
-    for row in &rows {
-        let cells: Vec<String> = (0..8)
-            .map(|column| {
-                let (cell, width) = (&row[column], widths[column]);
-                // Numbers are read from their ends.
-                if matches!(column, 4 | 5) {
-                    format!("{cell:>width$}")
-                } else {
-                    format!("{cell:<width$}")
-                }
-            })
-            .collect();
-        out += cells.join("  ").trim_end();
-        out.push('\n');
-    }
+    let out = super::table(&rows, &[4, 5]);
     let total = listed.iter().map(|one| one.bytes).sum();
     let s = if listed.len() == 1 { "" } else { "s" };
     out + &format!("{} data set{s}, {}\n", listed.len(), ByteCount(total))

@@ -15,6 +15,7 @@ pub(crate) mod gate;
 pub(crate) mod pgbench;
 pub(crate) mod plan;
 mod power;
+pub(crate) mod products;
 pub(crate) mod report;
 mod requirements;
 pub(crate) mod run;
@@ -33,6 +34,28 @@ use crate::{secrets, terminal, vocabulary};
 /// `1 row`, `2 rows`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Rows in columns, the first one the headings; numbers are read from their ends in the columns `right`.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
+    let mut out = String::new();
+    for row in rows {
+        let cells: Vec<String> = (0..N)
+            .map(|column| {
+                let (cell, width) = (&row[column], widths[column]);
+                match right.contains(&column) {
+                    true => format!("{cell:>width$}"),
+                    false => format!("{cell:<width$}"),
+                }
+            })
+            .collect();
+        out += cells.join("  ").trim_end();
+        out.push('\n');
+    }
+    out
 }
 
 /// A study file that was read without an error.

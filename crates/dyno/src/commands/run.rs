@@ -10,7 +10,9 @@ use dyno_study::Study;
 use dyno_units::{ByteCount, Seed};
 
 use crate::cli::RunOptions;
-use crate::commands::{StudyFile, beforehand, counted, plan, read_study, report, requirements};
+use crate::commands::{
+    StudyFile, beforehand, counted, plan, products, read_study, report, requirements,
+};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::{End, lab, terminal};
@@ -37,6 +39,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, now)?;
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
+    products::provide(&lab, &plan, options.fetch)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     terminal::say(&beforehand::headline(&plan, &study.design, &folder));
     let order = RunOrder {

@@ -149,10 +149,12 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
 fn a_wrong_version_is_reported() {
     let bench = Workbench::new();
     bench.write("study.toml", &study("version = \"4.1\""));
-    bench.dyno(&["run", "study.toml"]);
-    let findings = read_json(&bench.path("runs/study/findings.json"));
-    let message = findings["trials"][0]["message"].as_str().unwrap();
-    assert!(message.contains("4.1"), "{message}");
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    for part in ["bad: there is no MariaDB 4.1 here, only ", "`dyno products fetch mariadb@4.1`"] {
+        assert!(answer.err.contains(part), "{}", answer.err);
+    }
+    assert!(!bench.path("runs/study").exists(), "nothing was run");
 }
 
 #[test]
@@ -180,7 +182,8 @@ fn a_record_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
 #[test]
 fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repeated() {
     let bench = Workbench::new();
-    let text = study("version = \"4.1\"").replace("repetitions = 1", "repetitions = 3");
+    let text = study("version = \"4.1\"\nprograms = \"/usr\"")
+        .replace("repetitions = 1", "repetitions = 3");
     // A busy machine would have blocks measured again.
     let text = text.replace("rest = \"0s\"", "rest = \"0s\"\nvoid_blocks = \"keep\"");
     bench.write("study.toml", &text.replace("\"1s\"", "\"100ms\""));

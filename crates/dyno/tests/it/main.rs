@@ -24,6 +24,7 @@ mod null;
 mod observe;
 mod old_records;
 mod own_steps;
+mod products;
 mod readings;
 mod report_page;
 mod resume;

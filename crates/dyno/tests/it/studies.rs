@@ -33,6 +33,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "queue/bench-top.toml",
         "tpcc-volumes/full.toml",
         "tpcc-volumes/bench-top.toml",
+        "versions/full.toml",
+        "versions/bench-top.toml",
         "aa/full.toml",
         "aa/bench-top.toml",
     ] {

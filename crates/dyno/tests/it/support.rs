@@ -72,6 +72,8 @@ impl Workbench {
         }
         // What this machine was calibrated to is none of a test's business.
         command.env("XDG_STATE_HOME", self.path("state"));
+        // Nor is what its user has fetched.
+        command.env("DYNO_BUILDS", self.path("builds"));
         command
     }
 

@@ -40,6 +40,39 @@ fn different_memory() {
 }
 
 #[test]
+fn versions_of_different_builders() {
+    let build = |run: &mut Run, variant: usize, source: &str, builder: &str| {
+        for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
+            let mut product = trial.server.product_facts().into_owned();
+            product.build = Some(dyno_record::BuildFacts {
+                source: source.to_owned(),
+                builder: builder.to_owned(),
+                programs: format!("/opt/{variant}/bin"),
+                package: (source == "maven").then(|| "postgres".to_owned()),
+                ..dyno_record::BuildFacts::default()
+            });
+            trial.server.of_product = Some(product);
+        }
+    };
+    let caveat = only(CaveatKind::DifferentBuilders, |run| {
+        build(run, 0, "machine", "Debian bookworm");
+        build(run, 1, "maven", "Maven x");
+    });
+    contains(&caveat.message, "b: Maven x, postgres; a: Debian bookworm.");
+    contains(&caveat.advice, "from one builder");
+    let none = |one: (&str, &str), other: (&str, &str)| {
+        let mut run = sound();
+        build(&mut run, 0, one.0, one.1);
+        build(&mut run, 1, other.0, other.1);
+        assert_eq!(caveats_of(run), [], "{one:?} {other:?}");
+    };
+    none(("maven", "Maven x"), ("maven", "Maven x"));
+    none(("machine", "Debian bookworm"), ("debian", "Debian bookworm"));
+    // Two folders of one's own are the question.
+    none(("machine", ""), ("machine", ""));
+}
+
+#[test]
 fn memory_that_is_the_question_is_no_caveat() {
     let mut run = sound();
     set(&mut run, 0, "innodb_buffer_pool_size", "134217728");

@@ -264,7 +264,7 @@ fn database_is_nothing() {
             2 | [database.a]
               |           ^ neither `product` nor `url`
               |
-              = help: add product = "…", one of "sqlite", "mariadb", "postgresql", "files", "simulated"
+              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "files", "simulated"
         "#]],
     );
 }
@@ -1389,4 +1389,20 @@ fn jobs_that_cannot_run_are_refused() {
     assert_eq!((job.name.as_str(), job.load), ("index", crate::JobLoad::On));
     let plan = crate::plan(&study, dyno_units::Seed(1));
     assert!(plan.steps.iter().all(|step| step.has_load));
+}
+
+#[test]
+fn programs_come_from_a_source_that_exists() {
+    let check = |keys: &str, expected: &str| {
+        let source = with_database(&format!("product = 'postgresql'\n{keys}"));
+        let problems = parse(&source, &vocabulary()).expect_err("it is refused");
+        let text = crate::diagnostic::render("s", &source, &problems);
+        assert!(text.contains(expected), "{text}");
+    };
+    check("from = 'mavn'", "did you mean `maven`?");
+    check("from = 'maven'\nprograms = '/x'", "`from` and `programs` cannot be combined");
+    let varied = with_database("product = 'postgresql'\nfrom = 'maven'\nfetch = true");
+    let study = parse(&varied, &vocabulary()).expect("it is right");
+    assert_eq!(study.databases[0].from.as_deref(), Some("maven"));
+    assert!(study.databases[0].fetch);
 }

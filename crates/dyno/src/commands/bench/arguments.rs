@@ -239,7 +239,7 @@ mod tests {
         let mut command = crate::cli::command();
         clap_complete::generate(clap_complete::Shell::Bash, &mut command, "dyno", &mut text);
         let text = String::from_utf8(text).expect("it is text");
-        for words in ["sqlite mariadb postgresql", "poisson constant", "on off", "InnoDB"] {
+        for words in ["sqlite mariadb mysql postgresql", "poisson constant", "on off", "InnoDB"] {
             assert!(text.contains(words), "{words}");
         }
         assert!(

@@ -1,4 +1,4 @@
-//! Matching of a server's version with the one that a study requests.
+//! Versions of servers: whether one is what was asked for, and which of two is newer.
 
 /// Whether a version begins with these numbers: `15.1` fits `15.1 (Debian)` and `15.1.2`, not
 /// `15.14`; `10.1` does not fit `10.11`.
@@ -10,9 +10,24 @@ pub fn version_fits(version: &str, wanted: &str) -> bool {
     })
 }
 
+/// The numbers that a version begins with: `16beta2 (…)` as 16, `15.14 (Debian …)` as 15, 14. Of two, the
+/// greater list belongs to the newer version.
+pub fn version_numbers(version: &str) -> Vec<u32> {
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+    version[..end].split('.').map_while(|part| part.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_their_numbers() {
+        assert_eq!(version_numbers("15.14 (Debian 15.14-0)"), [15, 14]);
+        assert_eq!(version_numbers("16beta2"), [16]);
+        assert!(version_numbers("10.11.19-MariaDB") > version_numbers("10.6.2-MariaDB"));
+        assert!(version_numbers("").is_empty());
+    }
 
     #[test]
     fn versions_are_prefixes_up_to_the_end_of_a_number() {

@@ -1,0 +1,189 @@
+//! Where a product's programs are: installed on this machine, in a folder that a study names, or fetched.
+
+use std::path::{Path, PathBuf};
+
+use dyno_host::{Build, Origin};
+use dyno_units::{version_fits, version_numbers};
+
+use crate::{DeployError, ServerSpec};
+
+/// The source of programs that were on the machine before Dyno.
+pub const MACHINE: &str = "machine";
+
+/// Programs of a product, of one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// The folder with the programs, as `programs` of a study would name it.
+    pub programs: PathBuf,
+    /// What the server says of its version, without the product's name.
+    pub version: String,
+    /// Where they come from.
+    pub origin: Origin,
+    /// The build of Dyno's own store that they belong to.
+    pub build: Option<String>,
+}
+
+/// What a server's programs are, and how they were built.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildFacts {
+    /// Where they come from.
+    pub origin: Origin,
+    /// Their folder.
+    pub programs: PathBuf,
+    /// How they were configured and compiled, as far as the server says so.
+    pub configured: Option<String>,
+}
+
+impl Installation {
+    /// Programs that were here before Dyno.
+    pub(crate) fn on_machine(programs: PathBuf, version: String, builder: String) -> Installation {
+        let origin = Origin { source: MACHINE.to_owned(), builder, ..Origin::default() };
+        Installation { programs, version, origin, build: None }
+    }
+
+    pub(crate) fn fetched(build: Build) -> Installation {
+        Installation {
+            programs: build.programs,
+            version: build.version,
+            origin: build.origin,
+            build: Some(build.name),
+        }
+    }
+
+    fn is_on_machine(&self) -> bool {
+        self.build.is_none()
+    }
+}
+
+/// The programs for a server: the newest of the machine that fit what is asked for, or else the newest
+/// that were fetched; among equals the first. So what was fetched changes no study that ran before.
+pub(crate) fn choose<'a>(found: &'a [Installation], spec: &ServerSpec) -> Option<&'a Installation> {
+    let fits = |one: &&Installation| {
+        spec.version.as_deref().is_none_or(|wanted| version_fits(&one.version, wanted))
+            && spec.from.as_deref().is_none_or(|from| one.origin.source == from)
+    };
+    let candidates = found.iter().rev().filter(fits);
+    candidates.max_by_key(|one| (one.is_on_machine(), version_numbers(&one.version)))
+}
+
+/// That no programs fit what is asked for, with what is there and what to do.
+pub(crate) fn missing(
+    (product, title): (&str, &str),
+    found: &[Installation],
+    spec: &ServerSpec,
+    no_programs: &str,
+) -> DeployError {
+    let wanted = spec.version.as_deref();
+    let at = wanted.map(|version| format!("@{version}")).unwrap_or_default();
+    let from = spec.from.as_deref().filter(|from| *from != MACHINE);
+    let option = from.map(|from| format!(" --from {from}")).unwrap_or_default();
+    let fetch = format!("`dyno products fetch {product}{at}{option}`");
+    if found.is_empty() {
+        return DeployError::new(format!("{no_programs}; or fetch it: {fetch}"));
+    }
+    let here: Vec<String> = found.iter().map(in_words).collect();
+    let of = spec.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
+    let wanted = wanted.map(|version| format!(" {version}")).unwrap_or_default();
+    DeployError::new(format!(
+        "there is no {title}{wanted}{of} here, only {}; fetch it with {fetch} (or `dyno run \
+         --fetch`), name its folder with `programs`, or change `version`",
+        here.join(", ")
+    ))
+}
+
+/// `17.2 (maven)`.
+fn in_words(one: &Installation) -> String {
+    let version = one.version.split_whitespace().next().unwrap_or_default();
+    format!("{version} ({})", one.origin.source)
+}
+
+/// Who built a server, by what it says of its version or of its build: distributions add their name.
+pub(crate) fn builder_in(text: &str) -> String {
+    let known = ["Debian", "Ubuntu", "Percona", "Red Hat", "SUSE", "mariadb.org", "Homebrew"];
+    let found = known.iter().find(|name| text.to_lowercase().contains(&name.to_lowercase()));
+    let name = found.copied().unwrap_or_default();
+    // An installed package is one of the machine's own release.
+    let release =
+        dyno_host::distribution().filter(|release| release.split(' ').next() == Some(name));
+    release.unwrap_or_else(|| name.to_owned())
+}
+
+/// The folder above the programs, if `folder` is one that is called `bin` or `sbin`.
+pub(crate) fn base_of(folder: &Path) -> &Path {
+    match folder.file_name().and_then(|name| name.to_str()) {
+        Some("bin" | "sbin") => folder.parent().unwrap_or(folder),
+        _ => folder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(version: &str, source: &str) -> Installation {
+        let origin = Origin { source: source.to_owned(), ..Origin::default() };
+        let build = (source != MACHINE).then(|| format!("db-{source}-{version}"));
+        Installation { programs: version.into(), version: version.to_owned(), origin, build }
+    }
+
+    fn spec(version: Option<&str>, from: Option<&str>) -> ServerSpec {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        ServerSpec { version: owned(version), from: owned(from), ..ServerSpec::new("db") }
+    }
+
+    #[test]
+    fn the_newest_that_fits_is_chosen() {
+        let found = [
+            one("9.6.24", MACHINE),
+            one("15.14 (Debian 15.14-0)", MACHINE),
+            one("15.15", "debian"),
+            one("16.2", "python"),
+            one("16.10", "maven"),
+            one("17beta1", "maven"),
+        ];
+        let check = |version: Option<&str>, from: Option<&str>, expected: Option<(&str, &str)>| {
+            let chosen = choose(&found, &spec(version, from));
+            let chosen = chosen.map(|one| (&*one.version, &*one.origin.source));
+            assert_eq!(chosen, expected, "{version:?} {from:?}");
+        };
+        // What was fetched is not taken unasked.
+        check(None, None, Some(("15.14 (Debian 15.14-0)", MACHINE)));
+        check(Some("16"), None, Some(("16.10", "maven")));
+        check(Some("16"), Some("python"), Some(("16.2", "python")));
+        check(Some("16"), Some(MACHINE), None);
+        check(None, Some("maven"), Some(("17beta1", "maven")));
+        check(Some("15.1"), None, None);
+        check(Some("15"), None, Some(("15.14 (Debian 15.14-0)", MACHINE)));
+        check(Some("15"), Some("debian"), Some(("15.15", "debian")));
+        check(Some("15.15"), None, Some(("15.15", "debian")));
+        check(Some("1"), None, None);
+        assert_eq!(choose(&[], &spec(None, None)), None);
+        // Without anything else they are.
+        let fetched = [one("16.2", "python"), one("16.10", "maven")];
+        assert_eq!(choose(&fetched, &spec(None, None)), Some(&fetched[1]));
+    }
+
+    #[test]
+    fn what_is_missing_is_said_with_what_to_run() {
+        let found = [one("15.14 (Debian 15.14-0)", MACHINE), one("16.2", "python")];
+        let text = |found: &[Installation], version, from| {
+            missing(("db", "Db"), found, &spec(version, from), "Db is not here").message
+        };
+        assert_eq!(
+            text(&found, Some("17"), Some("maven")),
+            "there is no Db 17 from maven here, only 15.14 (machine), 16.2 (python); fetch it with \
+             `dyno products fetch db@17 --from maven` (or `dyno run --fetch`), name its folder with \
+             `programs`, or change `version`"
+        );
+        assert_eq!(text(&[], None, None), "Db is not here; or fetch it: `dyno products fetch db`");
+    }
+
+    #[test]
+    fn builders_put_their_names_into_versions() {
+        let check = |text: &str, expected: &str| assert_eq!(builder_in(text), expected, "{text}");
+        check("mariadb.org binary distribution", "mariadb.org");
+        check("10.11.19-MariaDB-ubu2204 Ubuntu 22.04", "Ubuntu");
+        check("17.2", "");
+        assert!(builder_in("15.14 (Debian 15.14-0+deb12u1)").starts_with("Debian"));
+    }
+}

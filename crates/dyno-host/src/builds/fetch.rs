@@ -1,0 +1,260 @@
+//! Fetches a build: download, unpack, ask its version, and only then call it complete.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::source::{self, Downloaded, Job, Source};
+use super::{
+    BUILD_FILE, Build, BuildStore, Description, FORMAT, Origin, PACKAGES, PackageFile, ROOT, hash,
+    read, remove_all, remove_build,
+};
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+/// Packages that hold a product, at one source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackageSpec {
+    /// The name of the source: `debian`.
+    pub source: &'static str,
+    /// Their names there. The first one has the server.
+    pub packages: Vec<String>,
+    /// Packages that are fetched, too, where they are to be had.
+    pub extras: Vec<String>,
+    /// What the version of the first package must begin with; empty for the newest.
+    pub version: String,
+    /// The folder with the programs in what they hold; a star stands for any name.
+    pub programs: String,
+}
+
+/// What is to be fetched, and how it is known to be the right thing.
+pub struct FetchOrder<'a> {
+    /// The product as studies name it.
+    pub product: &'a str,
+    /// The packages.
+    pub spec: &'a PackageSpec,
+    /// Asks the programs in a folder for the version of the server; the error says why they are not
+    /// what was wanted.
+    pub accept: &'a dyn Fn(&Path) -> Result<String, String>,
+    /// Now, in milliseconds since 1970 UTC.
+    pub now_unix_ms: u64,
+    /// Is told in words what is being done.
+    pub say: &'a dyn Fn(&str),
+}
+
+impl BuildStore {
+    /// Fetches a build with the user's own package tools, or finds that it was fetched before.
+    ///
+    /// # Errors
+    ///
+    /// The source does not have it, it cannot be unpacked here, or it is not what was wanted.
+    /// Nothing of it is left.
+    pub fn fetch(&self, keeper: &Keeper, order: &FetchOrder<'_>) -> Result<Build, KeeperError> {
+        let source = source::named(order.spec.source)?;
+        let _lock = self.lock()?;
+        let store = self.checked()?;
+        let staging = store.join(".new");
+        remove_all(&staging)?;
+        make(&staging)?;
+        let job = Job {
+            keeper,
+            store: &store,
+            spec: order.spec,
+            say: order.say,
+            now_unix_ms: order.now_unix_ms,
+        };
+        let result = source.download(&job, &staging).and_then(|downloaded| {
+            let folder = store.join(folder_name(order, &downloaded));
+            if let Ok(found) = read(&folder) {
+                return Ok(found.build(&folder));
+            }
+            remove_build(&folder)?;
+            let made = complete(source, &job, order, (&staging, &folder), downloaded);
+            if made.is_err() {
+                // The first error is the one to report.
+                let _ = remove_build(&folder);
+            }
+            made
+        });
+        remove_all(&staging)?;
+        result
+    }
+}
+
+/// `postgresql-debian-17.11-0+deb13u1`.
+fn folder_name(order: &FetchOrder<'_>, downloaded: &Downloaded) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '~');
+    // Without the epoch of Debian's versions.
+    let version = downloaded.version.rsplit(':').next().unwrap_or_default();
+    let version: String = version.chars().map(|c| if is_safe(c) { c } else { '_' }).collect();
+    format!("{}-{}-{version}", order.product, order.spec.source)
+}
+
+/// Unpacks what was downloaded to its folder, for which programs may be changed, and asks it what
+/// it is.
+fn complete(
+    source: &dyn Source,
+    job: &Job<'_>,
+    order: &FetchOrder<'_>,
+    (staging, folder): (&Path, &Path),
+    downloaded: Downloaded,
+) -> Result<Build, KeeperError> {
+    let refuse = |path: &Path, error: std::io::Error| {
+        KeeperError(format!("{} cannot be written: {error}", path.display()))
+    };
+    make(folder)?;
+    let packages = folder.join(PACKAGES);
+    fs::rename(staging, &packages).map_err(|error| refuse(&packages, error))?;
+    let files = package_files(&packages, &downloaded.files)?;
+    let root = folder.join(ROOT);
+    make(&root)?;
+    (order.say)(&format!("unpacking {}", downloaded.package));
+    source.unpack(job, &packages, &root)?;
+    let programs = resolved(&root, &order.spec.programs).ok_or_else(|| {
+        KeeperError(format!(
+            "{} {} has no folder {}",
+            downloaded.package, downloaded.version, order.spec.programs
+        ))
+    })?;
+    open_to_all(&root, &programs).map_err(|error| refuse(&root, error))?;
+    let version = (order.accept)(&programs).map_err(|why| {
+        KeeperError(format!("{} {}: {why}", downloaded.package, downloaded.version))
+    })?;
+    let description = Description {
+        format: FORMAT,
+        folder: folder.to_owned(),
+        product: order.product.to_owned(),
+        version,
+        origin: Origin {
+            source: order.spec.source.to_owned(),
+            builder: downloaded.builder,
+            package: Some(downloaded.package),
+            package_version: Some(downloaded.version),
+        },
+        programs: programs.strip_prefix(folder).unwrap_or(&programs).to_owned(),
+        bytes: crate::folder_bytes(folder).unwrap_or(0),
+        fetched_unix_ms: order.now_unix_ms,
+        packages: files,
+        unpacked_sha256: hash::of_tree(&root)?,
+    };
+    write(folder, &description).map_err(|error| refuse(folder, error))?;
+    Ok(description.build(folder))
+}
+
+/// Writes what says that a build is complete, whole or not at all.
+fn write(folder: &Path, description: &Description) -> std::io::Result<()> {
+    let fresh = folder.join(".build.json.new");
+    let mut file = fs::File::create(&fresh)?;
+    file.write_all(&serde_json::to_vec_pretty(description)?)?;
+    file.sync_all()?;
+    fs::rename(&fresh, folder.join(BUILD_FILE))
+}
+
+fn make(folder: &Path) -> Result<(), KeeperError> {
+    let made = fs::create_dir(folder)
+        .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
+    made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", folder.display())))
+}
+
+fn package_files(folder: &Path, names: &[String]) -> Result<Vec<PackageFile>, KeeperError> {
+    let file = |name: &String| {
+        let path = folder.join(name);
+        let bytes = fs::metadata(&path).map_or(0, |facts| facts.len());
+        Ok(PackageFile { file: name.clone(), sha256: hash::of_file(&path)?, bytes })
+    };
+    names.iter().map(file).collect()
+}
+
+/// The folder below another one by a relative path, in which a star stands for any name.
+fn resolved(root: &Path, pattern: &str) -> Option<PathBuf> {
+    let mut found = vec![root.to_owned()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        found = match part {
+            "*" => {
+                let inner = found.iter().flat_map(fs::read_dir).flatten().flatten();
+                let mut folders: Vec<PathBuf> = inner.map(|entry| entry.path()).collect();
+                folders.sort();
+                folders
+            }
+            name => found.into_iter().map(|folder| folder.join(name)).collect(),
+        };
+        found.retain(|folder| folder.is_dir());
+    }
+    found.into_iter().next()
+}
+
+/// Lets all users read what was unpacked, and run the programs: servers run as another user than root.
+/// Nothing may be run with the rights of its owner.
+fn open_to_all(root: &Path, programs: &Path) -> std::io::Result<()> {
+    let mut open = vec![root.to_owned()];
+    while let Some(path) = open.pop() {
+        let facts = fs::symlink_metadata(&path)?;
+        if facts.is_symlink() {
+            continue;
+        }
+        let mut mode = facts.permissions().mode() & 0o755 | 0o644;
+        if facts.is_dir() {
+            mode |= 0o111;
+            for entry in fs::read_dir(&path)? {
+                open.push(entry?.path());
+            }
+        } else if mode & 0o100 != 0 || (path.starts_with(programs) && is_program(&path)) {
+            mode |= 0o111;
+        }
+        fs::set_permissions(&path, Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Whether a file begins like a program: archives that keep no modes unpack programs as plain files.
+fn is_program(path: &Path) -> bool {
+    use std::io::Read;
+    let mut begin = [0; 4];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && (begin == *b"\x7fELF" || begin.starts_with(b"#!"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_folder() {
+        let root = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(root.path().join("a/mariadb-11.4.5/linux64/bin")).expect("made");
+        fs::create_dir_all(root.path().join("a/other")).expect("made");
+        let check = |pattern: &str, expected: Option<&str>| {
+            let expected = expected.map(|path| root.path().join(path));
+            assert_eq!(resolved(root.path(), pattern), expected, "{pattern}");
+        };
+        check("a/*/linux64", Some("a/mariadb-11.4.5/linux64"));
+        check("*/*/*/bin", Some("a/mariadb-11.4.5/linux64/bin"));
+        check("a/*/linux32", None);
+        check("", Some(""));
+    }
+
+    #[test]
+    fn programs_can_be_run_by_all_and_with_nobodys_rights() {
+        let root = tempfile::tempdir().expect("a folder");
+        let make = |name: &str, text: &str, mode: u32| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().expect("it has one")).expect("made");
+            fs::write(&path, text).expect("written");
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("set");
+        };
+        make("bin/server", "\x7fELF and more", 0o600);
+        make("bin/script", "#!/bin/sh", 0o600);
+        make("bin/notes", "text", 0o600);
+        make("lib/helper", "\x7fELF", 0o4750);
+        open_to_all(root.path(), &root.path().join("bin")).expect("done");
+        let check = |name: &str, expected: u32| {
+            let mode = fs::metadata(root.path().join(name)).expect("there").permissions().mode();
+            assert_eq!(mode & 0o7777, expected, "{name}");
+        };
+        check("bin/server", 0o755);
+        check("bin/script", 0o755);
+        check("bin/notes", 0o644);
+        check("lib/helper", 0o755);
+    }
+}

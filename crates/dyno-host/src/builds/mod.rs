@@ -1,0 +1,316 @@
+//! Builds of server programs that were fetched as packages and unpacked: nothing is installed.
+//!
+//! Main type: [`BuildStore`]. A build lies in a folder of the store: its packages as they were
+//! downloaded, the tree that was unpacked from them, and, written last, `build.json`, which says what
+//! it is. A folder without one is left over from a fetch that was broken off. How packages are
+//! downloaded and unpacked is a file for each source, in `source`; which packages hold a product is
+//! handed in.
+
+mod fetch;
+mod hash;
+mod relocate;
+mod source;
+mod tool;
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::KeeperError;
+use crate::keeper::{Keeper, make_root};
+use crate::process_table::list_pids;
+
+pub use fetch::{FetchOrder, PackageSpec};
+pub use source::{SourceInfo, distribution, package_source_names, package_sources};
+
+/// The format of `build.json`.
+const FORMAT: u32 = 1;
+/// The file that says what a build is.
+const BUILD_FILE: &str = "build.json";
+/// The folder with its packages.
+const PACKAGES: &str = "packages";
+/// The folder with what was unpacked from them.
+const ROOT: &str = "root";
+
+/// Where programs come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// `machine` if they were installed before, else the source of their packages: `debian`.
+    pub source: String,
+    /// Who built them: `Debian trixie`; empty if that is not known.
+    pub builder: String,
+    /// The package that holds the server.
+    pub package: Option<String>,
+    /// The version of that package.
+    pub package_version: Option<String>,
+}
+
+/// A package as it was downloaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PackageFile {
+    /// Its name in the folder `packages`.
+    pub file: String,
+    /// Its SHA-256 in hexadecimal digits.
+    pub sha256: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What `build.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Description {
+    format: u32,
+    /// The folder that it describes: one that was copied or moved describes nothing.
+    folder: PathBuf,
+    product: String,
+    version: String,
+    origin: Origin,
+    programs: PathBuf,
+    bytes: u64,
+    fetched_unix_ms: u64,
+    packages: Vec<PackageFile>,
+    /// The SHA-256 of all files that were unpacked, with their paths.
+    unpacked_sha256: String,
+}
+
+/// A build that was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Its name in the store.
+    pub name: String,
+    /// The product as studies name it.
+    pub product: String,
+    /// The version that its server reports.
+    pub version: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The folder with its programs.
+    pub programs: PathBuf,
+    /// Bytes on disk, its packages included.
+    pub bytes: u64,
+    /// When it was fetched, in milliseconds since 1970 UTC.
+    pub fetched_unix_ms: u64,
+}
+
+/// A folder of the store: a build, or why it is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedBuild {
+    /// Its name.
+    pub name: String,
+    /// The build, or the reason why it cannot be used.
+    pub build: Result<Build, String>,
+}
+
+/// The folder with all builds that were fetched.
+#[derive(Clone, Debug)]
+pub struct BuildStore {
+    folder: PathBuf,
+}
+
+impl BuildStore {
+    /// The store in this folder, which need not be there.
+    pub fn at(folder: &Path) -> BuildStore {
+        BuildStore { folder: folder.to_owned() }
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// All folders in it, by name.
+    ///
+    /// # Errors
+    ///
+    /// Other users could write in it, or it cannot be read.
+    pub fn list(&self) -> Result<Vec<ListedBuild>, KeeperError> {
+        if fs::symlink_metadata(&self.folder).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            return Ok(Vec::new());
+        }
+        let folder = self.checked()?;
+        let entries = fs::read_dir(&folder)
+            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", folder.display())))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        names.sort();
+        let listed = names.into_iter().map(|name| {
+            let build = read(&folder.join(&name)).map(|found| found.build(&folder.join(&name)));
+            ListedBuild { name, build }
+        });
+        Ok(listed.collect())
+    }
+
+    /// The builds of a product; those that cannot be used are left out.
+    pub fn of(&self, product: &str) -> Vec<Build> {
+        let listed = self.list().unwrap_or_default().into_iter();
+        listed.filter_map(|one| one.build.ok()).filter(|build| build.product == product).collect()
+    }
+
+    /// Compares the packages and all files that were unpacked with the digests that were taken when
+    /// it was fetched.
+    ///
+    /// # Errors
+    ///
+    /// What has changed.
+    pub fn check(&self, name: &str) -> Result<(), KeeperError> {
+        let folder = self.folder_of(name)?;
+        let found = read(&folder).map_err(|why| KeeperError(format!("{name}: {why}")))?;
+        for package in &found.packages {
+            let path = folder.join(PACKAGES).join(&package.file);
+            if hash::of_file(&path)? != package.sha256 {
+                return Err(KeeperError(format!(
+                    "{} is not what was downloaded; remove the build and fetch it again",
+                    path.display()
+                )));
+            }
+        }
+        if hash::of_tree(&folder.join(ROOT))? != found.unpacked_sha256 {
+            return Err(KeeperError(format!(
+                "files in {} have changed since they were unpacked; remove the build and fetch it \
+                 again",
+                folder.join(ROOT).display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Removes a build, or what is left of one that was broken off. Returns the bytes that it had.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name, a process runs from it, or it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<u64, KeeperError> {
+        let _lock = self.lock()?;
+        let folder = self.folder_of(name)?;
+        if let Some(pid) = process_from(&folder) {
+            return Err(KeeperError(format!("{name} is in use by process {pid}; stop it first")));
+        }
+        let bytes = crate::folder_bytes(&folder).unwrap_or(0);
+        remove_build(&folder)?;
+        Ok(bytes)
+    }
+
+    /// Removes the package lists that were downloaded to find packages.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be removed.
+    pub fn remove_lists(&self) -> Result<(), KeeperError> {
+        if !self.folder.exists() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        [source::LISTS, source::TOOLS]
+            .iter()
+            .try_for_each(|name| remove_all(&self.folder.join(name)))
+    }
+
+    /// The folder, which is made if it is missing; others cannot write in it.
+    fn checked(&self) -> Result<PathBuf, KeeperError> {
+        make_root(&self.folder, rustix::process::geteuid().is_root())
+    }
+
+    /// The folder of a build, by a name that leads nowhere else.
+    fn folder_of(&self, name: &str) -> Result<PathBuf, KeeperError> {
+        let is_plain = Path::new(name).components().eq([Component::Normal(name.as_ref())]);
+        let folder = self.folder.join(name);
+        if !is_plain || name.starts_with('.') || !folder.is_dir() {
+            return Err(KeeperError(format!(
+                "there is no build `{name}`; `dyno products` lists those that were fetched"
+            )));
+        }
+        Ok(folder)
+    }
+
+    /// Of several that change the store, one at a time; freed when it is dropped.
+    fn lock(&self) -> Result<File, KeeperError> {
+        let folder = self.checked()?;
+        let refuse =
+            |why: String| KeeperError(format!("{} cannot be locked: {why}", folder.display()));
+        let lock = File::open(&folder).map_err(|e| refuse(e.to_string()))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|e| refuse(e.to_string()))?;
+        Ok(lock)
+    }
+}
+
+impl Keeper {
+    /// The same keeper, which knows builds that were fetched.
+    pub fn with_builds(mut self, store: BuildStore) -> Keeper {
+        self.builds = Some(store);
+        self
+    }
+
+    /// The builds of a product that were fetched.
+    pub fn builds(&self, product: &str) -> Vec<Build> {
+        self.builds.as_ref().map(|store| store.of(product)).unwrap_or_default()
+    }
+}
+
+impl Description {
+    fn build(self, folder: &Path) -> Build {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Build {
+            name,
+            product: self.product,
+            version: self.version,
+            origin: self.origin,
+            programs: folder.join(self.programs),
+            bytes: self.bytes,
+            fetched_unix_ms: self.fetched_unix_ms,
+        }
+    }
+}
+
+/// What a folder of the store says of itself.
+fn read(folder: &Path) -> Result<Description, String> {
+    let text = fs::read(folder.join(BUILD_FILE)).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "it was not completed".to_owned(),
+        _ => format!("{BUILD_FILE} cannot be read: {error}"),
+    })?;
+    let found: Description =
+        serde_json::from_slice(&text).map_err(|error| format!("{BUILD_FILE}: {error}"))?;
+    if found.format != FORMAT {
+        return Err(format!("it has format {}, and this Dyno reads {FORMAT}", found.format));
+    }
+    if found.folder != folder {
+        return Err(format!("it was unpacked for {}", found.folder.display()));
+    }
+    Ok(found)
+}
+
+/// Removes a build; what says that it is complete goes first.
+fn remove_build(folder: &Path) -> Result<(), KeeperError> {
+    match fs::remove_file(folder.join(BUILD_FILE)) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            Err(KeeperError(format!("{} cannot be removed: {e}", folder.display())))
+        }
+        _ => remove_all(folder),
+    }
+}
+
+fn remove_all(folder: &Path) -> Result<(), KeeperError> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            Err(KeeperError(format!("{} cannot be removed: {e}", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A process whose program lies in a folder.
+fn process_from(folder: &Path) -> Option<i32> {
+    list_pids(Path::new("/proc")).into_iter().find(|pid| {
+        fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|program| program.starts_with(folder))
+    })
+}
+
+#[cfg(test)]
+mod tests;

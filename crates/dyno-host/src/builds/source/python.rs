@@ -1,0 +1,82 @@
+//! Python wheels that hold a server, by the user's own pip and its configuration.
+
+use std::path::Path;
+
+use super::super::tool::Tool;
+use super::{Downloaded, Job, Source, file_names};
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+pub(super) struct Python;
+
+impl Source for Python {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    fn summary(&self) -> &'static str {
+        "wheels that hold a server, from the indexes that pip is configured for"
+    }
+
+    fn problem(&self, keeper: &Keeper) -> Option<String> {
+        pip(keeper).err().map(|error| error.0)
+    }
+
+    fn download(&self, job: &Job<'_>, to: &Path) -> Result<Downloaded, KeeperError> {
+        let package = job.spec.packages.first().cloned().unwrap_or_default();
+        let wanted = match job.spec.version.as_str() {
+            "" => package.clone(),
+            version => format!("{package}=={version}"),
+        };
+        (job.say)(&format!("downloading {wanted}"));
+        let place = to.display().to_string();
+        let words =
+            ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", &place];
+        pip(job.keeper)?.run(to, words.into_iter().chain([wanted.as_str()]))?;
+        let files = file_names(to)?;
+        let version = files.iter().find_map(|file| version_in(file));
+        Ok(Downloaded {
+            builder: format!("Python {package}"),
+            version: version.ok_or_else(|| KeeperError(format!("pip downloaded no {package}")))?,
+            package,
+            files,
+        })
+    }
+
+    fn unpack(&self, job: &Job<'_>, packages: &Path, root: &Path) -> Result<(), KeeperError> {
+        let place = root.display().to_string();
+        for file in file_names(packages)? {
+            let wheel = packages.join(file).display().to_string();
+            let words =
+                ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--target"];
+            pip(job.keeper)?
+                .run(root, words.into_iter().chain([place.as_str(), wheel.as_str()]))?;
+        }
+        Ok(())
+    }
+}
+
+fn pip(keeper: &Keeper) -> Result<Tool, KeeperError> {
+    Tool::find(keeper, "pip3", "python3-pip").or_else(|_| Tool::find(keeper, "pip", "python3-pip"))
+}
+
+/// `0.1.4` in `pgserver-0.1.4-cp311-cp311-manylinux.whl`.
+fn version_in(file: &str) -> Option<String> {
+    let mut parts = file.strip_suffix(".whl")?.split('-');
+    parts.next()?;
+    parts.next().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_stands_in_the_name_of_the_wheel() {
+        let check = |file: &str, expected: Option<&str>| {
+            assert_eq!(version_in(file).as_deref(), expected, "{file}");
+        };
+        check("pgserver-0.1.4-cp311-cp311-manylinux.whl", Some("0.1.4"));
+        check("pgserver-0.1.4.tar.gz", None);
+    }
+}

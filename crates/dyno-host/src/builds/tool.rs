@@ -1,0 +1,75 @@
+//! Runs the user's package tools, as the user has configured them: with Dyno's environment, in which
+//! they find their settings.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use dyno_units::clean_text;
+
+use crate::KeeperError;
+use crate::keeper::Keeper;
+
+/// Lines of its output that are shown when a tool fails.
+const LINES_MOST: usize = 8;
+
+/// A tool that is there.
+#[derive(Clone, Debug)]
+pub(super) struct Tool(pub(super) PathBuf);
+
+impl Tool {
+    /// The program of this name; the error says which package has it.
+    pub(super) fn find(keeper: &Keeper, name: &str, package: &str) -> Result<Tool, KeeperError> {
+        keeper.find_program(name, &[]).map(Tool).ok_or_else(|| {
+            KeeperError(format!("the program `{name}` is missing; install the package `{package}`"))
+        })
+    }
+
+    /// Runs it in a folder to its end; returns what it has printed.
+    pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        folder: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<String, KeeperError> {
+        let program = self.0.display();
+        let output = Command::new(&self.0)
+            .args(arguments)
+            .env("LC_ALL", "C.UTF-8")
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| KeeperError(format!("{program} cannot be started: {error}")))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        if output.status.success() {
+            return Ok(out);
+        }
+        let said = [last_lines(&out), last_lines(&errors)].concat();
+        Err(KeeperError(format!("{program} failed ({}): {}", output.status, said.join("; "))))
+    }
+}
+
+/// The last lines that say something, without what a terminal makes of them.
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| dyno_units::redact_secrets(clean_text(line).trim()))
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(LINES_MOST)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_fails_is_quoted() {
+        let shell = Tool("/bin/sh".into());
+        let run = |script: &str| shell.run(Path::new("/"), ["-c", script]);
+        assert_eq!(run("echo fine").expect("it ends well"), "fine\n");
+        let error = run("echo some; echo bad >&2; exit 3").expect_err("it fails").0;
+        assert!(error.contains("3") && error.contains("some; bad"), "{error}");
+        let missing = Tool("/no/such".into()).run(Path::new("/"), ["x"]).expect_err("missing").0;
+        assert!(missing.contains("/no/such cannot be started"), "{missing}");
+    }
+}

@@ -1,0 +1,292 @@
+//! `dyno products`: the programs of database servers that are here, and what can be fetched.
+
+use std::path::PathBuf;
+
+use anyhow::{anyhow, bail};
+use dyno_database::{FetchRequest, Installation, Product, Products};
+use dyno_host::{BuildStore, Keeper, ListedBuild, SourceInfo, package_sources};
+use dyno_lab::Lab;
+use dyno_study::Plan;
+use dyno_units::{ByteCount, Clock};
+
+use super::table;
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// Options of `dyno products`.
+#[derive(clap::Args)]
+pub(crate) struct ProductsOptions {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Fetch the programs of a product into Dyno's own folder; nothing is installed
+    Fetch {
+        /// The product, with the beginning of its version: `postgresql@17`; without one, the newest
+        #[arg(required = true, value_name = "PRODUCT@VERSION")]
+        products: Vec<String>,
+        /// The only source of packages to look in: debian, maven, python
+        #[arg(long, value_name = "SOURCE")]
+        from: Option<String>,
+    },
+    /// Remove programs that were fetched
+    Remove {
+        /// Their names, as `dyno products` lists them
+        #[arg(value_name = "NAME", required_unless_present = "all")]
+        names: Vec<String>,
+        /// Remove all, and the package lists that were read to find them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+    /// Compare what was fetched with the digests that were taken then
+    Check {
+        /// Names, as `dyno products` lists them [default: all]
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
+}
+
+/// Lists, fetches, removes or checks programs.
+pub(crate) fn run(options: &ProductsOptions) -> anyhow::Result<End> {
+    let store = lab::builds()?;
+    match &options.action {
+        None => list(&store),
+        Some(Action::Fetch { products, from }) => fetch(&store, products, from.as_deref()),
+        Some(Action::Remove { names, all }) => remove(&store, names, *all),
+        Some(Action::Check { names }) => check(&store, names),
+    }
+}
+
+/// A keeper that finds all programs that a run would find.
+fn keeper(store: &BuildStore) -> anyhow::Result<Keeper> {
+    Ok(lab::keeper(&lab::data_root(None)?)?.with_builds(store.clone()))
+}
+
+fn list(store: &BuildStore) -> anyhow::Result<End> {
+    let keeper = keeper(store)?;
+    let products = dyno_lab::products();
+    let mut rows = vec![["PRODUCT", "VERSION", "FROM", "BUILDER", "PROGRAMS"].map(str::to_owned)];
+    for product in all(&products) {
+        let installed = product.installations(&keeper);
+        rows.extend(installed.iter().map(|one| cells(&product.spec().name, one)));
+    }
+    let mut text = table(&rows, &[]);
+    if rows.len() == 1 {
+        text = "no programs of a database server are on this machine\n".to_owned();
+    }
+    let listed = store.list()?;
+    if !listed.is_empty() {
+        text += "\n";
+        text += &fetched(store, &listed);
+    }
+    text += "\n";
+    text += &offers(&products, &package_sources(&keeper));
+    terminal::out(&text);
+    Ok(End::Good)
+}
+
+/// The products whose programs Dyno looks for.
+fn all(products: &Products) -> impl Iterator<Item = &dyn Product> {
+    let found = products.names().into_iter().filter_map(|name| products.find(name));
+    found.filter(|product| !product.offers().is_empty())
+}
+
+fn cells(product: &str, one: &Installation) -> [String; 5] {
+    [
+        product.to_owned(),
+        one.version.split([' ', '-']).next().unwrap_or_default().to_owned(),
+        one.origin.source.clone(),
+        if one.origin.builder.is_empty() { "?".to_owned() } else { one.origin.builder.clone() },
+        one.programs.display().to_string(),
+    ]
+}
+
+/// What was fetched, with its size.
+fn fetched(store: &BuildStore, listed: &[ListedBuild]) -> String {
+    let mut rows = vec![["FETCHED", "SIZE", "WHEN"].map(str::to_owned)];
+    let mut total = 0;
+    for one in listed {
+        let (bytes, when) = match &one.build {
+            Ok(build) => (build.bytes, dyno_units::utc_date_time(build.fetched_unix_ms)),
+            Err(why) => {
+                let bytes = dyno_host::folder_bytes(&store.folder().join(&one.name)).unwrap_or(0);
+                (bytes, format!("not usable: {why}"))
+            }
+        };
+        total += bytes;
+        rows.push([one.name.clone(), ByteCount(bytes).to_string(), when]);
+    }
+    let folder = store.folder().display();
+    table(&rows, &[1]) + &format!("{} in {folder}\n", ByteCount(total))
+}
+
+fn offers(products: &Products, sources: &[SourceInfo]) -> String {
+    let mut rows = vec![["CAN BE FETCHED", "FROM", "VERSIONS"].map(str::to_owned)];
+    for product in all(products) {
+        for offer in product.offers() {
+            let source = sources.iter().find(|source| source.name == offer.source);
+            let problem = source.and_then(|source| source.problem.clone());
+            let problem = problem.map(|why| format!(" (not on this machine: {why})"));
+            let what = format!("{}{}", offer.what, problem.unwrap_or_default());
+            rows.push([product.spec().name.clone(), offer.source.to_owned(), what]);
+        }
+    }
+    table(&rows, &[]) + "`dyno products fetch PRODUCT@VERSION` fetches one; nothing is installed\n"
+}
+
+fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::Result<End> {
+    let keeper = keeper(store)?;
+    let products = dyno_lab::products();
+    let mut end = End::Good;
+    for wanted in wanted {
+        let (name, version) = named(wanted);
+        let product = products.find(name).filter(|product| !product.offers().is_empty());
+        let product = product.ok_or_else(|| {
+            let known: Vec<&str> = all(&products).map(|one| one.spec().name.as_str()).collect();
+            let known = known.join(", ");
+            crate::usage_error(anyhow!("`{name}` cannot be fetched; choose one of {known}"))
+        })?;
+        match fetch_one(product, (version, from), store, &keeper) {
+            Ok(_) => {}
+            Err(error) => {
+                terminal::error(&error);
+                end = End::Bad;
+            }
+        }
+    }
+    Ok(end)
+}
+
+/// `postgresql@17` as product and version.
+pub(crate) fn named(wanted: &str) -> (&str, Option<&str>) {
+    match wanted.split_once('@') {
+        Some((name, version)) if !version.is_empty() => (name, Some(version)),
+        Some((name, _)) => (name, None),
+        None => (wanted, None),
+    }
+}
+
+fn fetch_one(
+    product: &dyn Product,
+    (version, from): (Option<&str>, Option<&str>),
+    store: &BuildStore,
+    keeper: &Keeper,
+) -> anyhow::Result<PathBuf> {
+    let request = FetchRequest {
+        version,
+        from,
+        now_unix_ms: SystemClock::start().unix_millis(),
+        say: &terminal::say,
+    };
+    let build = dyno_database::fetch(product, &request, store, keeper)?;
+    terminal::say(&format!(
+        "{} {} from {} is in {} ({})",
+        product.spec().title,
+        build.version,
+        build.origin.builder,
+        build.programs.display(),
+        ByteCount(build.bytes)
+    ));
+    Ok(build.programs)
+}
+
+fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End> {
+    let listed = || -> anyhow::Result<Vec<String>> {
+        Ok(store.list()?.into_iter().map(|one| one.name).collect())
+    };
+    let names = if all { listed()? } else { names.to_vec() };
+    let mut end = End::Good;
+    for name in names {
+        match store.remove(&name) {
+            Ok(bytes) => terminal::out(&format!("removed {name} ({})", ByteCount(bytes))),
+            Err(error) => {
+                terminal::error(&error.into());
+                end = End::Bad;
+            }
+        }
+    }
+    if all {
+        store.remove_lists()?;
+    }
+    Ok(end)
+}
+
+fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
+    let listed: Vec<String> = store.list()?.into_iter().map(|one| one.name).collect();
+    let names = if names.is_empty() { &listed } else { names };
+    let mut end = End::Good;
+    for name in names {
+        match store.check(name) {
+            Ok(()) => terminal::out(&format!("{name} is as it was fetched")),
+            Err(error) => {
+                terminal::error(&error.into());
+                end = End::Bad;
+            }
+        }
+    }
+    Ok(end)
+}
+
+/// Makes sure that the programs are here which a plan asks for by version or source; fetches those that
+/// are missing, where the command line or the study allows it.
+pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result<()> {
+    let mut missing: Vec<String> = Vec::new();
+    let mut asked = std::collections::BTreeSet::new();
+    for variant in &plan.variants {
+        let database = &variant.database;
+        let dyno_study::Product::Private(name) = &database.product else { continue };
+        let is_any = database.version.is_none() && database.from.is_none();
+        let key = (name.clone(), database.version.clone(), database.from.clone());
+        let Some(product) = lab.products.find(name) else { continue };
+        if database.programs.is_some() || product.offers().is_empty() || !asked.insert(key) {
+            continue;
+        }
+        let wanted = (database.version.as_deref(), database.from.as_deref());
+        let Err(error) = dyno_database::find_programs(product, wanted, &lab.keeper) else {
+            continue;
+        };
+        if may_fetch || database.fetch {
+            let store = lab::builds()?;
+            let from = wanted.1.filter(|from| *from != dyno_database::MACHINE);
+            if wanted.1.is_some() && from.is_none() {
+                bail!("{error}");
+            }
+            fetch_one(product, (wanted.0, from), &store, &lab.keeper)?;
+        } else if !is_any {
+            missing.push(format!("{}: {error}", variant.name));
+        }
+    }
+    match missing.as_slice() {
+        [] => Ok(()),
+        all => Err(crate::usage_error(anyhow!("{}\nnothing was run", all.join("\n")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_follows_the_product() {
+        assert_eq!(named("postgresql@17.2"), ("postgresql", Some("17.2")));
+        assert_eq!(named("mariadb"), ("mariadb", None));
+        assert_eq!(named("mariadb@"), ("mariadb", None));
+    }
+
+    #[test]
+    fn what_can_be_fetched_is_said_with_what_hinders_it() {
+        let sources = [
+            SourceInfo { name: "debian", summary: "", problem: None },
+            SourceInfo { name: "maven", summary: "", problem: Some("no `mvn`".to_owned()) },
+        ];
+        let text = offers(&dyno_lab::products(), &sources);
+        let line = |words: [&str; 2]| {
+            let is_it = |line: &&str| words.iter().all(|word| line.contains(word));
+            text.lines().find(is_it).unwrap_or_else(|| panic!("{text}")).to_owned()
+        };
+        assert!(line(["postgresql", "maven"]).ends_with("(not on this machine: no `mvn`)"));
+        assert!(!line(["mariadb", "debian"]).contains("not on this machine"));
+    }
+}
