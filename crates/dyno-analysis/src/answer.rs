@@ -140,7 +140,15 @@ impl AnswerWriter<'_> {
 
     /// `at 4 clients`, `within p99 ≤ 20 ms`.
     fn at(&self, step: usize) -> String {
-        let word = if self.findings.steps[step].search.is_some() { "within" } else { "at" };
+        let facts = &self.findings.steps[step];
+        if facts.clients == 0
+            && facts.rate.is_none()
+            && facts.own.is_none()
+            && facts.search.is_none()
+        {
+            return "without load".to_owned();
+        }
+        let word = if facts.search.is_some() { "within" } else { "at" };
         format!("{word} {}", self.step(step))
     }
 

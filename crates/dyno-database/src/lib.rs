@@ -67,5 +67,5 @@ pub use product::{ConnectionLimit, DiskUse, Launch, LogUse, Offer, Product, Prod
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use server::{AttachOptions, DeployError, Server, ServerFacts, ServerSpec, attach};
-pub use sql::{cancel, session};
+pub use sql::{cancel, digest, session};
 pub use waiting::stop_waiting;

@@ -28,6 +28,9 @@ pub(crate) struct SqlSpec {
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
     /// How a statement of another session is cancelled; none if it cannot be.
     pub(crate) cancel: Option<CancelSql>,
+    /// From a table's name, statements whose answers are the same for the same rows, whatever their
+    /// order on disk; none if there are no such statements.
+    pub(crate) digest: Option<fn(table: &str) -> Vec<String>>,
 }
 
 /// Statements that cancel one of another session.
@@ -36,6 +39,28 @@ pub(crate) struct CancelSql {
     pub(crate) session: &'static str,
     /// Cancels what a session does.
     pub(crate) cancel: fn(session: u64) -> String,
+}
+
+/// A text that is the same for the same rows of a table, whatever their order on disk: their number and a
+/// sum of checksums. None if the product has no such statement.
+///
+/// # Errors
+///
+/// The table could not be read.
+pub fn digest(
+    connection: &mut dyn Connection,
+    table: &str,
+) -> Result<Option<String>, StatementError> {
+    let Some(statements) = crate::products::sql_of(connection.dialect()).digest else {
+        return Ok(None);
+    };
+    let mut cells = Vec::new();
+    for statement in statements(table) {
+        for row in connection.query(&statement)? {
+            cells.extend(row.into_iter().map(|cell| cell.unwrap_or_default()));
+        }
+    }
+    Ok(Some(cells.join(" ")))
 }
 
 /// A number that names the session of this connection, for [`cancel`]; none if the product has none, or

@@ -22,14 +22,16 @@ use std::thread;
 use dyno_host::Probe;
 use dyno_load::AbortFlag;
 use dyno_record::{EventKind, StepSummary};
-use dyno_units::{Clock, Metric, MetricId, Nanoseconds, Reading};
+use dyno_units::Direction::Lower;
+use dyno_units::reading::known;
+use dyno_units::{Clock, Metric, MetricId, Nanoseconds, Reading, Unit, metric};
 use dyno_workload::AuditTotals;
 
 use crate::observe::Cost;
 use crate::trial::TrialError;
 
 pub(crate) use batches::{BatchJob, Batches};
-pub(crate) use command::{Command, CommandJob};
+pub(crate) use command::{Command, CommandJob, JobFolder};
 pub(crate) use dips::VolumeDips;
 pub(crate) use journal::{Journal, keep_samples, watched};
 pub(crate) use load::{
@@ -44,6 +46,36 @@ const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 /// same in different ways are compared.
 fn job_figure(part: &str) -> Option<MetricId> {
     MetricId::parse(&format!("job.{part}"))
+}
+
+/// What the server took for a job that ran alone.
+#[rustfmt::skip]
+const OF_SERVER: [Metric; 2] = [
+    metric("job.server_cpu", Unit::Seconds, Lower, "server CPU of the job", "CPU time of the server's processes while the job ran alone").secondary(),
+    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory of the job", "most resident memory of the server's processes in a second of the job, which ran alone").secondary(),
+];
+
+/// [`OF_SERVER`], for a job that ran alone.
+fn server_metrics(is_alone: bool) -> impl Iterator<Item = Metric> {
+    OF_SERVER.into_iter().filter(move |_| is_alone)
+}
+
+/// Adds the values of [`OF_SERVER`], as far as the readings of the step have them.
+fn add_server_figures(end: &mut StepEnd) {
+    let summary = &mut end.summary;
+    let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
+    let lengths = summary.spans.iter().flatten().map(|(_, length)| *length as f64 / 1e9);
+    // A second without a value leaves no sum.
+    let cpu: Option<f64> = (!column(known::SERVER_CPU).is_empty())
+        .then(|| {
+            let seconds = column(known::SERVER_CPU).iter().zip(lengths);
+            seconds.map(|(rate, length)| rate.map(|rate| rate * length)).sum::<Option<f64>>()
+        })
+        .flatten();
+    let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
+    let values = OF_SERVER.into_iter().zip([cpu, memory]);
+    let values: Vec<_> = values.filter_map(|(metric, value)| Some((metric.id, value?))).collect();
+    summary.figures.extend(values);
 }
 
 /// Something that goes on in a step, alone or beside others.

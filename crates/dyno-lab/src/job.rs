@@ -1,12 +1,16 @@
 //! Jobs of a study as activities of a step.
 
+use std::sync::Arc;
+
 use dyno_database::Server;
 use dyno_study::{JobChoice, JobLoad, JobWork};
-use dyno_units::Nanoseconds;
-use dyno_workload::Connection;
+use dyno_units::Direction::Higher;
+use dyno_units::{Metric, Nanoseconds, Unit, metric};
+use dyno_workload::{Connection, Workload};
 
 use crate::activity::{
-    Activity, BatchJob, Batches, Beside, Command, CommandJob, Sql, SqlJob, shown,
+    Activity, BatchJob, Batches, Beside, Command, CommandJob, JobFolder, Sql, SqlJob, StepEnd,
+    Surroundings, shown,
 };
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -17,6 +21,15 @@ const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 /// The longest that a load goes on beside a job that ends it.
 pub(crate) const LONGEST_LOAD: Nanoseconds = Nanoseconds::from_secs(7 * 24 * 3600);
 
+/// What is there for a job before it begins.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    /// Where its commands run; none if it has none.
+    folder: Option<Arc<JobFolder>>,
+    /// The digests of the tables that must be the same after it, by name.
+    tables: Vec<(String, String)>,
+}
+
 /// The activity of a job; `server` is the one that is measured.
 ///
 /// # Errors
@@ -26,16 +39,16 @@ pub(crate) fn activity<'a>(
     job: &JobChoice,
     lab: &Lab,
     server: Option<&dyn Server>,
+    prepared: &Prepared,
 ) -> Result<Beside<'a>, TrialError> {
+    let is_alone = job.load == JobLoad::Off;
     let activity: Box<dyn Activity + Send> = match &job.work {
         JobWork::Command { command, figures } => {
-            let command = CommandJob {
-                name: job.name.clone(),
-                command: command.clone(),
-                environment: server.map(Server::client_environment).unwrap_or_default(),
-                figures: figures.clone(),
-            };
-            Box::new(Command::new(command, &lab.keeper, &lab.clock))
+            let folder = prepared.folder.clone();
+            let folder = folder.map_or_else(|| JobFolder::make(&lab.keeper).map(Arc::new), Ok)?;
+            let work = (command.as_slice(), figures.as_slice(), "output");
+            let command = CommandJob { is_alone, ..in_folder(&job.name, work, &folder, server) };
+            Box::new(Command::new(command, folder, &lab.clock))
         }
         JobWork::Batches { statements, at_once, pause } => {
             let batches = BatchJob {
@@ -43,6 +56,7 @@ pub(crate) fn activity<'a>(
                 statements: statements.clone(),
                 at_once: *at_once,
                 pause: *pause,
+                is_alone,
             };
             Box::new(Batches::new(batches, needed(job, server)?.connector(), &lab.clock))
         }
@@ -51,7 +65,7 @@ pub(crate) fn activity<'a>(
                 name: job.name.clone(),
                 statements: statements.clone(),
                 at_once: *at_once,
-                is_alone: job.load == JobLoad::Off,
+                is_alone,
             };
             Box::new(Sql::new(sql, needed(job, server)?.connector(), &lab.clock))
         }
@@ -59,14 +73,55 @@ pub(crate) fn activity<'a>(
     Ok(Beside { activity, ends_step: job.load != JobLoad::On, starts_after: job.start_after })
 }
 
-/// Sends the statements that come before a job.
+/// A command with the environment of its job.
+fn in_folder(
+    name: &str,
+    (command, figures, log): (&[String], &[Metric], &'static str),
+    folder: &JobFolder,
+    server: Option<&dyn Server>,
+) -> CommandJob {
+    let mut environment = server.map(Server::client_environment).unwrap_or_default();
+    environment.push(("DYNO_SCRATCH".to_owned(), folder.scratch.display().to_string()));
+    CommandJob {
+        name: name.to_owned(),
+        log,
+        command: command.to_vec(),
+        environment,
+        figures: figures.to_vec(),
+        is_alone: false,
+    }
+}
+
+/// Does what comes before a job: notes what its tables hold, runs its setup, sends its statements.
 ///
 /// # Errors
 ///
-/// One of them failed.
-pub(crate) fn prepare(job: &JobChoice, server: Option<&dyn Server>) -> Result<(), TrialError> {
+/// Some of it failed.
+pub(crate) fn prepare(
+    job: &JobChoice,
+    lab: &Lab,
+    server: Option<&dyn Server>,
+    workload: &dyn Workload,
+) -> Result<Prepared, TrialError> {
+    let mut prepared = Prepared::default();
+    if job.same_tables {
+        let mut connection = connect(job, server)?;
+        let tables = workload.tables(connection.dialect());
+        prepared.tables = digests(connection.as_mut(), tables.into_iter().map(|table| table.name))?;
+    }
+    if !job.setup.is_empty() {
+        let folder = Arc::new(JobFolder::make(&lab.keeper)?);
+        let name = format!("{}: setup", job.name);
+        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, server);
+        let mut at = Surroundings { stop: &lab.abort, journal: None };
+        Command::new(setup, Arc::clone(&folder), &lab.clock).run(&mut at)?;
+        if lab.abort.is_raised() {
+            return Err(TrialError::Abandoned);
+        }
+        prepared.folder = Some(folder);
+    }
     if job.before.is_empty() {
-        return Ok(());
+        return Ok(prepared);
     }
     let mut connection = connect(job, server)?;
     for statement in &job.before {
@@ -75,7 +130,24 @@ pub(crate) fn prepare(job: &JobChoice, server: Option<&dyn Server>) -> Result<()
             TrialError::new(format!("before the job `{}`: `{statement}`: {error}", job.name))
         })?;
     }
-    Ok(())
+    Ok(prepared)
+}
+
+/// The digests of tables, by name.
+fn digests(
+    connection: &mut dyn Connection,
+    tables: impl Iterator<Item = String>,
+) -> Result<Vec<(String, String)>, TrialError> {
+    let digest = |table: String| {
+        let found = dyno_database::digest(connection, &table).map_err(|error| {
+            TrialError::new(format!("the table {table} cannot be read: {error}"))
+        })?;
+        let found = found.ok_or_else(|| {
+            TrialError::new("`same_tables` needs checksums of tables, which this product lacks")
+        })?;
+        Ok((table, found))
+    };
+    tables.map(digest).collect()
 }
 
 /// Asks whether a job that has ended did what it was to do.
@@ -83,7 +155,23 @@ pub(crate) fn prepare(job: &JobChoice, server: Option<&dyn Server>) -> Result<()
 /// # Errors
 ///
 /// It did not, or the statement failed.
-pub(crate) fn check(job: &JobChoice, server: Option<&dyn Server>) -> Result<(), TrialError> {
+pub(crate) fn check(
+    job: &JobChoice,
+    server: Option<&dyn Server>,
+    prepared: &Prepared,
+) -> Result<(), TrialError> {
+    if !prepared.tables.is_empty() {
+        let names = prepared.tables.iter().map(|(table, _)| table.clone());
+        let found = digests(connect(job, server)?.as_mut(), names)?;
+        let mut both = prepared.tables.iter().zip(&found);
+        if let Some(((table, before), (_, after))) = both.find(|(before, after)| before != after) {
+            return Err(TrialError::new(format!(
+                "the table {table} is not the same after the job `{}`: count and checksum were \
+                 {before}, and are {after}",
+                job.name
+            )));
+        }
+    }
     let Some(statement) = &job.check else { return Ok(()) };
     let failed = |why: String| {
         let statement = shown(statement);
@@ -95,6 +183,27 @@ pub(crate) fn check(job: &JobChoice, server: Option<&dyn Server>) -> Result<(), 
         None => Err(failed("returned no row".to_owned())),
         Some(value) if is_true(value) => Ok(()),
         Some(value) => Err(failed(format!("returned `{}`", shown(value)))),
+    }
+}
+
+/// How much data a job that has ended left behind for each second that it took.
+const DATA_PER_S: Metric = metric(
+    "job.data_per_s",
+    Unit::BytesPerSecond,
+    Higher,
+    "data by the job's time",
+    "size of the server's data files when the job had ended, by the time that it took",
+)
+.secondary();
+
+/// Adds [`DATA_PER_S`] for a job that is to bring the tables back.
+pub(crate) fn add_data_rate(job: &JobChoice, server: Option<&dyn Server>, end: &mut StepEnd) {
+    let time = end.metrics.iter().find(|metric| metric.id.as_str() == "job.time");
+    let time = time.and_then(|metric| end.summary.figures.get(&metric.id)).copied();
+    let bytes = server.filter(|_| job.same_tables).and_then(Server::data_bytes);
+    if let (Some(bytes), Some(time)) = (bytes, time.filter(|time| *time > 0.0)) {
+        end.summary.figures.insert(DATA_PER_S.id, bytes as f64 / time);
+        end.metrics.push(DATA_PER_S);
     }
 }
 

@@ -37,7 +37,10 @@ fn names<'a>(
 ) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for variant in &view.findings.variants {
+        // Servers say at length how they were built; the settings have it all.
         let name = name(variant);
+        let end = [" (", " on ", ", "].iter().filter_map(|sign| name.find(sign)).min();
+        let name = &name[..end.unwrap_or(name.len())];
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }

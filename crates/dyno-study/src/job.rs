@@ -11,8 +11,12 @@ pub struct JobChoice {
     pub name: String,
     /// What it does.
     pub work: JobWork,
-    /// Statements sent before it begins, not timed.
+    /// A command that runs before it begins, not timed; empty if there is none.
+    pub setup: Vec<String>,
+    /// Statements sent before it begins and after `setup`, not timed.
     pub before: Vec<String>,
+    /// Whether the tables must be the same before `setup` and after the job.
+    pub same_tables: bool,
     /// A statement that must return something true after it.
     pub check: Option<String>,
     /// What the load does meanwhile.
@@ -123,7 +127,9 @@ impl JobChoice {
         Some(JobChoice {
             name: table.name.clone(),
             work,
+            setup: texts("setup"),
             before: texts("before"),
+            same_tables: table.is_on("same_tables"),
             check: table.text("check").map(str::to_owned),
             load: match table.text("load") {
                 Some("until-done") => JobLoad::UntilDone,

@@ -40,6 +40,11 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         session: "SELECT pg_catalog.pg_backend_pid()",
         cancel: |session| format!("SELECT pg_catalog.pg_cancel_backend({session})"),
     }),
+    digest: Some(|table| {
+        vec![format!(
+            "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t"
+        )]
+    }),
 };
 
 const CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \

@@ -34,4 +34,5 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
     hidden_text: |_| None,
     cancel: None,
+    digest: None,
 };

@@ -34,6 +34,8 @@ pub(crate) struct BatchJob {
     pub(crate) at_once: usize,
     /// How long a connection rests between two batches.
     pub(crate) pause: Nanoseconds,
+    /// Whether nothing else goes on in the step, so that what the server does is the job's.
+    pub(crate) is_alone: bool,
 }
 
 /// The batches of one step.
@@ -168,7 +170,7 @@ impl Activity for Batches {
                 "the longest time of a batch of the job",
             ),
         ];
-        all.into_iter().flatten().collect()
+        all.into_iter().flatten().chain(super::server_metrics(self.job.is_alone)).collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
@@ -240,6 +242,13 @@ impl Activity for Batches {
             is_done: outcome.is_done,
             output: vec![text],
         });
+    }
+
+    fn add_readings_to(&self, end: &mut StepEnd) {
+        let is_done = self.outcome.as_ref().is_some_and(|outcome| outcome.is_done);
+        if is_done && self.job.is_alone {
+            super::add_server_figures(end);
+        }
     }
 
     fn probe(&self) -> Option<Box<dyn Probe>> {

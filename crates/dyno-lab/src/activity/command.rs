@@ -1,7 +1,7 @@
 //! A command: a program that runs to its end, timed, with what it took and what it said of itself.
 //!
 //! It runs as private servers do: as their user, with none of Dyno's rights and environment but PATH, in
-//! a folder of its own with an owner file, so that it ends with Dyno in every case.
+//! the job's folder with an owner file, so that it ends with Dyno in every case.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,21 +35,50 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 pub(crate) struct CommandJob {
     /// Its name, unique in a step: ASCII letters, digits and `. _ -`.
     pub(crate) name: String,
+    /// Name of the file that takes its output.
+    pub(crate) log: &'static str,
     /// A program and its arguments; never a secret.
     pub(crate) command: Vec<String>,
     /// Environment variables to set; it gets no others but PATH and a few that are always the same.
     pub(crate) environment: Vec<(String, String)>,
     /// The figures that it prints: a line with the name of one, blanks (or a colon, or `=`) and a
-    /// number; the last line of a name counts. The id of each is the job's name, a dot, and the name.
+    /// number; the last line of a name counts. The id of each is `job`, a dot, and the name.
     pub(crate) figures: Vec<Metric>,
+    /// Whether nothing else goes on in the step, so that what the server does is the job's.
+    pub(crate) is_alone: bool,
 }
 
 /// A command of one step.
 pub(crate) struct Command {
     job: CommandJob,
-    keeper: Arc<Keeper>,
+    folder: Arc<JobFolder>,
     clock: Arc<dyn Clock>,
     outcome: Option<Outcome>,
+}
+
+/// The folder of a job: where its commands run, and what they leave to each other. It is removed when
+/// nobody needs it any more.
+pub(crate) struct JobFolder {
+    keeper: Arc<Keeper>,
+    folder: PathBuf,
+    /// Where commands may write.
+    pub(crate) scratch: PathBuf,
+}
+
+impl JobFolder {
+    pub(crate) fn make(keeper: &Arc<Keeper>) -> Result<JobFolder, TrialError> {
+        let folder = keeper.make_folder("job")?;
+        let mut made = JobFolder { keeper: Arc::clone(keeper), scratch: folder.clone(), folder };
+        made.scratch = keeper.make_inner(&made.folder, "scratch")?;
+        Ok(made)
+    }
+}
+
+impl Drop for JobFolder {
+    fn drop(&mut self) {
+        // A folder that stays is removed by the next run.
+        let _ = self.keeper.remove_folder(&self.folder);
+    }
 }
 
 /// What has come of a command.
@@ -67,9 +96,8 @@ struct Outcome {
 
 impl Command {
     /// A command that has not begun.
-    pub(crate) fn new(job: CommandJob, keeper: &Arc<Keeper>, clock: &Arc<dyn Clock>) -> Command {
-        let (keeper, clock) = (Arc::clone(keeper), Arc::clone(clock));
-        Command { job, keeper, clock, outcome: None }
+    pub(crate) fn new(job: CommandJob, folder: Arc<JobFolder>, clock: &Arc<dyn Clock>) -> Command {
+        Command { job, folder, clock: Arc::clone(clock), outcome: None }
     }
 
     fn own_metrics(&self) -> Vec<Metric> {
@@ -101,7 +129,7 @@ impl Command {
         let path = Path::new(program);
         let found = match path.is_absolute() {
             true => Some(path.to_owned()),
-            false => self.keeper.find_program(program, &[]),
+            false => self.folder.keeper.find_program(program, &[]),
         };
         found.ok_or_else(|| {
             TrialError::new(format!(
@@ -111,17 +139,18 @@ impl Command {
         })
     }
 
-    /// Runs it in a folder, which holds its output.
-    fn run_in(&mut self, folder: &Path, at: &Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+    /// Runs it; its output is in the job's folder.
+    fn run_there(&mut self, at: &Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let folder = Arc::clone(&self.folder);
         let spec = ProcessSpec {
             program: self.program()?,
             arguments: self.job.command.iter().skip(1).cloned().collect(),
             environment: self.job.environment.clone(),
-            log: folder.join("output.log"),
+            log: folder.folder.join(format!("{}.log", self.job.log)),
             ..ProcessSpec::default()
         };
         let began = self.clock.now();
-        let mut process = self.keeper.spawn(folder, &spec)?;
+        let mut process = folder.keeper.spawn(&folder.folder, &spec)?;
         let (stopped, rss_peak_bytes) = self.until_ended(&mut process, &spec.log, at);
         let took = self.clock.now().saturating_sub(began);
         let how = process.ended().unwrap_or_default();
@@ -206,15 +235,13 @@ impl Activity for Command {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        self.own_metrics().into_iter().chain(self.job.figures.iter().cloned()).collect()
+        let of_server = super::server_metrics(self.job.is_alone);
+        let own = self.own_metrics().into_iter().chain(of_server);
+        own.chain(self.job.figures.iter().cloned()).collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
-        let folder = self.keeper.make_folder("job")?;
-        let result = self.run_in(&folder, at);
-        // What it printed is in the outcome; a folder that stays is removed by the next run.
-        let _ = self.keeper.remove_folder(&folder);
-        result
+        self.run_there(at)
     }
 
     fn add_to(&mut self, end: &mut StepEnd) {
@@ -238,6 +265,14 @@ impl Activity for Command {
             is_done: outcome.is_done,
             output: outcome.output,
         });
+    }
+
+    fn add_readings_to(&self, end: &mut StepEnd) {
+        let is_done =
+            end.summary.activities.iter().any(|one| one.name == self.job.name && one.is_done);
+        if is_done && self.job.is_alone {
+            super::add_server_figures(end);
+        }
     }
 }
 
@@ -269,9 +304,11 @@ mod tests {
         });
         let job = CommandJob {
             name: "build".to_owned(),
+            log: "output",
             command: Vec::new(),
             environment: Vec::new(),
             figures: wanted.to_vec(),
+            is_alone: true,
         };
         let check = |text: &str, expected: &[(&str, f64)]| {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();

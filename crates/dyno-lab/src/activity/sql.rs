@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use dyno_record::ActivitySummary;
-use dyno_units::reading::known;
 use dyno_units::{
     Clock, Direction, Metric, MetricRole, Nanoseconds, Unit, clean_text, redact_secrets,
 };
@@ -133,9 +132,6 @@ impl Activity for Sql {
         };
         let time = "from the first statement of the job to the end of the last one";
         let slowest = "the longest time of a statement of the job";
-        let cpu = "CPU time of the server's processes while the job ran alone";
-        let memory = "most resident memory of the server's processes in a second of the job, which ran \
-                      alone";
         let secondary = MetricRole::Secondary;
         let all = [
             metric("time", Unit::Seconds, "job time", time, MetricRole::Main),
@@ -145,12 +141,9 @@ impl Activity for Sql {
                     metric("slowest", Unit::Seconds, title, slowest, secondary)
                 })
                 .flatten(),
-            metric("server_cpu", Unit::Seconds, "server CPU of the job", cpu, secondary)
-                .filter(|_| self.job.is_alone),
-            metric("server_rss_peak", Unit::Bytes, "server memory of the job", memory, secondary)
-                .filter(|_| self.job.is_alone),
         ];
-        all.into_iter().flatten().collect()
+        let of_server = super::server_metrics(self.job.is_alone);
+        all.into_iter().flatten().chain(of_server).collect()
     }
 
     fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
@@ -224,24 +217,10 @@ impl Activity for Sql {
     }
 
     fn add_readings_to(&self, end: &mut StepEnd) {
-        if !self.job.is_alone || !self.outcome.as_ref().is_some_and(|outcome| outcome.is_done) {
-            return;
+        let is_done = self.outcome.as_ref().is_some_and(|outcome| outcome.is_done);
+        if is_done && self.job.is_alone {
+            super::add_server_figures(end);
         }
-        let summary = &mut end.summary;
-        let column = |id: &str| summary.readings.get(id).map_or(&[][..], Vec::as_slice);
-        let lengths = summary.spans.iter().flatten().map(|(_, length)| *length as f64 / 1e9);
-        // A second without a value leaves no sum.
-        let cpu: Option<f64> = (!column(known::SERVER_CPU).is_empty())
-            .then(|| {
-                let seconds = column(known::SERVER_CPU).iter().zip(lengths);
-                seconds.map(|(rate, length)| rate.map(|rate| rate * length)).sum::<Option<f64>>()
-            })
-            .flatten();
-        let memory = column(known::SERVER_RSS).iter().flatten().copied().reduce(f64::max);
-        let values = [(job_figure("server_cpu"), cpu), (job_figure("server_rss_peak"), memory)];
-        let values: Vec<_> =
-            values.into_iter().filter_map(|(id, value)| Some((id?, value?))).collect();
-        summary.figures.extend(values);
     }
 }
 

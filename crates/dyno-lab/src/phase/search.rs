@@ -6,6 +6,7 @@ use dyno_study::{Search as SearchRequest, Sought, Statistic};
 
 use super::step::Step;
 use crate::activity::{response_times, throughput};
+use crate::job::Prepared;
 use crate::judge::{Seen, broken_by};
 use crate::search::{Search, Space, rounded};
 use crate::trial::{Trial, TrialError};
@@ -30,7 +31,7 @@ impl Step {
             }
             let number = probes.len() as u32 + 1;
             let load = self.load(trial, number, load(request, level));
-            let (end, result) = self.run_activities(trial, Some(load));
+            let (end, result) = self.run_activities(trial, Some(load), &Prepared::default());
             let probe = match result {
                 Ok(()) => judged(request, (number, level), trial.take(end)),
                 Err(TrialError::Failed { message, .. })

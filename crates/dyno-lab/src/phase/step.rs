@@ -11,7 +11,7 @@ use crate::activity::{
     Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, StepEnd, VolumeDips,
     p95_us, response_times, throughput, watched, watched_load,
 };
-use crate::job;
+use crate::job::{self, Prepared};
 use crate::observe::Watched;
 use crate::trial::{Trial, TrialError};
 
@@ -82,20 +82,25 @@ impl Step {
             _ => return Err(TrialError::new("the workload does not define the plan's steps")),
         };
         let mut load = load.map(|load| self.load(trial, 0, load));
+        let mut prepared = Prepared::default();
         if let Some(job) = &job {
-            job::prepare(job, trial.deployment.server())?;
+            let server = trial.deployment.server();
+            prepared = job::prepare(job, trial.lab, server, &*trial.workload)?;
             // Simulated time does not wait for a job in real time.
             let goes_on = job.load == JobLoad::UntilDone && !trial.deployment.is_simulated();
             let goes_on = load.as_mut().filter(|_| goes_on);
             goes_on.into_iter().for_each(|load| load.length.duration = job::LONGEST_LOAD);
         }
-        let (end, result) = self.run_activities(trial, load);
+        let (mut end, result) = self.run_activities(trial, load, &prepared);
         let is_done = |name: &str| {
             let mut ended = end.summary.activities.iter().filter(|one| one.name == name);
             result.is_ok() && ended.any(|one| one.is_done)
         };
         let done = job.as_ref().filter(|job| is_done(&job.name));
-        let checked = done.map(|job| job::check(job, trial.deployment.server()));
+        let checked = done.map(|job| job::check(job, trial.deployment.server(), &prepared));
+        if let Some(job) = done {
+            job::add_data_rate(job, trial.deployment.server(), &mut end);
+        }
         let result = checked.unwrap_or(result);
         let is_measured = !end.summary.kinds.is_empty() || !end.summary.activities.is_empty();
         match result {
@@ -109,6 +114,7 @@ impl Step {
         &self,
         trial: &mut Trial<'_, '_>,
         load: Option<LoadPlan>,
+        prepared: &Prepared,
     ) -> (StepEnd, Result<(), TrialError>) {
         let Trial { lab, order, variant, workload, deployment, events, writer, .. } = trial;
         let has_load = load.is_some();
@@ -121,7 +127,7 @@ impl Step {
         let dips: Vec<VolumeDips> =
             volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock)).collect();
         let server = deployment.server();
-        let job = variant.job().map(|job| job::activity(&job, lab, server)).transpose();
+        let job = variant.job().map(|job| job::activity(&job, lab, server, prepared)).transpose();
         let job = match job {
             Ok(job) => job,
             Err(error) => return (StepEnd::default(), Err(error)),

@@ -17,7 +17,7 @@ fn three_variants() {
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
         - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
-        oltp\_read\_write · MariaDB 11.8.2-log, compiled from source; MariaDB 12.3.2-log, compiled from source; MariaDB 12.3, 4k pages.2-log, compiled from source · 3 variants · 5 steps · 9 trials, 1 failed · threshold 3 % · 95 % confidence
+        oltp\_read\_write · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants · 5 steps · 9 trials, 1 failed · threshold 3 % · 95 % confidence
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
@@ -125,7 +125,7 @@ fn one_repetition_of_one_variant() {
 
         - One repetition has no confidence interval.
 
-        oltp\_read\_write · PostgreSQL 18.2-log, compiled from source · 1 variant · 1 trial · threshold 3 % · 95 % confidence
+        oltp\_read\_write · PostgreSQL 18.2-log · 1 variant · 1 trial · threshold 3 % · 95 % confidence
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >

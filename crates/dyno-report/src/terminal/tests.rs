@@ -27,9 +27,8 @@ fn three_variants() {
               With 4k pages throughput is lower by about 9 % at every step that was decided.
               64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would
               be needed to decide.
-            oltp_read_write · MariaDB 11.8.2-log, compiled from source; MariaDB 12.3.2-log, compiled
-            from source; MariaDB 12.3, 4k pages.2-log, compiled from source · 3 variants · 5 steps · 9
-            trials, 1 failed · threshold 3 % · 95 % confidence
+            oltp_read_write · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants · 5
+            steps · 9 trials, 1 failed · threshold 3 % · 95 % confidence
 
             n: repetitions; (low–high): 95 % CI
             variant                 step        n                throughput
@@ -122,8 +121,8 @@ fn one_repetition_of_one_variant() {
             PostgreSQL 18 commits 26.9k transactions per second with 8
             clients, measured once.
               One repetition has no confidence interval.
-            oltp_read_write · PostgreSQL 18.2-log, compiled from source
-            · 1 variant · 1 trial · threshold 3 % · 95 % confidence
+            oltp_read_write · PostgreSQL 18.2-log · 1 variant · 1 trial
+            · threshold 3 % · 95 % confidence
 
             n: repetitions; (low–high): 95 % CI
             variant        step       n       throughput            p95

@@ -47,6 +47,15 @@ const KEYS: &[Key] = &[
     )
     .example("[\"pg_dump\", \"--file=/dev/null\"]")
     .fixed(OWN_TABLE),
+    key(
+        "setup",
+        Shape::Command,
+        "A command that runs before the job and before the statements of `before`, not timed, as \
+         `command` does: to make the dump that the job restores, for example. Both have DYNO_SCRATCH, a \
+         folder that is removed after the job.",
+    )
+    .example("[\"pg_dump\", \"--format=directory\", \"--file=dump\"]")
+    .fixed(OWN_TABLE),
     key("like", Shape::Text, "Another job, whose keys this one inherits and may override.")
         .example("\"index\"")
         .fixed(INHERITED),
@@ -81,6 +90,15 @@ const KEYS: &[Key] = &[
         "\"0s\"",
         "How long the load is measured before the job begins.",
     ),
+    with_default(
+        "same_tables",
+        Shape::Switch,
+        "false",
+        "Whether the workload's tables must have the same rows when the job has ended as before \
+         `setup`, by count and checksum; otherwise the trial fails. The figure job.data_per_s is then \
+         the size of the data by the job's time.",
+    )
+    .fixed(OWN_TABLE),
     key("before", Shape::Texts, "Statements sent before it begins, not timed.")
         .example("\"DROP INDEX IF EXISTS by_c\"")
         .fixed(OWN_TABLE),

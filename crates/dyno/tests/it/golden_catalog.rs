@@ -186,8 +186,8 @@ pages! {
 
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
 /// log on a drive of its own, nor a snapshot, nor versions.
-const WITHOUT_PAGE: [&str; 5] =
-    ["create-index", "migration", "two-drives", "versions", "zfs-by-hand"];
+const WITHOUT_PAGE: [&str; 6] =
+    ["create-index", "migration", "restore", "two-drives", "versions", "zfs-by-hand"];
 
 #[test]
 fn every_bench_top_study_has_a_page() {

@@ -252,3 +252,39 @@ fn a_command_reaches_the_private_server_by_its_environment() {
         assert_eq!(rows, Some(10.0), "{product}");
     }
 }
+
+#[test]
+fn what_the_setup_left_is_there_for_the_job() {
+    let job = format!(
+        "setup = ['sh', '-c', 'echo rows 5 > $DYNO_SCRATCH/rows']\n{}",
+        script("cat $DYNO_SCRATCH/rows", "until-done")
+    );
+    let run = run_with("simulated", 2, &job);
+    assert_eq!(run.trials[0].outcome, TrialOutcome::Finished);
+    let step = &run.trials[0].steps[0];
+    assert_eq!(figure(step, "job.rows"), Some(5.0));
+    assert_eq!(step.activities.len(), 1, "{:?}", step.activities);
+
+    let job = format!("setup = ['false']\n{}", script("true", "until-done"));
+    let run = run_with("simulated", 2, &job);
+    let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
+        panic!("{:?}", run.trials[0].outcome)
+    };
+    assert!(message.contains("the command `copy: setup` ended with exit code 1"), "{message}");
+}
+
+#[test]
+fn tables_that_a_job_changed_are_found_where_they_must_be_the_same() {
+    for product in ["postgresql", "mariadb"] {
+        let run = run_with(product, 60, "sql = 'UPDATE sbtest1 SET k = k'\nsame_tables = true\n");
+        assert_eq!(run.trials[0].outcome, TrialOutcome::Finished, "{product}");
+        assert!(figure(&run.trials[0].steps[0], "job.data_per_s") > Some(0.0), "{product}");
+        let change = "sql = 'UPDATE sbtest1 SET k = k + 1 WHERE id = 3'\nsame_tables = true\n";
+        let run = run_with(product, 60, change);
+        let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
+            panic!("{:?}", run.trials[0].outcome)
+        };
+        let expected = "the table sbtest1 is not the same after the job `copy`";
+        assert!(message.contains(expected), "{product}: {message}");
+    }
+}
