@@ -102,7 +102,7 @@ impl Progress {
                 self.ended += 1;
                 self.permanent(&format!("FAILED: {message}"));
                 for line in server_log.iter().rev().take(LOG_LINES).rev() {
-                    self.permanent(&format!("server log: {line}"));
+                    self.permanent(&format!("log: {line}"));
                 }
             }
             EventKind::CleanUpFailed { message, .. } => {
