@@ -50,11 +50,59 @@ pub(crate) fn measure(
         }
         rows.extend(rows_of(&name, &pairs));
     }
+    rows.extend(command_rows(dyno, &mut server, effort, is_wanted)?);
     let name = format!("populate pgbench scale {POPULATED}, PostgreSQL");
     if is_wanted(&name) {
         rows.push(populate(dyno, started(&mut server)?, effort, name)?);
     }
     Ok(rows)
+}
+
+/// Rows of `dyno pgbench`, which takes the very command line that pgbench takes.
+fn command_rows(
+    dyno: &Path,
+    server: &mut Option<PrivateServer>,
+    effort: Effort,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (options, statements) in [("-S", 1.0), ("-N", 5.0), ("-b tpcb-like", 7.0)] {
+        let name = format!("dyno pgbench {options} -M prepared -c 8, PostgreSQL");
+        if !is_wanted(&name) {
+            continue;
+        }
+        let server = started(server)?;
+        pgbench_tables(server, SCALE)?;
+        let line = format!("{options} -n -M prepared -c 8 -j 2 -T {}", effort.seconds);
+        let arguments: Vec<String> =
+            line.split_whitespace().map(str::to_owned).chain(place(server)?).collect();
+        let own = ["pgbench".to_owned(), "--no-record".to_owned()];
+        let own: Vec<String> = own.into_iter().chain(arguments.iter().cloned()).collect();
+        let program = dyno.to_string_lossy();
+        let mut pairs = Vec::new();
+        for nth in 0..effort.pairs {
+            crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
+            let ours = of_command_line(&program, &own, statements)?;
+            pairs.push((ours, of_command_line("pgbench", &arguments, statements)?));
+        }
+        rows.extend(rows_of(&name, &pairs));
+    }
+    Ok(rows)
+}
+
+/// What a program that prints as pgbench does came to; its CPU is that of the whole process.
+fn of_command_line(
+    program: &str,
+    arguments: &[String],
+    statements: f64,
+) -> anyhow::Result<Outcome> {
+    let (report, user_s, system_s) = timed(program, arguments)?;
+    let all = number_after(&report, "actually processed:")? * statements;
+    Ok(Outcome {
+        statements_per_s: number_after(&report, "tps =")? * statements,
+        user_us: user_s * 1e6 / all,
+        system_us: system_s * 1e6 / all,
+    })
 }
 
 fn started(server: &mut Option<PrivateServer>) -> anyhow::Result<&PrivateServer> {
@@ -145,13 +193,7 @@ fn with_pgbench(
         format!("--time={}", effort.seconds),
     ];
     arguments.extend(place(server)?);
-    let (report, user_s, system_s) = timed("pgbench", &arguments)?;
-    let statements = number_after(&report, "actually processed:")? * script.statements;
-    Ok(Outcome {
-        statements_per_s: number_after(&report, "tps =")? * script.statements,
-        user_us: user_s * 1e6 / statements,
-        system_us: system_s * 1e6 / statements,
-    })
+    of_command_line("pgbench", &arguments, script.statements)
 }
 
 /// How much faster Dyno fills the same tables: rows a second, so at least.
