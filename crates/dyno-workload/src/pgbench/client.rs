@@ -71,7 +71,8 @@ impl Client {
         let settings = &shared.settings;
         let (id, n_clients) = (context.client_idx, context.n_clients);
         // The streams of all clients come first, then a number, then those of the threads.
-        let mut seeds = Seeds::new(settings.seed);
+        let seed = settings.seed.unwrap_or_else(|| context.random.clone().next_u64());
+        let mut seeds = Seeds::new(seed);
         let streams: Vec<Prng> = (0..n_clients).map(|_| seeds.stream()).collect();
         let random = streams[id].clone();
         let is_seeded = settings.defines.iter().any(|(name, _)| name == "default_seed");
@@ -87,7 +88,7 @@ impl Client {
             ("scale", settings.scale),
             ("client_id", id as i64),
             ("default_seed", default_seed),
-            ("random_seed", settings.seed as i64),
+            ("random_seed", seed as i64),
         ];
         for (name, value) in own {
             if let Some(slot) = settings.names.find(name) {

@@ -3,6 +3,7 @@
 mod client;
 mod commands;
 mod statistics;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::{
 };
 
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
+pub use study::{ScriptText, spec};
 
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.
 pub const NAME: &str = "pgbench";
@@ -73,8 +75,11 @@ pub struct Settings {
     pub defines: Vec<(String, String)>,
     /// The value of `:scale`.
     pub scale: i64,
-    /// Decides about all random numbers of the scripts.
-    pub seed: u64,
+    /// Decides about all random numbers of the scripts, in pgbench's way; if there is none, the step's
+    /// seed does.
+    pub seed: Option<u64>,
+    /// The workload whose tables are made and filled, if any are.
+    pub tables: Option<Arc<dyn Workload>>,
     /// Transactions that each client does; none if the time ends it.
     pub transactions: Option<u64>,
     /// With those: transactions per second of all clients.
@@ -114,7 +119,7 @@ pub trait Host: Send + Sync {
     /// Shows what `debug` shows.
     fn debug(&self, message: &str);
 
-    /// Runs a shell command, and returns its first line if it is wanted.
+    /// Runs a shell command, and returns its first line, with its end, if it is wanted.
     ///
     /// # Errors
     ///
@@ -294,15 +299,19 @@ impl Workload for PgBench {
         &self.steps
     }
 
-    fn tables(&self, _: Dialect) -> Vec<Table> {
-        Vec::new()
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        self.settings.tables.as_ref().map_or_else(Vec::new, |tables| tables.tables(dialect))
     }
 
     fn makes_nothing(&self) -> bool {
-        true
+        self.settings.tables.is_none()
     }
 
-    fn fill_row(&self, _: usize, _: u64, _: &mut Row) {}
+    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        if let Some(tables) = &self.settings.tables {
+            tables.fill_row(table_idx, number, row);
+        }
+    }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
         let protocol = self.settings.protocol;

@@ -27,9 +27,10 @@ pub(crate) mod watch;
 use std::path::Path;
 
 use anyhow::Context;
-use dyno_study::{Product, Study, diagnostic};
+use dyno_study::{Product, Study, Vocabulary, diagnostic};
+use dyno_workload::catalog::Catalog;
 
-use crate::{secrets, terminal, vocabulary};
+use crate::{scripts, secrets, terminal, vocabulary};
 
 /// `1 row`, `2 rows`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
@@ -62,6 +63,8 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> St
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) source: String,
+    /// The workloads that it can name: also the scripts that it does.
+    pub(crate) catalog: Catalog,
 }
 
 /// Refuses what cannot be the folder of a run: a missing folder, or a file.
@@ -100,17 +103,24 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .and_then(text_of)
         .with_context(|| format!("cannot read the study {}", path.display()))
         .map_err(crate::usage_error)?;
-    let Some(mut study) = parse_study(&path.display().to_string(), &source) else {
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let catalog = scripts::catalog(&source, folder)?;
+    let words = vocabulary::vocabulary_of(&dyno_lab::products(), &catalog);
+    let Some(mut study) = parse_with(&path.display().to_string(), &source, &words) else {
         return Ok(None);
     };
     expand_urls(&mut study).map_err(crate::usage_error)?;
-    Ok(Some(StudyFile { study, source }))
+    Ok(Some(StudyFile { study, source, catalog }))
 }
 
 /// Reads the text of a study that messages call `name`. None when it has errors, all of which have been
 /// shown then.
 pub(crate) fn parse_study(name: &str, source: &str) -> Option<Study> {
-    let diagnostics = match dyno_study::parse(source, &vocabulary::vocabulary()) {
+    parse_with(name, source, &vocabulary::vocabulary())
+}
+
+fn parse_with(name: &str, source: &str, vocabulary: &Vocabulary) -> Option<Study> {
+    let diagnostics = match dyno_study::parse(source, vocabulary) {
         Ok(study) => return Some(study),
         Err(diagnostics) => diagnostics,
     };

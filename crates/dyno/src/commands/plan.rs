@@ -7,7 +7,6 @@ use dyno_lab::ExpectedData;
 use dyno_study::plan::{PlannedTrial, TableContext, VariantSize, canonical_text, render_table};
 use dyno_study::{BlockOrder, Design, Plan, Product, Study, Variant};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
-use dyno_workload::catalog::Catalog;
 
 use crate::commands::disk;
 use crate::commands::power::{self, Past};
@@ -25,14 +24,16 @@ const POPULATE_ROWS_PER_S: u64 = 50_000;
 
 /// Prints the plan of a study.
 pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow::Result<End> {
-    let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
+    let Some(StudyFile { study, catalog, .. }) = read_study(path)? else {
+        return Ok(End::Misused);
+    };
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
     if is_canonical {
         terminal::out(&canonical_text(&plan, &study));
         return Ok(End::Good);
     }
-    let data = dyno_lab::expected_disk(&Catalog::built_in(), &plan)?;
+    let data = dyno_lab::expected_disk(&catalog, &plan)?;
     let products = dyno_lab::products();
     let is_embedded = |product: &Product| match product {
         Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),
@@ -138,7 +139,7 @@ mod tests {
         let environment = dyno_record::Environment::default();
         for plan in [free, mirrored] {
             let manifest = dyno_lab::make_manifest(
-                &Catalog::built_in(),
+                &dyno_workload::catalog::Catalog::built_in(),
                 &plan,
                 &study,
                 source,

@@ -1,0 +1,121 @@
+//! Scripts as workloads of a study.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
+use dyno_pgbench::{Names, Script, find_built_in};
+
+use super::{NAME, PgBench, Protocol, Settings, SilentHost, Statistics, WeightedScript};
+use crate::Workload;
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+
+/// A script file that a study names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptText {
+    /// Its text.
+    pub text: String,
+    /// The digest that the record keeps of it.
+    pub digest: String,
+}
+
+/// The workload `pgbench` of studies that name these script files, by the names that they use.
+pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
+    let built_in = dyno_pgbench::BUILT_IN.iter().map(|script| script.name.to_owned());
+    let scripts: Vec<String> = built_in.chain(files.keys().cloned()).collect();
+    let options = vec![
+        OptionSpec {
+            name: name("script"),
+            kind: OptionKind::Word(Words::Owned(scripts)),
+            default: name("tpcb-like"),
+            help: name("the file of the script, or a built-in one"),
+        },
+        OptionSpec::word(
+            "protocol",
+            &["simple", "extended", "prepared"],
+            "how statements are sent; the latter two on PostgreSQL only",
+        ),
+        OptionSpec::word(
+            "tables",
+            &["pgbench", "none"],
+            "the tables of pgbench are made, or none, for a server that has what the script needs",
+        ),
+        OptionSpec::count("scale", "1", "branches of the tables; the value of :scale"),
+        OptionSpec::count(
+            "max_tries",
+            "1",
+            "how often a transaction is tried after deadlocks and serialization failures",
+        ),
+    ];
+    let summary = "a script of pgbench";
+    WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files))
+}
+
+fn plan(
+    input: &PlanInput<'_>,
+    files: &BTreeMap<String, ScriptText>,
+) -> Result<Arc<dyn Workload>, PlanError> {
+    let options = input.options;
+    let file = options.text("script");
+    let mut names = Names::new();
+    let wrong =
+        |reason: String| PlanError::Option(OptionError { name: "script".to_owned(), reason });
+    let mut recorded = options.pairs();
+    let (title, text) = match files.get(file) {
+        Some(script) => {
+            recorded.push(("script_sha256".to_owned(), script.digest.clone()));
+            (file.to_owned(), script.text.as_str())
+        }
+        None => {
+            let script = find_built_in(file).map_err(wrong)?;
+            (script.title.to_owned(), script.text)
+        }
+    };
+    let script = Script::read(&title, text, &mut names)
+        .map_err(|error| wrong(format!("{}{}", error.message, shown(&error.lines))))?;
+    if script.has_shell() {
+        let why = "it has shell commands, which a study does not run; `dyno pgbench` does";
+        return Err(wrong(why.to_owned()));
+    }
+    let scale = options.count("scale");
+    let tables = match options.text("tables") {
+        "none" => None,
+        _ => {
+            let given = BTreeMap::from([("scale".to_owned(), scale.to_string())]);
+            Some(crate::tpcb::spec().plan(&given, input.request, input.seed)?)
+        }
+    };
+    let protocol = Protocol::ALL.into_iter().find(|one| one.word() == options.text("protocol"));
+    let stem = std::path::Path::new(file).file_stem().unwrap_or_default();
+    let kind = stem.to_string_lossy().into_owned().into();
+    let settings = Settings {
+        name: input.name.clone(),
+        scripts: vec![WeightedScript { script, kind, weight: 1 }],
+        names,
+        protocol: protocol.unwrap_or_default(),
+        defines: Vec::new(),
+        scale: i64::try_from(scale).unwrap_or(i64::MAX),
+        seed: None,
+        tables,
+        transactions: None,
+        rate: None,
+        is_paced: false,
+        latency_limit_us: 0,
+        max_tries: u32::try_from(options.count("max_tries")).unwrap_or(u32::MAX).max(1),
+        // In a study, a failed transaction is counted and the next one begins.
+        continues_on_error: true,
+        connects: false,
+        measures: false,
+        measures_commands: false,
+        is_verbose: false,
+        options: recorded,
+        host: Arc::new(SilentHost),
+        statistics: Arc::new(Statistics::default()),
+    };
+    Ok(Arc::new(PgBench::new(settings, input.request)))
+}
+
+/// The lines of an error, each behind a line end.
+fn shown(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n{line}")).collect()
+}
