@@ -34,8 +34,25 @@ fn password_range(text: &str) -> Option<std::ops::Range<usize>> {
     (colon + 1 < at).then_some(colon + 1..at)
 }
 
+/// The range of the password in a connection string: `host=h password=secret`.
+fn pair_range(text: &str) -> Option<std::ops::Range<usize>> {
+    const KEY: &str = "password=";
+    if text.starts_with('-') {
+        return None;
+    }
+    let keys = text.match_indices(KEY).map(|(at, _)| at);
+    let mut keys = keys.filter(|&at| at == 0 || text.as_bytes()[at - 1].is_ascii_whitespace());
+    let start = keys.next()? + KEY.len();
+    let value = &text[start..];
+    let end = match value.strip_prefix('\'') {
+        Some(quoted) => quoted.find('\'').map_or(value.len(), |at| at + 2),
+        None => value.find(char::is_whitespace).unwrap_or(value.len()),
+    };
+    (end > 0).then_some(start..start + end)
+}
+
 fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
-    match password_range(text) {
+    match password_range(text).or_else(|| pair_range(text)) {
         Some(range) if !text[range.clone()].starts_with("${") => {
             let name = format!("DYNO_SECRET_{}", secrets.len());
             let hidden = format!("{}${{{name}}}{}", &text[..range.start], &text[range.end..]);
@@ -101,6 +118,9 @@ mod tests {
         check("mysql://u@h:3306/c", "mysql://u@h:3306/c", &[]);
         check("mysql://h:3306/c?x=a:b@c", "mysql://h:3306/c?x=a:b@c", &[]);
         check("sqlite", "sqlite", &[]);
+        check("host=h password=p x=1", "host=h password=${DYNO_SECRET_0} x=1", &["p"]);
+        check("password='p q'", "password=${DYNO_SECRET_0}", &["'p q'"]);
+        check("--setting=password=x", "--setting=password=x", &[]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod pipelines;
 mod reference;
 mod server;
 mod statements;
+mod texts;
 
 use std::task::Poll;
 

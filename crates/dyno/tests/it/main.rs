@@ -24,6 +24,7 @@ mod null;
 mod observe;
 mod old_records;
 mod own_steps;
+mod pgbench;
 mod products;
 mod readings;
 mod report_page;

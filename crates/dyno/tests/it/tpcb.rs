@@ -89,7 +89,7 @@ fn a_fillfactor_is_refused_where_there_is_none() {
 
 /// What an observer sees of the four tables: columns, keys, storage options, and a digest of all
 /// rows.
-fn seen(connection: &mut dyn Connection) -> Vec<TextRows> {
+pub(crate) fn seen(connection: &mut dyn Connection) -> Vec<TextRows> {
     let catalog = [
         "SELECT table_name, column_name, ordinal_position, data_type, character_maximum_length, \
          is_nullable, column_default FROM information_schema.columns \

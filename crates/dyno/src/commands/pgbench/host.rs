@@ -224,7 +224,7 @@ impl Host for Terminal {
         }
         let output = shell.stderr(Stdio::inherit()).output().map_err(|_| failed())?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        match text.lines().next() {
+        match text.split_inclusive('\n').next() {
             Some(line) => Ok(line.to_owned()),
             None => Err("could not read result of shell command".to_owned()),
         }

@@ -27,6 +27,9 @@ const COLUMNS: [(&str, &str, bool); 4] = [
     ("pgbench_branches", "bid int not null,bbalance int,filler char(88)", true),
 ];
 
+/// The first version that refuses unlogged partitioned tables.
+const NO_UNLOGGED_PARENTS: u32 = 180_000;
+
 /// Time between two lines of progress with `--quiet`.
 const QUIET: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -97,11 +100,13 @@ impl Maker<'_> {
         terminal::say("creating tables...");
         let Options { fillfactor, is_unlogged, partition_method, .. } = *self.options;
         let account = if self.scale() >= WIDE_SCALE { "bigint" } else { "int" };
+        let parents_can = is_unlogged && self.server_version()? < NO_UNLOGGED_PARENTS;
         for (table, columns, has_fillfactor) in COLUMNS {
             let columns = columns.replace("AID", account);
-            // A partitioned table has no storage of its own, and cannot be unlogged.
+            // A partitioned table has no storage of its own; later servers refuse an unlogged one.
             let is_parted = partition_method.filter(|_| table == "pgbench_accounts");
-            let unlogged = if is_unlogged && is_parted.is_none() { " unlogged" } else { "" };
+            let is_unlogged = is_unlogged && (is_parted.is_none() || parents_can);
+            let unlogged = if is_unlogged { " unlogged" } else { "" };
             let mut sql = format!("create{unlogged} table {table}({columns})");
             match is_parted {
                 Some(method) => sql += &format!(" partition by {} (aid)", method.word()),
@@ -117,6 +122,13 @@ impl Maker<'_> {
             Some(method) => self.create_partitions(method),
             None => Ok(()),
         }
+    }
+
+    fn server_version(&mut self) -> Result<u32, Failed> {
+        let sql = "show server_version_num".to_owned();
+        let rows = self.connection.query(&sql).map_err(|error| Failed { error, sql })?;
+        let version = rows.into_iter().flatten().next().flatten();
+        Ok(version.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
     fn create_partitions(&mut self, method: PartitionMethod) -> Result<(), Failed> {

@@ -68,7 +68,8 @@ pub(super) fn run(
     {
         return Ok((Ended::Failed(message), folder.kept()));
     }
-    if let Err(message) = host.finish(lab.clock.now().0) {
+    let ended = statistics.span().map_or(lab.clock.now(), |(_, ended)| ended);
+    if let Err(message) = host.finish(ended.0) {
         terminal::say(&format!("pgbench: error: {message}"));
     }
     terminal::out(&results::text(options, tables, &statistics));
@@ -90,7 +91,8 @@ fn catalog(
         protocol: options.protocol,
         defines: options.defines.clone(),
         scale: tables.scale,
-        seed,
+        seed: Some(seed),
+        tables: None,
         transactions: has_quota.then_some(options.transactions.unsigned_abs()),
         rate: options.rate.filter(|_| has_quota),
         is_paced: options.rate.is_some(),
