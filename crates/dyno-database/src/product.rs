@@ -10,7 +10,7 @@ use dyno_host::{Keeper, PackageSpec};
 use dyno_units::Clock;
 use dyno_workload::{Dialect, Target};
 
-use crate::{DataShape, DeployError, Installation, Place, Server, ServerSpec};
+use crate::{DataShape, DeployError, Endpoint, Installation, Place, Server, ServerSpec};
 
 /// A product that can be named in a study.
 pub trait Product: Send + Sync {
@@ -72,6 +72,12 @@ pub trait Product: Send + Sync {
         Vec::new()
     }
 
+    /// Its own client for people, for a server of this version; none if it has none.
+    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
+        let _ = (endpoint, version);
+        None
+    }
+
     /// What each source of packages has of it, in words.
     fn offers(&self) -> &'static [Offer] {
         &[]
@@ -82,6 +88,15 @@ pub trait Product: Send + Sync {
         let _ = name;
         None
     }
+}
+
+/// A product's own client for people, and how it is told where to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Names of its program, the preferred one first.
+    pub programs: &'static [&'static str],
+    /// Its arguments; no secret.
+    pub arguments: Vec<String>,
 }
 
 /// What a source of packages has of a product.

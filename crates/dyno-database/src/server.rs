@@ -126,6 +126,12 @@ pub trait Server: Send {
         Vec::new()
     }
 
+    /// Where it is reached and where its messages are; none for a server that Dyno did not start, or
+    /// that is in its own process.
+    fn reach(&self) -> Option<Reach> {
+        None
+    }
+
     /// Whether a client blocks its worker thread: then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
         false
@@ -199,6 +205,15 @@ pub trait Server: Send {
         let _ = to;
         Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
     }
+}
+
+/// Where a private server is reached, and where its messages are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Its address, with the user that may do anything.
+    pub endpoint: Endpoint,
+    /// The file with its messages.
+    pub log: PathBuf,
 }
 
 /// A server that could not be started, reached or asked.

@@ -33,12 +33,14 @@ pub use account::RunAs;
 use answer::words;
 use confine::Rights;
 pub use files::last_lines;
+pub(crate) use files::open_own;
 pub use group::memory_limit_problem;
 pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
+pub(crate) use kept::signal_identity;
 pub use kept::{HowStopped, KeptProcess};
 pub use owner::AfterCrash;
-pub(crate) use owner::random_token;
 use owner::{Owner, Standing, Whoami};
+pub(crate) use owner::{random_token, take_lock};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::builds::BuildStore;

@@ -15,6 +15,7 @@ mod own;
 mod page_cache;
 mod probe;
 mod process_table;
+mod register;
 mod storage;
 mod thread_io;
 mod volume;
@@ -42,6 +43,7 @@ pub use probe::{
     ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,
     host_readings, reading_name, server_cpu_total,
 };
+pub use register::{Hold, ListedDeployment, Register, Registered, RegisteredMember, memory_of};
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};
 pub use volume::{

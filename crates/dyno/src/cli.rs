@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
-    bench, check, compare, completions, datasets, doctor, explain_cost, gate, pgbench, plan,
-    products, report, run, schema, serve, sql, watch,
+    bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate, hold,
+    pgbench, plan, products, report, run, schema, serve, sql, up, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -89,6 +89,42 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// Start a private server that stays until `dyno down`
+    Up(Box<up::UpOptions>),
+    /// List the servers that `dyno up` has started
+    Ls {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open the product's own client on a server that `dyno up` has started
+    Connect {
+        /// Its name, as `dyno ls` lists it
+        name: String,
+        /// More arguments for the client
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Print the last messages of a server that `dyno up` has started
+    Logs {
+        /// Its name, as `dyno ls` lists it
+        name: String,
+        /// How many lines
+        #[arg(long, short = 'n', default_value_t = 100)]
+        lines: usize,
+    },
+    /// Stop servers that `dyno up` has started, and remove them with their data
+    Down {
+        /// Their names, as `dyno ls` lists them
+        #[arg(value_name = "NAME", required_unless_present = "all")]
+        names: Vec<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+    },
+    /// Keep servers for `dyno up`
+    #[command(hide = true)]
+    Hold,
     /// List the database servers whose programs are here, with their versions; fetch or remove others
     Products(products::ProductsOptions),
     /// Print completions for a shell
@@ -283,6 +319,12 @@ pub(crate) fn run() -> anyhow::Result<End> {
         ),
         Command::Datasets(options) => datasets::run(&options),
         Command::Pgbench { words } => pgbench::run(&words),
+        Command::Up(options) => up::run(&options),
+        Command::Ls { json } => deployments::ls(json),
+        Command::Connect { name, arguments } => deployments::connect(&name, &arguments),
+        Command::Logs { name, lines } => deployments::logs(&name, lines),
+        Command::Down { names, all } => deployments::down(&names, all),
+        Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),
     }
@@ -324,7 +366,7 @@ fn seed(text: &str) -> Result<Seed, String> {
     text.parse().map(Seed).map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
-fn size(text: &str) -> Result<ByteCount, String> {
+pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     text.parse().map_err(|error: dyno_units::ParseQuantityError| error.to_string())
 }
 

@@ -23,6 +23,32 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "up",
+        &[
+            ("dyno up postgresql@17", "a server that stays until `dyno down`"),
+            (
+                "dyno up mariadb --name mine --setting innodb_buffer_pool_size=1GiB",
+                "with a setting",
+            ),
+        ],
+    ),
+    ("ls", &[("dyno ls", "what `dyno up` has started")]),
+    (
+        "connect",
+        &[
+            ("dyno connect postgresql-17", "psql, or the product's own client"),
+            ("dyno connect mine -- -e \"SELECT 1\"", "with arguments of the client's own"),
+        ],
+    ),
+    ("logs", &[("dyno logs postgresql-17 -n 20", "the last messages of the server")]),
+    (
+        "down",
+        &[
+            ("dyno down postgresql-17", "stop it and remove its data"),
+            ("dyno down --all", "all of them"),
+        ],
+    ),
+    (
         "products",
         &[
             ("dyno products", "what is here, and what can be fetched"),
@@ -205,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_command_has_examples() {
-        for command in cli::command().get_subcommands() {
+        for command in cli::command().get_subcommands().filter(|one| !one.is_hide_set()) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:"), "{}", command.get_name());
         }

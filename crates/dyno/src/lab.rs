@@ -63,6 +63,13 @@ pub(crate) fn builds() -> anyhow::Result<BuildStore> {
     Ok(BuildStore::at(&folder))
 }
 
+/// The register of deployments that outlive their command: beside the folder of builds, if that was moved,
+/// as a test does.
+pub(crate) fn register() -> anyhow::Result<PathBuf> {
+    let beside = builds()?;
+    Ok(beside.folder().with_file_name("up"))
+}
+
 /// Allows as many open files as the system grants: each client holds a connection. Servers that
 /// Dyno starts inherit it.
 fn raise_open_files() {

@@ -16,8 +16,8 @@ use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec,
-    TlsMode, version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Server, ServerFacts,
+    ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -253,6 +253,10 @@ impl Server for PrivateServer {
 
     fn processes(&self) -> Vec<i32> {
         vec![self.server.pid()]
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
     fn down(&mut self) -> Option<String> {

@@ -11,9 +11,9 @@ use super::{attached, check, data, files, option_file, packages, private, probe}
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
-    Server, ServerFacts, ServerSpec, SocketKey,
+    Address, AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse,
+    Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
+    ProtocolSpec, Server, ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -141,6 +141,10 @@ impl Product for Private {
         if *self.brand == MYSQL { packages::mysql(version) } else { packages::mariadb(version) }
     }
 
+    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
+        client(self.brand, endpoint, version)
+    }
+
     fn offers(&self) -> &'static [Offer] {
         if *self.brand == MYSQL { packages::MYSQL_OFFERS } else { packages::MARIADB_OFFERS }
     }
@@ -148,6 +152,23 @@ impl Product for Private {
     fn refused_setting(&self, name: &str) -> Option<String> {
         option_file::refused_setting(name)
     }
+}
+
+/// The client of a server on a socket, which reads none of its user's option files: they may name another
+/// server.
+fn client(brand: &Brand, endpoint: &Endpoint, version: &str) -> Option<Client> {
+    let Address::Unix(socket) = &endpoint.address else { return None };
+    let mut arguments = vec![
+        "--no-defaults".to_owned(),
+        format!("--socket={}", socket.display()),
+        format!("--user={}", endpoint.user),
+    ];
+    // Later clients of MariaDB insist on TLS, which the server was started without.
+    let has_default_tls = *brand == MARIADB && dyno_units::version_numbers(version) >= vec![11, 4];
+    arguments.extend(has_default_tls.then(|| "--skip-ssl".to_owned()));
+    arguments.push(endpoint.catalog.clone());
+    let programs: &[&str] = if *brand == MARIADB { &["mariadb", "mysql"] } else { &["mysql"] };
+    Some(Client { programs, arguments })
 }
 
 struct MySqlProtocol;

@@ -13,8 +13,8 @@ use crate::logs::LogFiles;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Server, ServerFacts, ServerSpec,
-    TlsMode, version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Server, ServerFacts,
+    ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -203,6 +203,10 @@ impl Server for PrivateServer {
 
     fn processes(&self) -> Vec<i32> {
         vec![self.server.pid()]
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
     fn down(&mut self) -> Option<String> {

@@ -10,7 +10,7 @@ use super::{attached, check, data, facts, files, packages, private, probe, progr
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    AttachOptions, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
+    AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
     Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
     Server, ServerFacts, ServerSpec, SocketKey,
 };
@@ -111,6 +111,11 @@ impl Product for PostgreSql {
 
     fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
         packages::packages(version)
+    }
+
+    fn client(&self, endpoint: &Endpoint, _: &str) -> Option<Client> {
+        // Its client reads the same URLs, without Dyno's own keys.
+        Some(Client { programs: &["psql"], arguments: vec![endpoint.to_string()] })
     }
 
     fn offers(&self) -> &'static [Offer] {

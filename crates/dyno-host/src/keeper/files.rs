@@ -19,7 +19,7 @@ const TAIL_BYTES_MAX: u64 = 64 * 1024;
 
 /// Opens a file of Dyno's own: a plain one, of its own user, and not through a symbolic link.
 /// `flags` say what for.
-pub(super) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+pub(crate) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     // If there is a pipe of this name, do not wait for its other end.
     let safe = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(CWD, path, flags | safe, mode)?);

@@ -241,7 +241,7 @@ pub(super) fn kill_and_wait(proc_root: &Path, process: ProcessIdentity, limit: N
 }
 
 /// Sends a signal to this very process, if it still runs.
-pub(super) fn signal_identity(proc_root: &Path, process: ProcessIdentity, signal: Signal) {
+pub(crate) fn signal_identity(proc_root: &Path, process: ProcessIdentity, signal: Signal) {
     if process.is_alive(proc_root)
         && let Some(pid) = Pid::from_raw(process.pid)
     {

@@ -230,7 +230,7 @@ fn locked_fresh(path: &Path) -> io::Result<File> {
 }
 
 /// Takes the lock of a file, if it is free and the file still has this name.
-pub(super) fn take_lock(file: &File, path: &Path) -> bool {
+pub(crate) fn take_lock(file: &File, path: &Path) -> bool {
     rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_at(file, path)
 }
 

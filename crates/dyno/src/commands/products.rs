@@ -168,7 +168,7 @@ pub(crate) fn named(wanted: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn fetch_one(
+pub(super) fn fetch_one(
     product: &dyn Product,
     (version, from): (Option<&str>, Option<&str>),
     store: &BuildStore,

@@ -40,5 +40,6 @@ mod support;
 mod sysbench;
 mod tpcb;
 mod tpcc;
+mod up;
 mod volumes;
 mod watch;

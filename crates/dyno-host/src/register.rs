@@ -1,0 +1,392 @@
+//! The register of deployments that outlive the command that made them.
+//!
+//! Main type: [`Register`]. Each deployment has a holder: a Dyno that stays, whose keeper owns the
+//! servers as in a run, and which holds the lock of `NAME.lock` for as long as it lives. `NAME.json` says
+//! what it holds. A holder is asked to end only if its lock is held and its process is the noted one; what
+//! a dead holder leaves, the keeper of the next Dyno proves and removes.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use dyno_units::{Clock, Nanoseconds};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::KeeperError;
+use crate::keeper::{make_root, open_own, signal_identity, take_lock};
+use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
+
+/// How names of locks end.
+const LOCK: &str = ".lock";
+/// How names of descriptions end.
+const DESCRIPTION: &str = ".json";
+/// How long a holder may take to stop its servers, which write all that is dirty.
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
+/// How long a killed holder may take to vanish.
+const KILL_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+/// Between two looks whether a holder has ended.
+const POLL: Nanoseconds = Nanoseconds::from_millis(20);
+/// Longest name of a deployment.
+const NAME_BYTES_MAX: usize = 64;
+
+/// What is known of a deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Its name.
+    pub name: String,
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub since_unix_ms: u64,
+    /// The root of the keeper that owns its servers.
+    pub root: PathBuf,
+    /// Its servers; empty while they start.
+    pub members: Vec<RegisteredMember>,
+    /// Why a server is down, or was not stopped in order.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+/// A server of a deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegisteredMember {
+    /// Its name in the deployment.
+    pub name: String,
+    /// What it is for: `primary`.
+    pub role: String,
+    /// The product as studies name it.
+    pub product: String,
+    /// The version that it reports.
+    pub version: String,
+    /// Where it is reached, without a password.
+    pub url: String,
+    /// Its process, whose descendants belong to it.
+    pub pid: i32,
+    /// The folder with its data.
+    pub data: PathBuf,
+    /// The file with its messages.
+    pub log: PathBuf,
+    /// The folder with its programs.
+    pub programs: PathBuf,
+}
+
+/// A deployment and whether its holder lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDeployment {
+    /// What is known of it.
+    pub registered: Registered,
+    /// Whether a Dyno still holds it: else its servers are left over, or gone.
+    pub is_held: bool,
+}
+
+/// What `NAME.json` says.
+#[derive(Clone, Serialize, Deserialize)]
+struct Description {
+    holder: ProcessIdentity,
+    #[serde(flatten)]
+    registered: Registered,
+}
+
+/// The folder with all deployments of a user.
+#[derive(Clone, Debug)]
+pub struct Register {
+    folder: PathBuf,
+}
+
+/// A name in the register that this Dyno holds. Dropping it frees the name.
+#[derive(Debug)]
+pub struct Hold {
+    folder: PathBuf,
+    name: String,
+    holder: ProcessIdentity,
+    /// Whether what was written last stays, for whoever ends this holder to read.
+    leaves_failure: bool,
+    _lock: File,
+}
+
+impl Register {
+    /// The register in this folder, which is made if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or others could write in it.
+    pub fn open(folder: &Path) -> Result<Register, KeeperError> {
+        Ok(Register { folder: make_root(folder, false)? })
+    }
+
+    /// All deployments, by name.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be read.
+    pub fn list(&self) -> Result<Vec<ListedDeployment>, KeeperError> {
+        let entries = fs::read_dir(&self.folder)
+            .map_err(|e| KeeperError(format!("{} cannot be read: {e}", self.folder.display())))?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(LOCK).map(str::to_owned))
+            .collect();
+        names.sort();
+        Ok(names.iter().filter_map(|name| self.find(name)).collect())
+    }
+
+    /// The deployment of this name.
+    pub fn find(&self, name: &str) -> Option<ListedDeployment> {
+        check_name(name).ok()?;
+        let lock = self.path(name, LOCK);
+        let is_held = match open_own(&lock, OFlags::RDWR, Mode::empty()) {
+            // The lock is free again when the file is closed.
+            Ok(file) => !take_lock(&file, &lock),
+            Err(_) => return None,
+        };
+        let registered = self.read(name).map_or_else(
+            || Registered { name: name.to_owned(), ..Registered::default() },
+            |found| found.registered,
+        );
+        Some(ListedDeployment { registered, is_held })
+    }
+
+    /// Takes a name for this Dyno.
+    ///
+    /// # Errors
+    ///
+    /// It is no name, or it is taken.
+    pub fn hold(&self, name: &str) -> Result<Hold, KeeperError> {
+        check_name(name)?;
+        let path = self.path(name, LOCK);
+        let refuse = |why: String| KeeperError(format!("{} {why}", path.display()));
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let lock = open_own(&path, flags, Mode::from_raw_mode(0o600))
+            .map_err(|e| refuse(format!("cannot be made: {e}")))?;
+        if !take_lock(&lock, &path) || self.path(name, DESCRIPTION).exists() {
+            return Err(KeeperError(format!(
+                "there is a deployment `{name}`; choose another name with --name, or end that one with \
+                 `dyno down {name}`"
+            )));
+        }
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let stat = ProcessStat::read(Path::new("/proc"), own)
+            .ok_or_else(|| KeeperError("/proc does not describe this process".into()))?;
+        let hold = Hold {
+            folder: self.folder.clone(),
+            name: name.to_owned(),
+            holder: stat.identity(),
+            leaves_failure: false,
+            _lock: lock,
+        };
+        hold.publish(&Registered { name: name.to_owned(), ..Registered::default() })?;
+        Ok(hold)
+    }
+
+    /// Asks the holder of a deployment to end, and waits for it; one that does not is killed. Whether one
+    /// was there: else, and if it was killed, what it left is for the caller to clean up.
+    ///
+    /// # Errors
+    ///
+    /// The lock is held by a process that is not the noted one, as in another container.
+    pub fn end_holder(&self, name: &str, clock: &dyn Clock) -> Result<bool, KeeperError> {
+        check_name(name)?;
+        if !self.find(name).is_some_and(|found| found.is_held) {
+            return Ok(false);
+        }
+        let proc_root = Path::new("/proc");
+        let holder = self.read(name).map(|found| found.holder);
+        let Some(holder) = holder.filter(|holder| holder.is_alive(proc_root)) else {
+            return Err(KeeperError(format!(
+                "the deployment `{name}` is held by a process that cannot be seen from here (in a \
+                 container?); end it there"
+            )));
+        };
+        for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
+            signal_identity(proc_root, holder, signal);
+            let until = clock.now() + limit;
+            while holder.is_alive(proc_root) && clock.now() < until {
+                clock.sleep_until(clock.now() + POLL);
+            }
+        }
+        match holder.is_alive(proc_root) {
+            true => Err(KeeperError(format!(
+                "process {}, which holds `{name}`, does not end",
+                holder.pid
+            ))),
+            false => Ok(true),
+        }
+    }
+
+    /// Takes a deployment without a holder off the register. Returns what its holder said at last.
+    ///
+    /// # Errors
+    ///
+    /// It is held, or cannot be removed.
+    pub fn forget(&self, name: &str) -> Result<Option<String>, KeeperError> {
+        check_name(name)?;
+        if self.find(name).is_some_and(|found| found.is_held) {
+            return Err(KeeperError(format!("the deployment `{name}` is held by another process")));
+        }
+        let failure = self.read(name).and_then(|found| found.registered.failure);
+        remove(&self.path(name, DESCRIPTION))?;
+        remove(&self.path(name, LOCK))?;
+        Ok(failure)
+    }
+
+    fn read(&self, name: &str) -> Option<Description> {
+        let path = self.path(name, DESCRIPTION);
+        // Only a file of its own user's counts.
+        let file = open_own(&path, OFlags::RDONLY, Mode::empty()).ok()?;
+        serde_json::from_reader(file).ok()
+    }
+
+    fn path(&self, name: &str, end: &str) -> PathBuf {
+        self.folder.join(format!("{name}{end}"))
+    }
+}
+
+impl Hold {
+    /// Writes what is known of the deployment, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn publish(&self, registered: &Registered) -> Result<(), KeeperError> {
+        let path = self.folder.join(format!("{}{DESCRIPTION}", self.name));
+        let fresh = self.folder.join(format!("{}.new", self.name));
+        let write = || -> std::io::Result<()> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+            let mut file = open_own(&fresh, flags, Mode::from_raw_mode(0o600))?;
+            let description = Description { holder: self.holder, registered: registered.clone() };
+            file.write_all(&serde_json::to_vec(&description)?)?;
+            fs::rename(&fresh, &path)
+        };
+        write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))
+    }
+
+    /// Frees the name, but leaves what was written last for whoever ends this holder.
+    pub fn leave(mut self) {
+        self.leaves_failure = true;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if !self.leaves_failure {
+            // What remains is listed as left over.
+            let _ = remove(&self.folder.join(format!("{}{DESCRIPTION}", self.name)));
+            let _ = remove(&self.folder.join(format!("{}{LOCK}", self.name)));
+        }
+    }
+}
+
+/// Resident memory of a process and its descendants, in bytes; pages that they share count in each.
+pub fn memory_of(pid: i32) -> u64 {
+    let proc_root = Path::new("/proc");
+    let own = ProcessStat::read(proc_root, pid).filter(ProcessStat::is_alive);
+    let all = own.into_iter().chain(descendants(proc_root, pid));
+    all.map(|stat| stat.rss_pages).sum::<u64>() * rustix::param::page_size() as u64
+}
+
+fn remove(path: &Path) -> Result<(), KeeperError> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(KeeperError(format!("{} cannot be removed: {e}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), KeeperError> {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let begins_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if begins_well && name.len() <= NAME_BYTES_MAX && name.chars().all(is_safe) {
+        return Ok(());
+    }
+    Err(KeeperError(format!(
+        "`{name}` cannot be the name of a deployment: use letters, digits, `-`, `_` and `.`, at most \
+         {NAME_BYTES_MAX}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    use dyno_units::ManualClock;
+
+    use super::*;
+
+    fn register() -> (tempfile::TempDir, Register) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let register = Register::open(&folder.path().join("up")).expect("made");
+        (folder, register)
+    }
+
+    #[test]
+    fn a_name_is_held_by_one_and_free_afterwards() {
+        let (_folder, register) = register();
+        assert_eq!(register.list().expect("read"), []);
+        let hold = register.hold("a-1").expect("it is free");
+        let error = register.hold("a-1").expect_err("it is taken").0;
+        assert!(error.contains("there is a deployment `a-1`"), "{error}");
+        let registered =
+            Registered { name: "a-1".to_owned(), since_unix_ms: 7, ..Registered::default() };
+        hold.publish(&registered).expect("written");
+        let listed = register.list().expect("read");
+        assert_eq!(listed, [ListedDeployment { registered, is_held: true }]);
+        assert!(register.forget("a-1").is_err(), "it is held");
+        drop(hold);
+        assert_eq!(register.list().expect("read"), []);
+        register.hold("a-1").expect("it is free again");
+    }
+
+    #[test]
+    fn what_a_holder_said_at_last_is_there_for_who_ended_it() {
+        let (_folder, register) = register();
+        let hold = register.hold("a").expect("it is free");
+        let failure = Some("it was killed".to_owned());
+        hold.publish(&Registered { failure: failure.clone(), ..Registered::default() })
+            .expect("written");
+        hold.leave();
+        assert!(!register.find("a").expect("it is there").is_held);
+        assert!(register.hold("a").is_err(), "its name is not free yet");
+        assert!(!register.end_holder("a", &ManualClock::new()).expect("nobody holds it"));
+        assert_eq!(register.forget("a").expect("removed"), failure);
+        assert!(register.find("a").is_none());
+    }
+
+    #[test]
+    fn only_the_noted_process_is_ended() {
+        let (_folder, register) = register();
+        let hold = register.hold("a").expect("it is free");
+        let mut child =
+            Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("it runs");
+        let pid = i32::try_from(child.id()).expect("it fits");
+        // The id of another process, as if it had been given away.
+        let holder = ProcessIdentity { pid, start_ticks: 1 };
+        let description = Description { holder, registered: Registered::default() };
+        let text = serde_json::to_vec(&description).expect("it is JSON");
+        fs::write(register.path("a", DESCRIPTION), text).expect("written");
+        let error = register.end_holder("a", &ManualClock::new()).expect_err("it is refused").0;
+        assert!(error.contains("cannot be seen from here"), "{error}");
+        assert!(child.try_wait().expect("it is ours").is_none(), "it still runs");
+        child.kill().expect("it is ours");
+        assert_eq!(child.wait().expect("it ends").signal(), Some(9));
+        drop(hold);
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let (_folder, register) = register();
+        for name in ["../a", "", ".a", "a/b", "a b", &"x".repeat(65)] {
+            assert!(register.hold(name).is_err(), "{name}");
+            assert!(register.find(name).is_none(), "{name}");
+            assert!(register.forget(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_is_that_of_a_process_that_runs() {
+        let own = i32::try_from(std::process::id()).expect("it fits");
+        assert!(memory_of(own) > 1 << 20);
+        assert_eq!(memory_of(i32::MAX), 0);
+    }
+}

@@ -1,0 +1,210 @@
+//! `dyno ls`, `connect`, `logs` and `down`: deployments that `dyno up` has made.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, anyhow, bail};
+use dyno_database::Endpoint;
+use dyno_host::{ListedDeployment, Register, RegisteredMember};
+use dyno_units::{ByteCount, utc_date_time};
+
+use super::{hold, table};
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// Lists all deployments.
+pub(crate) fn ls(json: bool) -> anyhow::Result<End> {
+    let listed = Register::open(&lab::register()?)?.list()?;
+    if json {
+        let all: Vec<serde_json::Value> = listed.iter().map(as_json).collect();
+        terminal::out(&(serde_json::to_string_pretty(&all)? + "\n"));
+        return Ok(End::Good);
+    }
+    terminal::out(&match listed.is_empty() {
+        true => "no deployments; `dyno up PRODUCT@VERSION` makes one\n".to_owned(),
+        false => rows(&listed),
+    });
+    Ok(End::Good)
+}
+
+fn as_json(one: &ListedDeployment) -> serde_json::Value {
+    let registered = &one.registered;
+    let member = |member: &RegisteredMember| {
+        serde_json::json!({
+            "name": member.name, "role": member.role, "product": member.product,
+            "version": member.version, "url": member.url, "pid": member.pid,
+            "data": member.data, "log": member.log, "programs": member.programs,
+            "memory_bytes": dyno_host::memory_of(member.pid),
+        })
+    };
+    serde_json::json!({
+        "name": registered.name,
+        "since_unix_ms": registered.since_unix_ms,
+        "state": state(one),
+        "members": registered.members.iter().map(member).collect::<Vec<_>>(),
+    })
+}
+
+/// `up`, or what is wrong, with what to do.
+fn state(one: &ListedDeployment) -> String {
+    let name = &one.registered.name;
+    match (&one.registered.failure, one.is_held) {
+        (Some(failure), true) => failure.clone(),
+        (_, false) => format!("left over; `dyno down {name}` removes it"),
+        (None, true) if one.registered.members.is_empty() => "starting".to_owned(),
+        (None, true) => "up".to_owned(),
+    }
+}
+
+const HEADINGS: [&str; 8] =
+    ["NAME", "PRODUCT", "VERSION", "ROLE", "MEMORY", "SINCE", "STATE", "ADDRESS AND DATA"];
+
+fn rows(listed: &[ListedDeployment]) -> String {
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
+    for one in listed {
+        let registered = &one.registered;
+        let nobody = RegisteredMember::default();
+        let members = match registered.members.as_slice() {
+            [] => std::slice::from_ref(&nobody),
+            members => members,
+        };
+        for member in members {
+            let memory = match dyno_host::memory_of(member.pid) {
+                0 => String::new(),
+                bytes => ByteCount(bytes).to_string(),
+            };
+            rows.push([
+                registered.name.clone(),
+                member.product.clone(),
+                member.version.split(' ').next().unwrap_or_default().to_owned(),
+                member.role.clone(),
+                memory,
+                utc_date_time(registered.since_unix_ms),
+                state(one),
+                format!("{}  {}", member.url, member.data.display()).trim().to_owned(),
+            ]);
+        }
+    }
+    table(&rows, &[4])
+}
+
+/// The deployment of a name, and its register.
+fn find(name: &str) -> anyhow::Result<(Register, ListedDeployment)> {
+    let register = Register::open(&lab::register()?)?;
+    let found = register.find(name).ok_or_else(|| missing(name))?;
+    Ok((register, found))
+}
+
+fn missing(name: &str) -> anyhow::Error {
+    crate::usage_error(anyhow!("there is no deployment `{name}`; `dyno ls` lists them"))
+}
+
+fn first_member(found: &ListedDeployment) -> anyhow::Result<&RegisteredMember> {
+    let name = &found.registered.name;
+    found.registered.members.first().with_context(|| format!("{name} is {}", state(found)))
+}
+
+/// Becomes the product's own client, connected to a deployment.
+pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
+    let (_, found) = find(name)?;
+    let member = first_member(&found)?;
+    if state(&found) != "up" {
+        bail!("{name} is not up: {}", state(&found));
+    }
+    let products = dyno_lab::products();
+    let endpoint = Endpoint::from_url(&member.url)?;
+    let client = products.get(&member.product)?.client(&endpoint, &member.version);
+    let client = client.with_context(|| format!("{} has no client", member.product))?;
+    let keeper = lab::keeper(&found.registered.root)?;
+    let beside = client_folders(&member.programs);
+    let program = client.programs.iter().find_map(|name| keeper.find_program(name, &beside));
+    let program = program.with_context(|| {
+        format!(
+            "the client of {} is not on this machine (`{}`); install it, or use {} with another one",
+            member.product,
+            client.programs.join("` or `"),
+            member.url
+        )
+    })?;
+    let error = Command::new(&program).args(client.arguments).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Where the clients of a server are: beside it, or in the `bin` beside its `sbin`.
+fn client_folders(programs: &Path) -> Vec<std::path::PathBuf> {
+    let base = programs.parent().unwrap_or(programs);
+    vec![programs.to_owned(), base.join("bin")]
+}
+
+/// Prints the last lines of the messages of a deployment's server.
+pub(crate) fn logs(name: &str, n_lines: usize) -> anyhow::Result<End> {
+    let (_, found) = find(name)?;
+    let member = first_member(&found)?;
+    let lines = dyno_host::last_lines(&member.log, n_lines);
+    let lines = lines.iter().map(|line| terminal::harmless(line).into_owned() + "\n");
+    terminal::out(&lines.collect::<String>());
+    Ok(End::Good)
+}
+
+/// Ends deployments, with all that was made for them.
+pub(crate) fn down(names: &[String], all: bool) -> anyhow::Result<End> {
+    let register = Register::open(&lab::register()?)?;
+    let listed = || -> anyhow::Result<Vec<String>> {
+        Ok(register.list()?.into_iter().map(|one| one.registered.name).collect())
+    };
+    let names = if all { listed()? } else { names.to_vec() };
+    let mut end = End::Good;
+    for name in names {
+        match down_one(&register, &name) {
+            Ok(()) => terminal::out(&format!("{name} is down")),
+            Err(error) => {
+                terminal::error(&error);
+                end = End::Bad;
+            }
+        }
+    }
+    Ok(end)
+}
+
+fn down_one(register: &Register, name: &str) -> anyhow::Result<()> {
+    let found = register.find(name).ok_or_else(|| missing(name))?;
+    let clock = SystemClock::start();
+    register.end_holder(name, &clock)?;
+    // What is left if the holder was killed, now or before.
+    let root = &found.registered.root;
+    if root.is_dir() {
+        for message in hold::clean_up(root, &clock)? {
+            terminal::say(&message);
+        }
+    }
+    if register.find(name).is_none() {
+        return Ok(());
+    }
+    match register.forget(name)? {
+        Some(failure) if found.is_held => bail!("{name}: {failure}"),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_host::Registered;
+
+    use super::*;
+
+    #[test]
+    fn a_deployment_says_how_it_is() {
+        let one = |failure: Option<&str>, is_held: bool, n_members: usize| {
+            let members = vec![RegisteredMember::default(); n_members];
+            let failure = failure.map(str::to_owned);
+            let name = "db".to_owned();
+            let registered = Registered { name, failure, members, ..Registered::default() };
+            state(&ListedDeployment { registered, is_held })
+        };
+        assert_eq!(one(None, true, 1), "up");
+        assert_eq!(one(None, true, 0), "starting");
+        assert_eq!(one(Some("it crashed"), true, 1), "it crashed");
+        assert_eq!(one(None, false, 1), "left over; `dyno down db` removes it");
+    }
+}

@@ -1,0 +1,203 @@
+//! `dyno up`: a private server that outlives the command.
+//!
+//! A Dyno that stays, the holder, owns it as a run owns its servers: see `hold.rs`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, anyhow, bail};
+use dyno_database::{MACHINE, Product, Products};
+use dyno_host::{Register, Registered};
+use dyno_units::ByteCount;
+use serde::{Deserialize, Serialize};
+
+use super::{hold, products};
+use crate::{End, hints, lab, terminal};
+
+/// Options of `dyno up`.
+#[derive(clap::Args)]
+pub(crate) struct UpOptions {
+    /// The product, with the beginning of its version: `postgresql@17`
+    #[arg(value_name = "PRODUCT@VERSION")]
+    product: String,
+    /// Its name [default: product and version]
+    #[arg(long)]
+    name: Option<String>,
+    /// Where the programs must come from: machine, debian, maven, python
+    #[arg(long, value_name = "SOURCE")]
+    from: Option<String>,
+    /// Folder with the server's programs
+    #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
+    programs: Option<PathBuf>,
+    /// Fetch the programs if they are not here, as `dyno products fetch` does
+    #[arg(long)]
+    fetch: bool,
+    /// Storage engine that tables get by default
+    #[arg(long)]
+    engine: Option<String>,
+    /// Server setting; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    setting: Vec<String>,
+    /// How much memory it may take (needs root)
+    #[arg(long, value_name = "SIZE", value_parser = crate::cli::size)]
+    memory: Option<ByteCount>,
+    /// The folder in which it keeps its data
+    #[arg(long, value_name = "FOLDER")]
+    data_folder: Option<PathBuf>,
+}
+
+/// What a holder is told, on its standard input.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) name: String,
+    pub(super) product: String,
+    pub(super) version: Option<String>,
+    pub(super) from: Option<String>,
+    pub(super) programs: Option<PathBuf>,
+    pub(super) engine: Option<String>,
+    pub(super) settings: Vec<String>,
+    pub(super) memory: Option<u64>,
+    pub(super) root: PathBuf,
+}
+
+/// What a holder says, once, on its standard output.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Said {
+    /// All servers are up.
+    Up(Registered),
+    /// Nothing was left running; why.
+    Failed(String),
+}
+
+/// Starts a server that stays, and says where it is.
+pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
+    let known = dyno_lab::products();
+    let (name, version) = products::named(&options.product);
+    let product = product(&known, name).map_err(crate::usage_error)?;
+    let root = lab::data_root(options.data_folder.as_deref())?;
+    let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
+    if options.programs.is_none() {
+        let wanted = (version, options.from.as_deref());
+        if let Err(error) = dyno_database::find_programs(product, wanted, &keeper) {
+            if !options.fetch || options.from.as_deref() == Some(MACHINE) {
+                return Err(crate::usage_error(error.into()));
+            }
+            products::fetch_one(product, wanted, &lab::builds()?, &keeper)?;
+        }
+    }
+    let register = Register::open(&lab::register()?)?;
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => free_name(&register, name, version),
+    };
+    let order = Order {
+        name,
+        product: product.spec().name.clone(),
+        version: version.map(str::to_owned),
+        from: options.from.clone(),
+        programs: options.programs.as_ref().map(std::path::absolute).transpose()?,
+        engine: options.engine.clone(),
+        settings: options.setting.clone(),
+        memory: options.memory.map(|memory| memory.0),
+        root,
+    };
+    // A wrong setting is said here, not by a process that nobody sees.
+    hold::settings(&order.settings, ByteCount(0)).map_err(crate::usage_error)?;
+    let registered = start_holder(&order)?;
+    terminal::out(&text(&registered));
+    Ok(End::Good)
+}
+
+/// A product that has servers of its own.
+fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
+    let Some(product) = products.find(name) else {
+        let hint = hints::for_product(name, products);
+        bail!("there is no product `{}`; {hint}", dyno_units::redact_url(name));
+    };
+    let spec = product.spec();
+    if spec.is_embedded || spec.is_simulated || product.offers().is_empty() {
+        bail!("{} has no server that could stay", spec.title);
+    }
+    Ok(product)
+}
+
+/// `postgresql-17`, or `postgresql-17-2` if there is one.
+fn free_name(register: &Register, product: &str, version: Option<&str>) -> String {
+    let base = version.map_or_else(|| product.to_owned(), |version| format!("{product}-{version}"));
+    let is_free = |name: &String| register.find(name).is_none();
+    let numbered = (2..).map(|n: u32| format!("{base}-{n}"));
+    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base)
+}
+
+/// Starts the process that stays, and waits until its servers are up.
+fn start_holder(order: &Order) -> anyhow::Result<Registered> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let mut holder = Command::new(program)
+        .arg(hold::COMMAND)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("cannot start the process that keeps the server")?;
+    match converse(&mut holder, order)? {
+        Said::Up(registered) => Ok(registered),
+        Said::Failed(why) => Err(anyhow!(why)),
+    }
+}
+
+fn converse(holder: &mut Child, order: &Order) -> anyhow::Result<Said> {
+    let mut input = holder.stdin.take().context("the holder has no input")?;
+    input.write_all(&serde_json::to_vec(order)?).context("the holder does not listen")?;
+    drop(input);
+    let output = holder.stdout.take().context("the holder has no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).context("the holder cannot be read")?;
+    if line.is_empty() {
+        let status = holder.wait().context("the holder cannot be waited for")?;
+        bail!("the process that keeps the server ended ({status}) before the server was up");
+    }
+    serde_json::from_str(&line).context("the holder is another version of Dyno")
+}
+
+fn text(registered: &Registered) -> String {
+    let mut out = String::new();
+    for member in &registered.members {
+        out += &format!("{}\n", member.url);
+    }
+    let name = &registered.name;
+    if let Some(first) = registered.members.first() {
+        terminal::say(&format!(
+            "{name}: {} {} is up; `dyno connect {name}` opens its client, `dyno down {name}` removes it \
+             with its data",
+            first.product, first.version
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::open(&folder.path().join("up")).unwrap();
+        assert_eq!(free_name(&register, "db", Some("1.2")), "db-1.2");
+        let _first = register.hold("db-1.2").unwrap();
+        let _second = register.hold("db-1.2-2").unwrap();
+        assert_eq!(free_name(&register, "db", Some("1.2")), "db-1.2-3");
+        assert_eq!(free_name(&register, "db", None), "db");
+    }
+
+    #[test]
+    fn only_products_with_servers_stay() {
+        let products = dyno_lab::products();
+        assert!(product(&products, "mariadb").is_ok());
+        let error = |name: &str| product(&products, name).err().unwrap().to_string();
+        assert!(error("sqlite").contains("no server that could stay"));
+        assert!(error("pg").contains("postgresql"), "{}", error("pg"));
+    }
+}

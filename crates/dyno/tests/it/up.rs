@@ -1,0 +1,193 @@
+//! Servers that outlive the command: started, listed, used, ended, and cleaned up after a kill.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{Answer, DataFolder, Workbench, is_alive};
+
+/// A workbench with a register and a data folder of its own; what is left in them is ended with it.
+struct UpBench {
+    bench: Workbench,
+    folder: DataFolder,
+}
+
+impl UpBench {
+    fn new() -> UpBench {
+        UpBench { bench: Workbench::new(), folder: DataFolder::new() }
+    }
+
+    fn dyno(&self, arguments: &[&str]) -> Answer {
+        let mut command = self.bench.command(arguments);
+        command.env("DYNO_BUILDS", self.folder.path().join("builds"));
+        Answer::from(command.output().unwrap())
+    }
+
+    #[track_caller]
+    fn good(&self, arguments: &[&str]) -> Answer {
+        let answer = self.dyno(arguments);
+        assert_eq!(answer.code, 0, "{arguments:?}\n{}\n{}", answer.out, answer.err);
+        answer
+    }
+
+    /// Starts a server and returns its URL.
+    #[track_caller]
+    fn up(&self, arguments: &[&str]) -> String {
+        let data = self.data();
+        let all = [&["up"], arguments, &["--data-folder", &data]].concat();
+        self.good(&all).out.trim().to_owned()
+    }
+
+    fn data(&self) -> String {
+        self.folder.path().join("data").display().to_string()
+    }
+
+    fn ls(&self) -> Vec<Value> {
+        let text = self.good(&["ls", "--json"]).out;
+        serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().clone()
+    }
+
+    /// What is left of servers.
+    fn left(&self) -> Vec<String> {
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        [names(Path::new(&self.data())), names(&self.folder.path().join("up"))].concat()
+    }
+}
+
+impl Drop for UpBench {
+    fn drop(&mut self) {
+        // A test that failed leaves no server.
+        self.dyno(&["down", "--all"]);
+    }
+}
+
+fn server_pid(deployment: &Value) -> i32 {
+    deployment["members"][0]["pid"].as_i64().unwrap() as i32
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// The Dyno that holds a server: its parent.
+fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit(')').next().unwrap();
+    fields.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// The whole life of a server of a product.
+#[track_caller]
+fn check_life(product: &str, client: &[&str]) {
+    let bench = UpBench::new();
+    let url = bench.up(&[product]);
+    let listed = bench.ls();
+    assert_eq!(listed.len(), 1);
+    assert_eq!((&listed[0]["name"], &listed[0]["state"]), (&product.into(), &"up".into()));
+    let member = &listed[0]["members"][0];
+    assert_eq!(member["url"], url.as_str());
+    assert!(member["memory_bytes"].as_u64().unwrap() > 1 << 20, "{member}");
+    assert!(Path::new(member["data"].as_str().unwrap()).is_dir());
+    let table = bench.good(&["ls"]).out;
+    assert!(table.lines().nth(1).is_some_and(|line| line.contains(&url)), "{table}");
+    // It is reached by its client and by a study.
+    let answer = bench.good(&[&["connect", product, "--"], client].concat());
+    assert!(answer.out.contains("42"), "{}", answer.out);
+    let trial = ["bench", "tpcb", "--on", &url, "--duration", "300ms", "--warm-up", "0s"];
+    bench.good(&trial);
+    assert!(!bench.good(&["logs", product]).out.is_empty());
+    // A second one gets another name, and outlives the first.
+    bench.up(&[product]);
+    let second = format!("{product}-2");
+    bench.good(&["down", product]);
+    let listed = bench.ls();
+    assert_eq!((listed.len(), &listed[0]["name"]), (1, &Value::from(second.as_str())));
+    let (pid, holder) = (server_pid(&listed[0]), parent(server_pid(&listed[0])));
+    bench.good(&["down", "--all"]);
+    assert!(!is_alive(pid) && !is_alive(holder));
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn mariadb_stays_until_it_is_ended() {
+    check_life("mariadb", &["-e", "SELECT 6 * 7"]);
+}
+
+#[test]
+fn postgresql_stays_until_it_is_ended() {
+    check_life("postgresql", &["-c", "SELECT 6 * 7"]);
+}
+
+#[test]
+fn what_a_killed_holder_leaves_is_ended() {
+    let bench = UpBench::new();
+    bench.up(&["postgresql", "--name", "p"]);
+    let listed = bench.ls();
+    let pid = server_pid(&listed[0]);
+    let holder = parent(pid);
+    kill(holder);
+    while is_alive(holder) {
+        std::thread::yield_now();
+    }
+    assert!(is_alive(pid), "the server does not end with its holder");
+    let state = bench.ls()[0]["state"].as_str().unwrap().to_owned();
+    assert!(state.contains("left over; `dyno down p` removes it"), "{state}");
+    let answer = bench.dyno(&["up", "postgresql", "--name", "p", "--data-folder", &bench.data()]);
+    assert!(answer.err.contains("there is a deployment `p`"), "{}", answer.err);
+    bench.good(&["down", "p"]);
+    assert!(!is_alive(pid));
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_died_is_listed_with_the_reason_and_its_log() {
+    let bench = UpBench::new();
+    bench.up(&["mariadb", "--name", "m"]);
+    kill(server_pid(&bench.ls()[0]));
+    let state = loop {
+        let state = bench.ls()[0]["state"].as_str().unwrap().to_owned();
+        if state != "up" {
+            break state;
+        }
+    };
+    assert!(state.contains("signal 9"), "{state}");
+    assert_eq!(bench.dyno(&["connect", "m"]).code, 1);
+    assert!(bench.good(&["logs", "m"]).out.contains("ready for connections"));
+    bench.good(&["down", "m"]);
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_does_not_start_leaves_nothing() {
+    let bench = UpBench::new();
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let data = bench.data();
+        let answer = bench.dyno(&[&["up"], arguments, &["--data-folder", &data]].concat());
+        assert_eq!(answer.code, code, "{arguments:?} {}", answer.err);
+        assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
+        assert_eq!(bench.left(), Vec::<String>::new(), "{arguments:?}");
+    };
+    check(&["mariadb", "--setting", "no_such=1"], 1, "no_such");
+    check(&["mariadb", "--setting", "port=3306"], 1, "reachable by others");
+    check(&["postgresql", "--setting", "x"], 2, "NAME=VALUE");
+    check(&["postgresql@1.1"], 2, "`dyno products fetch postgresql@1.1`");
+    check(&["sqlite"], 2, "no server that could stay");
+    check(&["mariadb", "--name", "../x"], 1, "cannot be the name of a deployment");
+    for words in [&["down", "none"], &["logs", "none"], &["connect", "none"]] {
+        let answer = bench.dyno(words);
+        assert!(answer.code != 0 && answer.err.contains("there is no deployment `none`"));
+    }
+    // Nobody else is asked to end.
+    let sleeper = Command::new("sleep").arg("60").spawn();
+    let mut sleeper = sleeper.unwrap();
+    bench.good(&["down", "--all"]);
+    assert!(sleeper.try_wait().unwrap().is_none());
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
