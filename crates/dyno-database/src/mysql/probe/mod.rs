@@ -3,6 +3,7 @@
 pub(in crate::mysql) mod innodb;
 mod innodb_text;
 mod pattern;
+mod progress;
 pub(in crate::mysql) mod rocksdb;
 mod rocksdb_text;
 mod status;

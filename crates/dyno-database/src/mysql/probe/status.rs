@@ -8,6 +8,7 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::{Connector, TextRows};
 
+use super::progress::{self, Progress};
 use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate};
 
 /// Statements, rows and resources of the server.
@@ -142,8 +143,9 @@ const DERIVED: &[Reading] = &[
 
 /// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> =
-        LazyLock::new(|| all_of(&[SERVER, INNODB, ROCKSDB], DERIVED));
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| {
+        [all_of(&[SERVER, INNODB, ROCKSDB], DERIVED), progress::READINGS.to_vec()].concat()
+    });
     &ALL
 }
 
@@ -170,6 +172,7 @@ pub(super) struct StatusProbe {
     server: Table,
     innodb: Table,
     rocksdb: Table,
+    progress: Progress,
 }
 
 impl StatusProbe {
@@ -179,6 +182,7 @@ impl StatusProbe {
             server: Table::new(SERVER),
             innodb: Table::new(INNODB),
             rocksdb: Table::new(ROCKSDB),
+            progress: Progress::default(),
         }
     }
 
@@ -213,6 +217,7 @@ impl Probe for StatusProbe {
         self.server.put(now, values.clone(), readings);
         self.innodb.put(now, values, readings);
         self.rocksdb.put(now, blocks, readings);
+        self.progress.read(&mut self.asker, now, readings);
     }
 
     fn take_notes(&mut self) -> Vec<String> {

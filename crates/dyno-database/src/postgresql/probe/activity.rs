@@ -8,6 +8,7 @@ use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 use dyno_workload::Connector;
 
+use super::progress::{self, Progress};
 use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number};
 
 #[rustfmt::skip]
@@ -35,7 +36,8 @@ const PATTERNS: &[Reading] = &[
 
 /// The readings that it may give.
 pub(super) fn registered() -> &'static [Reading] {
-    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[SESSIONS], PATTERNS));
+    static ALL: LazyLock<Vec<Reading>> =
+        LazyLock::new(|| [all_of(&[SESSIONS], PATTERNS), progress::READINGS.to_vec()].concat());
     &ALL
 }
 
@@ -93,6 +95,7 @@ const HELD_LONG: f64 = 100_000.0;
 pub(super) struct ActivityProbe {
     asker: Asker,
     sessions: Table,
+    progress: Progress,
     ask_horizon: String,
     has_asked_role: bool,
     holder_due: Every,
@@ -105,6 +108,7 @@ impl ActivityProbe {
         ActivityProbe {
             asker: Asker::new(connector),
             sessions: Table::new(SESSIONS),
+            progress: Progress::default(),
             ask_horizon: format!("SELECT {HORIZON}"),
             has_asked_role: false,
             holder_due: Every::new(Nanoseconds::from_secs(5)),
@@ -164,6 +168,7 @@ impl Probe for ActivityProbe {
             values.insert("horizon".to_owned(), horizon);
         }
         self.sessions.put(now, values, readings);
+        self.progress.read(&mut self.asker, now, readings);
         for row in self.asker.rows(now, ASK_WAITS).unwrap_or_default() {
             if let (Some(kind), Some(n)) = (cell(&row, 0), cell(&row, 1).and_then(number)) {
                 readings.insert(format!("pg.waiting.{kind}"), n);

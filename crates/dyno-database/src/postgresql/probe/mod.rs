@@ -4,6 +4,7 @@
 mod activity;
 mod database;
 pub(crate) mod pgbouncer;
+mod progress;
 mod tables;
 
 use std::sync::{Arc, LazyLock};

@@ -288,3 +288,14 @@ fn tables_that_a_job_changed_are_found_where_they_must_be_the_same() {
         assert!(message.contains(expected), "{product}: {message}");
     }
 }
+
+#[test]
+fn the_progress_of_a_copy_is_read() {
+    let job = "sql = \"COPY (SELECT pg_sleep(0.05) FROM generate_series(1, 60)) TO '/dev/null'\"\n";
+    let run = run_with("postgresql", 60, job);
+    let trial = &run.trials[0];
+    assert_eq!(trial.outcome, TrialOutcome::Finished);
+    let readings = &trial.steps[0].readings;
+    let rows: Vec<f64> = readings["pg.copied_rows"].iter().flatten().copied().collect();
+    assert!(!rows.is_empty() && rows.iter().all(|rows| *rows <= 60.0), "{rows:?}");
+}
