@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing};
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
@@ -144,7 +144,10 @@ fn make_system_tables(
             arguments.push(format!("--basedir={}", install.base.display()));
             arguments.push(format!("--datadir={}", folder.data().display()));
             arguments.push("--auth-root-authentication-method=normal".to_owned());
-            arguments.push("--skip-test-db".to_owned());
+            // Before 10.3 the program does not know it.
+            if version_numbers(&install.version) >= vec![10, 3] {
+                arguments.push("--skip-test-db".to_owned());
+            }
             install_db
         }
     };

@@ -102,8 +102,9 @@ fn make_data(
                 "--auth-host=reject".to_owned(),
                 "--encoding=UTF8".to_owned(),
                 format!("--locale={locale}"),
-                // Data that are not there yet need no sync; the server keeps its own.
-                "--no-sync".to_owned(),
+                // Data that are not there yet need no sync; the server keeps its own. The long form of
+                // this option has two spellings.
+                "-N".to_owned(),
             ]
             .into_iter()
             .chain(folder.logs().map(|logs| format!("--waldir={}", logs.display())))
