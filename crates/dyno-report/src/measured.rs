@@ -1,7 +1,7 @@
 //! What was measured, in one line: the workload, the server, the size of the design, and what the host
 //! spoiled.
 
-use dyno_analysis::VariantFacts;
+use dyno_analysis::{VariantFacts, is_watched};
 
 use crate::format::Unit;
 use crate::view::View;
@@ -15,6 +15,10 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
     let findings = view.findings;
     let confidence = Unit::Percent.tick(findings.confidence * 100.0);
     let threshold = Unit::Percent.tick(findings.threshold * 100.0);
+    if is_watched(findings) {
+        // There was no design, and no load.
+        return names(view, "servers", |variant| &variant.server).into_iter().collect();
+    }
     let mut parts = Vec::new();
     parts.extend(names(view, "workloads", |variant| &variant.workload));
     parts.extend(names(view, "servers", |variant| &variant.server));

@@ -158,15 +158,15 @@ fn wrong_options_are_refused_in_words() {
     check(&["bench", "oltp_read_only", "--on", "sqlite", "--tables", "many"], "`many`");
     check(
         &["bench", "oltp_read_only", "--on", "sqlite", "--clients", "0"],
-        "--clients: `clients` must be at least 1",
+        "--clients must be at least 1",
     );
     check(&["bench", "oltp_reed_only", "--on", "sqlite"], "oltp_read_only");
     let on_sqlite = |options: &[&str], expected: &str| {
         let arguments = ["bench", "oltp_read_only", "--on", "sqlite"];
         check(&[&arguments[..], options].concat(), expected);
     };
-    on_sqlite(&["--duration", "0s"], "--duration: `duration` must be longer than zero");
-    on_sqlite(&["--clients", "1000001"], "--clients: `clients` must be between 1 and 1000000");
+    on_sqlite(&["--duration", "0s"], "--duration must be longer than zero");
+    on_sqlite(&["--clients", "1000001"], "--clients must be between 1 and 1000000");
     on_sqlite(&["--rate", "fast"], "`fast` is not a rate");
     on_sqlite(&["--rate", "5 for 9s", "--duration", "5s"], "too short for the stepped rate");
     on_sqlite(&["--rate", "0"], "--rate: a rate must be above 0");
@@ -175,7 +175,7 @@ fn wrong_options_are_refused_in_words() {
     let url = "mysql://me@127.0.0.1:1/x";
     check(
         &["bench", "oltp_read_only", "--on", url, "--engine", "RocksDB"],
-        "--engine: `engine` cannot be combined with `url`; only for servers that Dyno starts",
+        "--engine cannot be combined with `url`; only for servers that Dyno starts",
     );
     check(
         &["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"],

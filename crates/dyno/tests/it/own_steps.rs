@@ -150,7 +150,7 @@ fn load_levels_are_refused_before_anything_runs() {
     let answer = bench.dyno(&["bench", "insert-benchmark", "--on=sqlite", "--rate=5"]);
     assert_eq!(answer.code, 2);
     assert!(
-        answer.err.contains("--rate: `rate` cannot be combined with workload `insert-benchmark`"),
+        answer.err.contains("--rate cannot be combined with workload `insert-benchmark`"),
         "{}",
         answer.err
     );
