@@ -331,7 +331,7 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     };
     Some(Caveat {
         kind: CaveatKind::DifferentDurability,
-        message: format!("Commits are not equally safe: {}.", by_durability(findings, &variants)),
+        message: format!("Commits are not equally safe: {}.", by_durability(findings)),
         advice: advice.to_owned(),
         variants,
         steps: Vec::new(),
@@ -339,9 +339,9 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
 }
 
 /// `every commit is synced (a, b); not synced (c)`: each durability once, with the variants that have it.
-fn by_durability(findings: &Findings, variants: &[usize]) -> String {
+fn by_durability(findings: &Findings) -> String {
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
-    for variant in variants.iter().map(|idx| &findings.variants[*idx]) {
+    for variant in findings.variants.iter().filter(|variant| !variant.durability.is_empty()) {
         match kinds.iter_mut().find(|(durability, _)| *durability == variant.durability) {
             Some((_, names)) => names.push(&variant.name),
             None => kinds.push((&variant.durability, vec![&variant.name])),
@@ -413,9 +413,9 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
             row.measured,
         ),
         advice:
-            "Do not use these numbers until this is explained: lost work is cheap work. Look for \
-                 a storage engine without transactions, for another writer to the same tables, and \
-                 for a bug in the server or the workload."
+            "Do not use these numbers until this is explained: a server that loses work looks faster than it is. Look for \
+                 a storage engine without transactions, for another writer to the same tables (a job \
+                 of the study, for one), and for a bug in the server or the workload."
                 .to_owned(),
         variants: sorted(failed.iter().map(|trial| trial.variant)),
         steps: Vec::new(),

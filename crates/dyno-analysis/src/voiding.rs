@@ -112,14 +112,14 @@ fn rule_broken(
     let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
         parts.push(format!(
-            "the hypervisor took {} of all CPUs (at best {})",
+            "the hypervisor took {} of all CPUs ({} in the quietest trial of the same variant)",
             percent(found),
             percent(least)
         ));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
         parts.push(format!(
-            "other processes used {} of all CPUs (at best {})",
+            "other processes used {} of all CPUs ({} in the quietest trial of the same variant)",
             percent(found),
             percent(least)
         ));
@@ -127,7 +127,9 @@ fn rule_broken(
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
     {
-        parts.push(format!("the canary took {found:.3} s (at best {least:.3} s)"));
+        parts.push(format!(
+            "the canary took {found:.3} s ({least:.3} s in the quietest trial of the same variant)"
+        ));
     }
     (!parts.is_empty()).then(|| list(&parts))
 }
@@ -153,12 +155,12 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "Other activity on the host spoiled {}; by rule, discarded and measured again: {}.",
+            "Other activity on the host disturbed {}, discarded and repeated by rule: {}.",
             count(void.len() as u64, "block"),
             reasons.join("; ")
         ),
         advice:
-            "Discarded blocks count towards no result. The rule looks at the host alone, never at \
+            "Discarded blocks do not contribute to any result. The rule looks at the host alone, never at \
              the results; `void_blocks = \"keep\"` in the study turns it off."
                 .to_owned(),
         variants: Vec::new(),

@@ -191,7 +191,7 @@ const DATA_PER_S: Metric = metric(
     "job.data_per_s",
     Unit::BytesPerSecond,
     Higher,
-    "data by the job's time",
+    "data rate of the job",
     "size of the server's data files when the job had ended, by the time that it took",
 )
 .secondary();

@@ -178,7 +178,7 @@ fn earlier_safety(durability: &str) -> Option<CommitSafety> {
         "not synced" | "every commit is synced, a crash may corrupt" => {
             Some(CommitSafety::DataAtRisk)
         }
-        // PostgreSQL: `synced within three times 200ms`.
+        // PostgreSQL: `synced within 3 × 200ms`.
         text if text.starts_with("synced within ") => Some(CommitSafety::LastCommitsAtRisk),
         _ => None,
     }
@@ -268,7 +268,7 @@ mod tests {
         check("written at every commit, synced once a second", last);
         check("written and synced once a second", last);
         check("synced at checkpoints", last);
-        check("synced within three times 200ms", last);
+        check("synced within 3 × 200ms", last);
         check("every commit is synced, a crash may corrupt", Some(CommitSafety::DataAtRisk));
         check("not synced", Some(CommitSafety::DataAtRisk));
         check("unknown", None);

@@ -116,6 +116,7 @@ fn with_declared(view: &View<'_>) -> Vec<MetricId> {
     let mut shown = view.main_metrics();
     let declared = view.findings.metrics.declared().map(|metric| metric.id);
     shown.extend(declared.filter(|metric| !view.main_metrics().contains(metric)));
+    shown.retain(|metric| view.has(*metric));
     shown
 }
 
@@ -197,7 +198,7 @@ fn environment(view: &View<'_>) -> Block {
     let mut blocks = vec![Block::Table(table)];
     if n_more > 0 {
         let facts = words::counted(n_more, "more fact", "more facts");
-        blocks.push(Block::Paragraph(format!("{facts} of the machine in the report.")));
+        blocks.push(Block::Paragraph(format!("{facts} about the machine are in report.html.")));
     }
     fold("Environment", blocks)
 }

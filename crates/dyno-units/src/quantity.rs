@@ -107,7 +107,9 @@ impl fmt::Display for ByteCount {
 /// Reads a number of things: `250000`, `250_000`, `250k`, `20M`, `1.5B` (powers of 1000).
 pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
     let refuse = || {
-        ParseQuantityError(format!("`{text}` is not a count; write it like \"250k\" or \"20M\""))
+        ParseQuantityError(format!(
+            "`{text}` is not a whole number such as 16, \"250k\" or \"20M\""
+        ))
     };
     let (number, unit) = number_and_unit(text).ok_or_else(refuse)?;
     let factor = match unit {

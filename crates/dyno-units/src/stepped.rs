@@ -196,7 +196,7 @@ mod tests {
         check("500 for", "not a duration");
         check("500 for 0s", "longer than 0");
         check("5 for 2000000h", "less than a century");
-        check("many for 5s", "`many` is not a count");
+        check("many for 5s", "`many` is not a whole number");
         check("-1 for 5s", "a rate must be at least 0");
         check("NaN for 5s", "a rate must be at least 0");
         check("2e9 for 5s", "a rate must be at least 0 and at most");

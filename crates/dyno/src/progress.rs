@@ -110,7 +110,9 @@ impl Progress {
             }
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::BlockVoided { block, why } => {
-                self.permanent(&format!("block {block} is void and will be measured again: {why}"));
+                self.permanent(&format!(
+                    "block {block} is discarded, and repeated after the other trials: {why}"
+                ));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             // The probes of each step report the same problem again: once is enough for a reader.

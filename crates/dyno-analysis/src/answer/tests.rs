@@ -429,7 +429,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     // Two products, each by itself.
     let rates: [&[f64]; 4] = [&[500.0], &[1000.0], &[800.0], &[1000.0]];
     let names = ["maria", "maria-fast", "pg", "pg-fast"];
-    let levels = [safe, "not synced", safe, "synced within three times 200ms"];
+    let levels = [safe, "not synced", safe, "synced within 3 × 200ms"];
     let mut both = with_durability(noisy(&names, &[4], 5, &rates), &levels);
     for (idx, variant) in both.manifest.variants.iter_mut().enumerate().skip(2) {
         variant.product = "postgresql".to_owned();

@@ -64,7 +64,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
     ),
     (
         "cpu.rest",
-        "CPU of all other processes and of the kernel",
+        "CPU used by other processes and the kernel",
         "µs",
         Origin::Reading(known::REST_CPU, 1e6),
     ),
@@ -86,7 +86,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
         "",
         Origin::Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
     ),
-    ("reads", "reads of all disks", "", Origin::Reading(known::DISK_READS, 1.0)),
+    ("reads", "reads, all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
     ("read_bytes", "bytes read from all disks", "B", Origin::Reading(known::DISK_READ_BYTES, 1.0)),
     ("writes", "writes of all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
     (

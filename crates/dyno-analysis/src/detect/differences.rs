@@ -192,13 +192,14 @@ fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::OneDataSet,
         message: format!(
-            "All repetitions of a variant copy one data set, and variants have different ones: {}.",
+            "Each variant's repetitions start from copies of one data set, and these variants do not share \
+             it: {}.",
             list(&names)
         ),
         advice:
             "Two data sets with the same contents may be laid out differently, and that difference \
-                 is not in the confidence intervals: a difference of 1 % between data sets makes a \
-                 false alarm in about 14 of 100 studies with 5 repetitions. Set `reuse = false` to \
+                 is not in the confidence intervals: a difference of 1 % between data sets gives a \
+                 false positive in about 14 of 100 studies with 5 repetitions. Set `reuse = false` to \
                  populate for each trial."
                 .to_owned(),
         variants: of,

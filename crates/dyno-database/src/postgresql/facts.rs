@@ -89,7 +89,7 @@ fn durability(settings: &BTreeMap<String, String>) -> Durability {
             // PostgreSQL documentation, "Asynchronous Commit": the time at risk is at most three
             // times `wal_writer_delay`.
             let delay = setting("wal_writer_delay").unwrap_or("wal_writer_delay");
-            Durability::last_commits_at_risk(&format!("synced within three times {delay}"))
+            Durability::last_commits_at_risk(&format!("synced within 3 × {delay}"))
         }
         (Some("on"), Some("on" | "local" | "remote_write" | "remote_apply")) => {
             Durability::every_commit()
@@ -140,7 +140,7 @@ mod tests {
         check(&[("fsync", "off"), ("synchronous_commit", "on")], "not synced");
         check(
             &[("fsync", "on"), ("synchronous_commit", "off"), ("wal_writer_delay", "200ms")],
-            "synced within three times 200ms",
+            "synced within 3 × 200ms",
         );
         check(&[("synchronous_commit", "on")], "unknown");
     }

@@ -41,7 +41,7 @@ fn a_private_server_lives_and_leaves_nothing() {
     let facts = server.facts().unwrap();
     assert_eq!((facts.product.as_str(), facts.transport, facts.tls), ("PostgreSQL", "unix", false));
     assert!(facts.version.starts_with(|c: char| c.is_ascii_digit()), "{}", facts.version);
-    assert_eq!(facts.durability.words, "synced within three times 200ms");
+    assert_eq!(facts.durability.words, "synced within 3 × 200ms");
     let setting = |name: &str| facts.settings[name].as_str();
     assert_eq!(setting("shared_buffers"), "24MB");
     assert_eq!(setting("work_mem"), "3MB");

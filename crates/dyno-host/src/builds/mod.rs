@@ -223,7 +223,7 @@ impl BuildStore {
         let folder = self.folder.join(name);
         if !is_plain || name.starts_with('.') || !folder.is_dir() {
             return Err(KeeperError(format!(
-                "there is no build `{name}`; `dyno products` lists those that were fetched"
+                "there is no build `{name}`; `dyno products` lists their names under FETCHED"
             )));
         }
         Ok(folder)

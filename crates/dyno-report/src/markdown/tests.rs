@@ -101,7 +101,7 @@ fn three_variants() {
         | MariaDB 12.3 | MariaDB 12.3.2-log, compiled from source; every commit is synced |
         | MariaDB 12.3, 4k pages | MariaDB 12.3, 4k pages.2-log, compiled from source; every commit is synced |
 
-        2 more facts of the machine in the report.
+        2 more facts about the machine are in report.html.
 
         </details>
     "#]].assert_eq(&render(&fixture::three_variants().0));
@@ -149,7 +149,7 @@ fn one_repetition_of_one_variant() {
         | kernel | Linux 6.12.48 |
         | all servers | PostgreSQL 18.2-log, compiled from source; every commit is synced |
 
-        2 more facts of the machine in the report.
+        2 more facts about the machine are in report.html.
 
         </details>
     "#]].assert_eq(&render(&fixture::single().0));

@@ -66,7 +66,7 @@ impl Reader<'_> {
             self.problems.add(
                 Diagnostic::new(
                     entry.span.clone(),
-                    format!("`{level}` is not a level of `{name}`"),
+                    format!("`{level}` is not one of the values of `{name}` in `vary`"),
                 )
                 .with_label("not among its levels in `vary`")
                 .with_help(did_you_mean(&level, levels.iter().map(String::as_str))),

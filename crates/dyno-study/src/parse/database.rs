@@ -340,7 +340,7 @@ fn check_engine(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord)
     } else {
         let message = format!("product `{}` has no storage engine `{engine}`", word.name);
         Diagnostic::new(given.span.clone(), message)
-            .with_label("unknown storage engine")
+            .with_label("not one of its engines")
             .with_help(did_you_mean(engine, word.engines.iter().map(String::as_str)))
     };
     problems.add(problem);

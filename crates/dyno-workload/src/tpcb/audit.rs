@@ -34,7 +34,7 @@ pub(super) fn judge(
     }
     let number = |column| number_in(answers.first()?, 0, column);
     let moved = number(3).unwrap_or_default();
-    let of_history = |name| format!("sum of {name} is that of the deltas in history");
+    let of_history = |name| format!("sum of {name} must equal the sum of the deltas in history");
     rows.push(AuditRow::equal(of_history("account balances"), moved, number(0)));
     if script == Script::TpcbLike {
         rows.push(AuditRow::equal(of_history("teller balances"), moved, number(1)));

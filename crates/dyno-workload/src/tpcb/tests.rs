@@ -310,9 +310,9 @@ fn check_audit(script: &str, lost: u64, answers: &[i64], expected_to_fail: &[&st
     assert_eq!(failed, expected_to_fail, "{rows:?}");
 }
 
-const ACCOUNTS: &str = "sum of account balances is that of the deltas in history";
-const TELLERS: &str = "sum of teller balances is that of the deltas in history";
-const BRANCHES: &str = "sum of branch balances is that of the deltas in history";
+const ACCOUNTS: &str = "sum of account balances must equal the sum of the deltas in history";
+const TELLERS: &str = "sum of teller balances must equal the sum of the deltas in history";
+const BRANCHES: &str = "sum of branch balances must equal the sum of the deltas in history";
 const HISTORY: &str = "rows in history, 1 a transaction";
 
 #[test]

@@ -154,6 +154,9 @@ pub(crate) fn down(names: &[String], all: bool) -> anyhow::Result<End> {
         Ok(register.list()?.into_iter().map(|one| one.registered.name).collect())
     };
     let names = if all { listed()? } else { names.to_vec() };
+    if let Some(unknown) = names.iter().find(|name| register.find(name).is_none()) {
+        return Err(missing(unknown));
+    }
     let mut end = End::Good;
     for name in names {
         match down_one(&register, &name) {

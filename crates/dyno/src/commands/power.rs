@@ -185,15 +185,21 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
             difference(effect)
         ),
         None if repetitions < 2 => {
-            "no difference: one repetition shows no spread to judge it by".to_owned()
+            "nothing: one repetition gives no estimate of the variation".to_owned()
         }
-        None => format!("no difference, however large, with {what}"),
+        None => format!("no difference of any size, with {what}"),
     }];
     let more: Vec<String> = [2, 3]
         .map(|times| (repetitions.max(2) * times).max(5))
         .iter()
         .filter(|n| **n > repetitions)
-        .filter_map(|n| Some(format!("{n} repetitions: {}", difference(smallest(*n)?))))
+        .filter_map(|n| {
+            let effect = smallest(*n)?;
+            // Smaller ones are not looked for.
+            let is_least = effect <= design.threshold * 1.005;
+            let mark = if is_least { " (the threshold)" } else { "" };
+            Some(format!("{n} repetitions: {}{mark}", difference(effect)))
+        })
         .collect();
     lines.push(format!("{}; {}", more.join(", "), noise.in_words()));
     let is_reached = smallest(repetitions).is_some_and(|effect| effect <= design.threshold * 1.05);
@@ -263,13 +269,13 @@ mod tests {
         // If nothing is compared, nothing is detected.
         assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
-        assert!(one[0].starts_with("no difference: one repetition"), "{one:?}");
+        assert!(one[0].starts_with("nothing: one repetition"), "{one:?}");
     }
 
     #[test]
     fn a_threshold_within_reach_is_not_lamented_and_one_beyond_is() {
         let enough = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 20", 0.01);
-        assert!(!enough.join("\n").contains("threshold"), "{enough:?}");
+        assert!(!enough.join("\n").contains("the threshold of"), "{enough:?}");
         let never = lines_of("vary = { database = ['a', 'b'] }\nthreshold = '0.1%'", 0.1);
         assert!(never.join("\n").contains("out of reach"), "{never:?}");
     }

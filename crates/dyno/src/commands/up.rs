@@ -13,7 +13,7 @@ use dyno_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
 use super::{hold, products};
-use crate::{End, hints, lab, terminal};
+use crate::{End, lab, terminal};
 
 /// Options of `dyno up`.
 #[derive(clap::Args)]
@@ -73,6 +73,13 @@ pub(super) enum Said {
 /// Starts a server that stays, and says where it is.
 pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     let known = dyno_lab::products();
+    if options.product.ends_with('@') {
+        let wrong = anyhow!(
+            "`{}` ends without a version; write PRODUCT@VERSION, or the product alone",
+            options.product
+        );
+        return Err(crate::usage_error(wrong));
+    }
     let (name, version) = products::named(&options.product);
     let product = product(&known, name).map_err(crate::usage_error)?;
     let root = lab::data_root(options.data_folder.as_deref())?;
@@ -112,14 +119,31 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
 /// A product that has servers of its own.
 fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
     let Some(product) = products.find(name) else {
-        let hint = hints::for_product(name, products);
-        bail!("there is no product `{}`; {hint}", dyno_units::redact_url(name));
+        bail!(
+            "there is no product `{}`; `up` starts private servers of {}, and a server that runs already \
+             is reached by its URL, in `dyno bench --on` or in a study",
+            dyno_units::redact_url(name),
+            startable(products)
+        );
     };
     let spec = product.spec();
     if spec.is_embedded || spec.is_simulated || product.offers().is_empty() {
-        bail!("{} has no server that could stay", spec.title);
+        bail!(
+            "{} has no server to start; `up` starts private servers of {}",
+            spec.title,
+            startable(products)
+        );
     }
     Ok(product)
+}
+
+/// The products that can be started: `mariadb, postgresql`.
+fn startable(products: &Products) -> String {
+    let names = products.names().into_iter();
+    let is_startable = |name: &&str| {
+        products.find(name).is_some_and(|one| !one.spec().is_embedded && !one.offers().is_empty())
+    };
+    names.filter(is_startable).collect::<Vec<_>>().join(", ")
 }
 
 /// `postgresql-17`, or `postgresql-17-2` if there is one.
@@ -197,7 +221,7 @@ mod tests {
         let products = dyno_lab::products();
         assert!(product(&products, "mariadb").is_ok());
         let error = |name: &str| product(&products, name).err().unwrap().to_string();
-        assert!(error("sqlite").contains("no server that could stay"));
+        assert!(error("sqlite").contains("no server to start"));
         assert!(error("pg").contains("postgresql"), "{}", error("pg"));
     }
 }

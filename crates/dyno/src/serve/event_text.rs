@@ -56,7 +56,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
             format!("trial {trial} of {variant} is skipped: {why}")
         }
         EventKind::BlockVoided { block, why } => {
-            format!("block {block} is void and will be measured again: {why}")
+            format!("block {block} is discarded, and repeated after the other trials: {why}")
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),

@@ -188,7 +188,10 @@ fn a_balance_that_somebody_changed_and_a_row_that_is_lost_are_found() {
 
     connection.query("UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 3").unwrap();
     let rows = audit(&workload, &totals, connection);
-    assert_eq!(failed(&rows), ["sum of teller balances is that of the deltas in history"]);
+    assert_eq!(
+        failed(&rows),
+        ["sum of teller balances must equal the sum of the deltas in history"]
+    );
 
     let n_lost = totals.unknown() + 1;
     connection.query("UPDATE pgbench_tellers SET tbalance = tbalance - 1 WHERE tid = 3").unwrap();

@@ -177,7 +177,7 @@ fn what_does_not_start_leaves_nothing() {
     check(&["mariadb", "--setting", "port=3306"], 1, "reachable by others");
     check(&["postgresql", "--setting", "x"], 2, "NAME=VALUE");
     check(&["postgresql@1.1"], 2, "`dyno products fetch postgresql@1.1`");
-    check(&["sqlite"], 2, "no server that could stay");
+    check(&["sqlite"], 2, "no server to start");
     check(&["mariadb", "--name", "../x"], 1, "cannot be the name of a deployment");
     for words in [&["down", "none"], &["logs", "none"], &["connect", "none"]] {
         let answer = bench.dyno(words);

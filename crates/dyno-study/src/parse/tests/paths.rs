@@ -256,7 +256,7 @@ fn a_level_that_its_table_cannot_have_is_refused_at_its_place() {
               --> study.toml:10:110
                |
             10 | vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], 'database.engine' = ['Aria', 'Arai'] }
-               |                                                                                                              ^^^^^^ unknown storage engine
+               |                                                                                                              ^^^^^^ not one of its engines
                |
                = help: did you mean `Aria`?
         "#]],

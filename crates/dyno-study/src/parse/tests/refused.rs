@@ -434,7 +434,7 @@ fn unknown_engine() {
              --> study.toml:4:10
               |
             4 | engine = 'RoksDB'
-              |          ^^^^^^^^ unknown storage engine
+              |          ^^^^^^^^ not one of its engines
               |
               = help: did you mean `RocksDB`?
         "#]],
@@ -527,7 +527,7 @@ fn inherited_error_is_said_once() {
              --> study.toml:4:10
               |
             4 | engine = 'x'
-              |          ^^^ unknown storage engine
+              |          ^^^ not one of its engines
               |
               = help: choose one of `InnoDB`, `RocksDB`, `Aria`
         "#]],
@@ -622,7 +622,7 @@ fn workload_options() {
             5 | tables = -1
               |          ^^ not accepted for `tables`
 
-            error: `5 rows` is not a count; write it like "250k" or "20M"
+            error: `5 rows` is not a whole number such as 16, "250k" or "20M"
              --> study.toml:6:14
               |
             6 | table_size = '5 rows'
@@ -979,7 +979,7 @@ fn baseline_level_is_no_level() {
          baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }",
         ),
         expect![[r#"
-            error: `c` is not a level of `database`
+            error: `c` is not one of the values of `database` in `vary`
              --> study.toml:9:25
               |
             9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
@@ -987,7 +987,7 @@ fn baseline_level_is_no_level() {
               |
               = help: choose one of `a`, `b`
 
-            error: `201` is not a level of `setting.innodb_io_capacity`
+            error: `201` is not one of the values of `setting.innodb_io_capacity` in `vary`
              --> study.toml:9:61
               |
             9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
@@ -1100,7 +1100,7 @@ fn limits() {
             "database = 'a'\nfind_rate = 'p98 <= 20ms'\nfind_precision = '80%'\narrivals = 'poisson'",
         ),
         expect![[r#"
-            error: `p98` cannot be limited; there are mean, p50, p90, p95, p99, p99.9 and max
+            error: `p98` cannot be the limit; choose one of mean, p50, p90, p95, p99, p99.9 and max
              --> study.toml:9:13
               |
             9 | find_rate = 'p98 <= 20ms'
@@ -1261,7 +1261,7 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
               |
               = help: choose one of `a`, `b`
 
-            error: `y` is not a level of `database`
+            error: `y` is not one of the values of `database` in `vary`
              --> study.toml:9:25
               |
             9 | baseline = { database = 'y' }
@@ -1303,7 +1303,7 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
             8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
               |                                                     ^^^^^^ not accepted for `x`
 
-            error: `3` is not a level of `setting.x`
+            error: `3` is not one of the values of `setting.x` in `vary`
              --> study.toml:9:46
               |
             9 | baseline = { database = 'a', setting = { x = 3, y = 1 } }
