@@ -6,7 +6,7 @@ use crate::author;
 use crate::document::markdown::blocks;
 use crate::document::{Block, Cell, Table};
 use crate::field;
-use crate::format::{self, Unit};
+use crate::format;
 use crate::measured;
 use crate::view::View;
 use crate::words;
@@ -46,7 +46,7 @@ fn document(view: &View<'_>) -> Vec<Block> {
         all.push(Block::Caveats(findings.caveats.clone()));
     }
     all.extend(comparisons(view));
-    let confidence = Unit::Percent.tick(findings.confidence * 100.0);
+    let confidence = view.confidence();
     for mut table in field::tables(view) {
         table.title = format!("{}, with {confidence} CIs", table.title);
         all.push(Block::Table(table));
@@ -71,8 +71,8 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
     if view.findings.comparisons.is_empty() {
         return Vec::new();
     }
-    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
-    let threshold = Unit::Percent.tick(view.findings.threshold * 100.0);
+    let confidence = view.confidence();
+    let threshold = view.threshold();
     let text =
         format!("Effects against the baseline with {confidence} CIs; threshold {threshold}.");
     let main = view.main_metric();
@@ -122,7 +122,7 @@ fn with_declared(view: &View<'_>) -> Vec<MetricId> {
 
 /// A row for each variant, a column for each step.
 fn numbers(view: &View<'_>, metric: MetricId) -> Block {
-    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    let confidence = view.confidence();
     let mut heads = vec![format!("{}, with {confidence} CIs", field::main_head(view, metric))];
     heads.extend(view.findings.steps.iter().map(|step| step.name.clone()));
     let mut table = Table::new("", &heads, 1);

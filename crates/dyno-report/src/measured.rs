@@ -3,7 +3,6 @@
 
 use dyno_analysis::{VariantFacts, is_watched};
 
-use crate::format::Unit;
 use crate::view::View;
 use crate::words;
 
@@ -13,8 +12,8 @@ const NAMES_MOST: usize = 3;
 /// The parts of the line, the workload first.
 pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
     let findings = view.findings;
-    let confidence = Unit::Percent.tick(findings.confidence * 100.0);
-    let threshold = Unit::Percent.tick(findings.threshold * 100.0);
+    let confidence = view.confidence();
+    let threshold = view.threshold();
     if is_watched(findings) {
         // There was no design, and no load.
         return names(view, "servers", |variant| &variant.server).into_iter().collect();

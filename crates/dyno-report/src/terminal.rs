@@ -4,7 +4,7 @@ use dyno_analysis::{Findings, MetricId, Verdict, is_watched, metrics};
 
 use crate::document::{Cell, Table};
 use crate::field;
-use crate::format::{self, Unit};
+use crate::format;
 use crate::measured;
 use crate::view::View;
 use crate::words;
@@ -134,7 +134,7 @@ fn tables(out: &mut String, view: &View<'_>, page: &Page) {
         page.paragraph(out, "Nothing was measured.", "", Ink::Plain);
         return;
     }
-    let confidence = Unit::Percent.tick(view.findings.confidence * 100.0);
+    let confidence = view.confidence();
     let legend = format!("n: repetitions; (low–high): {confidence} CI");
     page.paragraph(out, &legend, "", Ink::Quiet);
     let mut shown = vec![wide];

@@ -12,6 +12,7 @@ use dyno_analysis::{
 
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::variant_class;
+use crate::format::Unit;
 use crate::words::sentence;
 
 /// What each client does at most so often in a trial is one-off: three indexes of its table.
@@ -77,6 +78,16 @@ impl<'a> View<'a> {
     /// How effects in a metric are written, wherever on the page.
     pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
         self.findings.effect_style(metric)
+    }
+
+    /// The confidence of all intervals as text: `95 %`.
+    pub(crate) fn confidence(&self) -> String {
+        Unit::Percent.tick(self.findings.confidence * 100.0)
+    }
+
+    /// The threshold as text: `3 %`.
+    pub(crate) fn threshold(&self) -> String {
+        Unit::Percent.tick(self.findings.threshold * 100.0)
     }
 
     /// A variant's name.

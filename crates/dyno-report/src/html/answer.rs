@@ -157,7 +157,7 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
 
 /// How to read the table.
 fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
-    let (confidence, threshold) = (parts::confidence(view), parts::threshold(view));
+    let (confidence, threshold) = (view.confidence(), view.threshold());
     let mut text = format!(
         "Effect with its {confidence} CI and n repetitions; the grey band is ± {threshold}, too \
          small to matter."

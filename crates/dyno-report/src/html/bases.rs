@@ -20,7 +20,7 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     }
     out.element("h3", "Differences from a baseline of your choice");
     chooser(out, view);
-    let confidence = parts::confidence(view);
+    let confidence = view.confidence();
     let study = format!(
         "Against the baseline of the study, with {confidence} confidence intervals and the verdicts: ▲ \
          better, ▼ worse, = no difference, ? inconclusive."

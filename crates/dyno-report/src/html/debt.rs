@@ -99,7 +99,7 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         format!(
             "Means over n repetitions, below them their {} CIs. Deferred work grew or shrank if the CI \
              of its slope excludes zero; otherwise that is undecided.",
-            parts::confidence(view)
+            view.confidence()
         ),
     );
 }

@@ -28,7 +28,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let lead = format!(
         "Error bars are {} confidence intervals; an arrow marks one that extends beyond the chart. \
          Each dot is one repetition.{}",
-        parts::confidence(view),
+        view.confidence(),
         if view.findings.steps.len() > 1 {
             " Point at a chart to read the values of all charts at that step."
         } else {
@@ -360,7 +360,7 @@ fn relative(
     words: impl Fn(&str, String) -> (String, String),
 ) -> Plot {
     let threshold = view.findings.threshold * 100.0;
-    let band = format!("band: ± {}", parts::threshold(view));
+    let band = format!("band: ± {}", view.threshold());
     let is_log = found.iter().any(|c| c.relative.shows_as_ratio());
     if !is_log {
         let (title, note) = words("relative difference", format!("in percent · {band}"));

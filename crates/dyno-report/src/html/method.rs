@@ -308,7 +308,7 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
              the last, so that {} holds whenever a variant is stopped.",
             facts.repetitions_min,
             facts.repetitions_max,
-            parts::confidence(view)
+            view.confidence()
         ),
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th>");
@@ -440,8 +440,8 @@ fn deeper(out: &mut Markup, runs: &[Run]) {
 }
 
 fn glossary(out: &mut Markup, view: &View<'_>) {
-    let confidence = parts::confidence(view);
-    let threshold = parts::threshold(view);
+    let confidence = view.confidence();
+    let threshold = view.threshold();
     let bounds = format!(
         "The {confidence} confidence interval of the geometric mean over repetitions (Student's t of \
          the logarithms). n counts repetitions, never seconds or transactions. Of two repetitions \

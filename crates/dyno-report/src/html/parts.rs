@@ -3,7 +3,7 @@
 use dyno_analysis::{Caveat, Comparison, Estimate, Verdict};
 
 use crate::chart::variant_class;
-use crate::format::{self, Unit};
+use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
 use crate::words;
@@ -138,16 +138,6 @@ pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
     let size = if value.is_finite() { value.abs() } else { 0.0 };
     let strength = (size / 30.0).sqrt().clamp(0.25, 1.0) * 62.0;
     Some((class, strength.round() as u32))
-}
-
-/// The bounds' confidence as text: `95 %`.
-pub(crate) fn confidence(view: &View<'_>) -> String {
-    Unit::Percent.tick(view.findings.confidence * 100.0)
-}
-
-/// The threshold as text: `3 %`.
-pub(crate) fn threshold(view: &View<'_>) -> String {
-    Unit::Percent.tick(view.findings.threshold * 100.0)
 }
 
 /// How many repetitions estimates rest on: `n = 5 repetitions`, `n = 3 … 5 repetitions`.

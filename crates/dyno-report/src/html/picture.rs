@@ -58,7 +58,7 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     };
     let axis = loads::step_axis(view);
     let title = format!("{} by {}", view.heading(metric), axis.name);
-    let note = format!("error bars: {} CI; dots: repetitions", parts::confidence(view));
+    let note = format!("error bars: {} CI; dots: repetitions", view.confidence());
     let spoken: Vec<String> = marks.iter().take(SPOKEN_MOST).map(|mark| mark.tip.clone()).collect();
     let frame = Frame::new(640.0, 270.0);
     let legend = view.legend(frame.width);
@@ -129,8 +129,8 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     let note = format!(
         "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: ± {}, too small to \
          matter",
-        parts::confidence(view),
-        parts::threshold(view)
+        view.confidence(),
+        view.threshold()
     );
     let most = ratio(threshold);
     let band = if is_log { (1.0 / most, most) } else { (-threshold, threshold) };
@@ -164,7 +164,7 @@ fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let note = format!(
         "{better} is better{}; lines: {} CI; dots: repetitions",
         if is_log { ", log scale" } else { "" },
-        parts::confidence(view)
+        view.confidence()
     );
     let spoken: Vec<String> = rows.iter().map(|(_, mark)| mark.tip.clone()).collect();
     let chart = RowsChart {

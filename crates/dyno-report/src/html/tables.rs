@@ -15,7 +15,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Mean over {} (geometric, or arithmetic where values may be zero); (low–high) is its {} CI. The second line of a cell is the effect \
          against the baseline: ▲ better, ▼ worse, = no difference, ? inconclusive.",
         parts::repetitions(view),
-        parts::confidence(view)
+        view.confidence()
     );
     let mut section = Section::new("numbers", "Numbers", "The numbers", &lead);
     let out = section.drawn();

@@ -103,13 +103,19 @@ impl Client {
             came_by_jump &=
                 matches!(commands.get(at).map(|one| &one.action), Some(Action::Elif { .. }));
         }
-        if pipeline.is_open {
-            let message =
-                format!("client {} aborted: end of script reached with pipeline open", self.id);
-            self.report(format_args!("{message}"));
-            return Err(Stop::Aborted(script_error(message)));
+        match pipeline.is_open {
+            true => Err(self.pipeline_left_open()),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Reports that the script ended within a pipeline.
+    #[cold]
+    fn pipeline_left_open(&self) -> Stop {
+        let message =
+            format!("client {} aborted: end of script reached with pipeline open", self.id);
+        self.report(format_args!("{message}"));
+        Stop::Aborted(script_error(message))
     }
 
     /// Reports that a backslash command failed.
