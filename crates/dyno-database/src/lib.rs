@@ -19,10 +19,14 @@ mod files;
 mod installation;
 mod local;
 mod logs;
+mod members;
 #[cfg(feature = "servers")]
 pub mod mysql;
 #[cfg(feature = "servers")]
 pub mod null;
+mod part;
+#[cfg(feature = "servers")]
+mod pgbouncer;
 #[cfg(feature = "servers")]
 pub mod postgresql;
 mod private;
@@ -30,6 +34,7 @@ mod probe;
 mod product;
 mod products;
 mod protocol;
+mod router;
 mod server;
 mod settings_check;
 mod sql;
@@ -62,10 +67,18 @@ pub use explain_cost::{
 pub use fetch::{FetchRequest, fetch, find_programs};
 pub use installation::{BuildFacts, Installation, MACHINE};
 pub use local::LocalServer;
+pub use members::{
+    Following, finish, lead, replicating, start_replica, tables_that_differ, wait_until_caught_up,
+};
+pub use part::{
+    Follow, Lag, LagMeter, Part, REPLICAS_MAX, REPLICATION_USER, Replicating, Replication,
+    ReplicationMode, lag_probe, replica_name,
+};
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
 pub use product::{Client, ConnectionLimit, DiskUse, Launch, LogUse, Offer, Product, ProductSpec};
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
+pub use router::{Router, RouterLaunch, RouterSpec};
 pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
 pub use sql::{cancel, digest, session};
 pub use waiting::stop_waiting;

@@ -29,6 +29,9 @@ const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How long it may take after populating: all that is dirty has to be written.
 const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
+/// How long one may take that stores nothing.
+const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+
 /// How many lines of the log an error shows.
 pub(crate) const LOG_LINES: usize = 30;
 
@@ -151,6 +154,16 @@ pub(crate) struct ServerKind {
     pub(crate) stop_signal: &'static str,
     /// What its logs are among its data.
     pub(crate) log_files: LogFiles,
+    /// The port of the loopback at which replicas reach it; none if nothing may.
+    pub(crate) port: Option<u16>,
+}
+
+/// The addresses at which a server must not listen: all but the one port of the loopback that its
+/// replicas need.
+fn strange(mut addresses: Vec<String>, port: Option<u16>) -> Vec<String> {
+    let allowed = port.map(|port| format!("127.0.0.1:{port}"));
+    addresses.retain(|address| Some(address) != allowed.as_ref());
+    addresses
 }
 
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
@@ -217,6 +230,7 @@ impl OwnServer {
         let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
             format!("it cannot be determined whether {product} listens on the network: {error}")
         })?;
+        let addresses = strange(addresses, self.kind.port);
         if addresses.is_empty() {
             return Ok(());
         }
@@ -271,6 +285,16 @@ impl OwnServer {
         }
     }
 
+    /// Ends it, however it does so, and removes its folder: it stores nothing that could be lost.
+    ///
+    /// # Errors
+    ///
+    /// Its folder cannot be removed.
+    pub(crate) fn discard(mut self) -> Result<(), DeployError> {
+        self.process.stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
+        self.folder.remove()
+    }
+
     /// Stops it and removes its folder.
     ///
     /// # Errors
@@ -303,5 +327,23 @@ impl OwnServer {
             None => move_data(&data, to, keeper)?,
         }
         self.folder.remove()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_listens_for_its_replicas_and_for_nobody_else() {
+        let check = |addresses: &[&str], port: Option<u16>, expected: &[&str]| {
+            let all = addresses.iter().map(|&address| address.to_owned()).collect();
+            assert_eq!(strange(all, port), expected, "{addresses:?} {port:?}");
+        };
+        check(&[], None, &[]);
+        check(&["127.0.0.1:7"], None, &["127.0.0.1:7"]);
+        check(&["127.0.0.1:7"], Some(7), &[]);
+        let others = ["0.0.0.0:7", "127.0.0.1:8", "[00000000000000000000000001000000]:7"];
+        check(&[others[0], "127.0.0.1:7", others[1], others[2]], Some(7), &others);
     }
 }

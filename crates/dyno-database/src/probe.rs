@@ -24,7 +24,8 @@ use crate::{DebtMeter, DeployError, Endpoint, ServerFacts};
 
 /// The readings of all server probes, in the order of relevance.
 pub fn server_readings() -> Registry {
-    let all = debts::READINGS.iter().chain(crate::products::readings());
+    let own = debts::READINGS.iter().chain(crate::part::READINGS);
+    let all = own.chain(crate::products::readings());
     Registry::new(all.cloned())
 }
 

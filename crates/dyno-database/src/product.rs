@@ -10,7 +10,9 @@ use dyno_host::{Keeper, PackageSpec};
 use dyno_units::Clock;
 use dyno_workload::{Dialect, Target};
 
-use crate::{DataShape, DeployError, Endpoint, Installation, Place, Server, ServerSpec};
+use crate::{
+    DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server, ServerSpec,
+};
 
 /// A product that can be named in a study.
 pub trait Product: Send + Sync {
@@ -81,6 +83,11 @@ pub trait Product: Send + Sync {
     /// What each source of packages has of it, in words.
     fn offers(&self) -> &'static [Offer] {
         &[]
+    }
+
+    /// How its servers follow each other; none if they cannot.
+    fn replicating(&self) -> Option<&dyn Replicating> {
+        None
     }
 
     /// Why a private server must not have this setting; none if it may.

@@ -10,7 +10,8 @@ use dyno_workload::Dialect;
 
 use crate::sql::SqlSpec;
 use crate::{
-    DataShape, DeployError, Launch, Place, Product, ProductSpec, Protocol, Server, ServerSpec,
+    DataShape, DeployError, Launch, Place, Product, ProductSpec, Protocol, Router, Server,
+    ServerSpec,
 };
 
 /// All product folders, in the order in which help texts list their products: one line each.
@@ -21,6 +22,8 @@ const FAMILIES: &[&Family] = &[
     #[cfg(feature = "servers")]
     &crate::postgresql::FAMILY,
     #[cfg(feature = "servers")]
+    &crate::pgbouncer::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::null::FAMILY,
     &crate::files::FAMILY,
 ];
@@ -28,6 +31,7 @@ const FAMILIES: &[&Family] = &[
 /// The contents of a product folder: products that share code.
 pub(crate) struct Family {
     pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
+    pub(crate) routers: fn() -> Vec<Arc<dyn Router>>,
     /// The protocols of its servers that are reached by a URL.
     pub(crate) protocol: Option<&'static dyn Protocol>,
     /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
@@ -44,12 +48,39 @@ pub(crate) struct Family {
 #[derive(Clone)]
 pub struct Products {
     all: Vec<Arc<dyn Product>>,
+    routers: Vec<Arc<dyn Router>>,
 }
 
 impl Products {
     /// The built-in products.
     pub fn built_in() -> Products {
-        Products { all: FAMILIES.iter().flat_map(|family| (family.products)()).collect() }
+        Products {
+            all: FAMILIES.iter().flat_map(|family| (family.products)()).collect(),
+            routers: FAMILIES.iter().flat_map(|family| (family.routers)()).collect(),
+        }
+    }
+
+    /// All routers, in the order in which help texts list them.
+    pub fn routers(&self) -> impl Iterator<Item = &dyn Router> {
+        self.routers.iter().map(Arc::as_ref)
+    }
+
+    /// The router of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn router(&self, name: &str) -> Result<&dyn Router, DeployError> {
+        let specs: Vec<_> = self.routers().map(Router::spec).collect();
+        let found = self.routers().find(|router| router.spec().name == name);
+        found.ok_or_else(|| {
+            let mut confused = specs.iter().flat_map(|spec| spec.confused_names);
+            let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
+            DeployError::new(match confused.find(|(word, _)| *word == name) {
+                Some((_, hint)) => (*hint).to_owned(),
+                None => format!("there is no router `{name}`; there is {}", known.join(", ")),
+            })
+        })
     }
 
     /// Adds a product at the end; it replaces one of the same name.

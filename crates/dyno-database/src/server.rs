@@ -10,7 +10,7 @@ use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, UrlError, cost_source,
+    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Part, UrlError, cost_source,
 };
 
 /// A server to start.
@@ -32,6 +32,8 @@ pub struct ServerSpec {
     pub cpus: Vec<u32>,
     /// How much memory its processes may take; none for no limit.
     pub memory: Option<ByteCount>,
+    /// What it is for in its deployment.
+    pub part: Part,
 }
 
 impl ServerSpec {
@@ -46,6 +48,7 @@ impl ServerSpec {
             settings: BTreeMap::new(),
             cpus: Vec::new(),
             memory: None,
+            part: Part::Alone,
         }
     }
 }

@@ -39,8 +39,9 @@ pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
 pub(crate) use kept::signal_identity;
 pub use kept::{HowStopped, KeptProcess};
 pub use owner::AfterCrash;
+pub use owner::random_token;
+pub(crate) use owner::take_lock;
 use owner::{Owner, Standing, Whoami};
-pub(crate) use owner::{random_token, take_lock};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::builds::BuildStore;
@@ -227,6 +228,21 @@ impl Keeper {
         self.owned(folder)?;
         let path = inside(folder, name)?;
         files::make(&path, text.as_bytes(), self.run_as())
+            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+        Ok(path)
+    }
+
+    /// Writes a file into a folder of this keeper, where none of this name is, that only the user that
+    /// servers run as can read: a password.
+    pub fn write_secret(
+        &self,
+        folder: &Path,
+        name: &str,
+        text: &str,
+    ) -> Result<PathBuf, KeeperError> {
+        self.owned(folder)?;
+        let path = inside(folder, name)?;
+        files::make_secret(&path, text.as_bytes(), self.run_as())
             .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
         Ok(path)
     }

@@ -31,10 +31,11 @@ pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{
     AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeeperError, KeptProcess, Place,
-    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines, memory_limit_problem,
+    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines, memory_limit_problem, random_token,
 };
 pub use listener::{
-    is_loopback, listener_of_port, listener_of_socket, listens_by_network, user_of_client,
+    free_loopback_port, is_loopback, listener_of_port, listener_of_socket, listens_by_network,
+    user_of_client,
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use page_cache::{drop_page_cache, page_cache_problem};

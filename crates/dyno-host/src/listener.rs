@@ -98,6 +98,15 @@ pub fn user_of_client(port: u16) -> Option<u32> {
     })
 }
 
+/// A port of the loopback that nothing listens at now.
+///
+/// # Errors
+///
+/// There is none, or this host has no loopback.
+pub fn free_loopback_port() -> io::Result<u16> {
+    Ok(std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
 /// Whether an address is this host's own loopback.
 pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

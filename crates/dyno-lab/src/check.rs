@@ -25,7 +25,11 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             Source::Start(spec) => {
                 lab.products.check_settings(&spec, &lab.place()).map_err(TrialError::from)
             }
-            Source::Attach { .. } | Source::Simulate(_) => Ok(()),
+            _ => Ok(()),
+        });
+        let result = result.and_then(|()| match &database.behind {
+            Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
+            None => Ok(()),
         });
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), message));

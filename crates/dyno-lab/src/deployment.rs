@@ -1,14 +1,18 @@
 //! What a trial is run on: members, and where a workload connects to them.
 //!
-//! Today's deployments have one member, and a second one where a simulated server has rows. A
-//! deployment without members is one as well: of a trial that needs no server.
+//! Most deployments have one member. Replicas follow it and a router stands in front of it if the study says
+//! so; a simulated server with rows has them in a second member. A deployment without members is one as
+//! well: of a trial that needs no server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_database::{AttachOptions, DeployError, Endpoint, Place, Products, Server, ServerSpec};
-use dyno_host::Volume;
+use dyno_database::{
+    AttachOptions, DeployError, Endpoint, Following, Part, Place, Products, Replication, Server,
+    ServerSpec,
+};
+use dyno_host::{Probe, ProcessGroup, Volume};
 use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
 use dyno_record::{
@@ -53,10 +57,27 @@ pub(crate) struct Member {
 pub(crate) enum Source {
     /// A server of Dyno's own is started.
     Start(ServerSpec),
+    /// A server of Dyno's own is started that follows the primary; its number, from 1.
+    Follow(ServerSpec, u32),
+    /// A router is started in front of the primary.
+    Route(Route),
     /// A server is there already.
     Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
     /// Its time is simulated.
     Simulate(Box<SimulatedServer>),
+}
+
+/// A router to start.
+#[derive(Clone)]
+pub(crate) struct Route {
+    /// Its name in the registry.
+    pub(crate) product: String,
+    /// Its options by name.
+    pub(crate) options: BTreeMap<String, String>,
+    /// The most clients that will be connected.
+    pub(crate) clients: usize,
+    /// CPUs to bind it to.
+    pub(crate) cpus: Vec<u32>,
 }
 
 /// What runs as a member.
@@ -70,6 +91,11 @@ pub(crate) trait Instance: Send {
 
     /// The server that can be asked, watched and waited for; none where time is simulated.
     fn server(&self) -> Option<&dyn Server> {
+        None
+    }
+
+    /// It as a replica of the primary; none if it is none.
+    fn following(&self) -> Option<&Following> {
         None
     }
 
@@ -157,6 +183,38 @@ impl Instance for Box<dyn Server> {
     }
 }
 
+impl Instance for Following {
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Instance::facts(&self.server)
+    }
+
+    fn server(&self) -> Option<&dyn Server> {
+        Some(&*self.server)
+    }
+
+    fn following(&self) -> Option<&Following> {
+        Some(self)
+    }
+
+    fn down(&mut self) -> Option<String> {
+        let down = self.server.down()?;
+        Some(format!("{}: {down}", self.name))
+    }
+
+    fn run_load(
+        &self,
+        spec: &StepSpec,
+        load: &LoadOrder<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError> {
+        Instance::run_load(&self.server, spec, load, observe)
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        self.server.stop()
+    }
+}
+
 impl Member {
     /// Whether a workload connects to it for this.
     pub(crate) fn serves(&self, entry: Entry) -> bool {
@@ -184,15 +242,68 @@ impl Deployment {
             instance: None,
         };
         let (source, rows) = source(lab, design, variant)?;
-        let entries: &[Entry] = match &source {
+        let route = route(lab, design, variant)?;
+        let mut entries = match (&source, &route) {
             // Its rows, if it has any, are in a member of their own.
-            Source::Simulate(_) => &[Entry::Write, Entry::Read],
-            Source::Start(_) | Source::Attach { .. } => &[Entry::Write, Entry::Read, Entry::Admin],
+            (Source::Simulate(_), _) => vec![Entry::Write, Entry::Read],
+            // Clients connect to the router.
+            (_, Some(_)) => vec![Entry::Admin],
+            (_, None) => vec![Entry::Write, Entry::Read, Entry::Admin],
         };
         let store = rows
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
-        let primary = member("server", MemberRole::Primary, entries, source);
-        Ok(Deployment { members: [primary].into_iter().chain(store).collect() })
+        let replicas = replicas(lab, variant, &source);
+        let name = if replicas.is_empty() && route.is_none() { "server" } else { "primary" };
+        let primary = member(name, MemberRole::Primary, &entries, source);
+        let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
+        for (number, spec) in (1..).zip(replicas) {
+            let name = dyno_database::replica_name(number);
+            members.push(member(&name, MemberRole::Replica, &[], Source::Follow(spec, number)));
+        }
+        if let Some((name, route)) = route {
+            entries = vec![Entry::Write, Entry::Read];
+            members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
+        }
+        Ok(Deployment { members })
+    }
+
+    /// The primary with its server, if it is up and not simulated.
+    fn primary(&self) -> Option<&dyn Server> {
+        let mut members = self.members.iter();
+        let primary = members.find(|member| member.facts.role == MemberRole::Primary)?;
+        primary.instance.as_ref()?.server()
+    }
+
+    /// The replicas that are up.
+    pub(crate) fn replicas(&self) -> Vec<&Following> {
+        self.members.iter().filter_map(|member| member.instance.as_ref()?.following()).collect()
+    }
+
+    /// What is watched of members besides the server that is measured: their processes, a group for
+    /// each, and their own probes. A replica is read by how far it is behind; that it works is seen in its
+    /// processes.
+    pub(crate) fn watched_beside(&self, lab: &Lab) -> (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) {
+        let (mut groups, mut probes): (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) = Default::default();
+        let beside = |member: &&Member| {
+            matches!(member.facts.role, MemberRole::Replica | MemberRole::Router)
+        };
+        for member in self.members.iter().filter(beside) {
+            let Some(instance) = &member.instance else { continue };
+            let Some(server) = instance.server() else { continue };
+            let name = member.facts.name.clone();
+            let pids = server.watched_processes();
+            groups.push(ProcessGroup { name: name.clone(), pids, has_descendants: true });
+            match (&member.source, instance.following()) {
+                (Source::Follow(spec, _), Some(following)) => {
+                    let product = lab.products.find(&spec.product);
+                    let replicating = product.and_then(|product| product.replicating());
+                    let meter = replicating.and_then(|one| following.lag_meter(one));
+                    probes.extend(meter.map(|meter| dyno_database::lag_probe(&name, meter)));
+                }
+                _ => probes.extend(server.probes(None)),
+            }
+        }
+        (groups, probes)
     }
 
     /// What a workload connects to; none where there is no such member, or it is not up.
@@ -201,9 +312,10 @@ impl Deployment {
         member.instance.as_deref()
     }
 
-    /// The server that is measured; none where there is none, or its time is simulated.
+    /// The server that is measured; none where there is none, or its time is simulated. Clients may
+    /// connect to a router in front of it.
     pub(crate) fn server(&self) -> Option<&dyn Server> {
-        self.entry(Entry::Write)?.server()
+        self.primary()
     }
 
     /// The server whose tables hold the rows; none where there is none.
@@ -260,6 +372,47 @@ impl Deployment {
     }
 }
 
+/// The specifications of the replicas of a primary.
+fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
+    let (Source::Start(spec), Part::Primary(replication)) = (primary, part_of(primary)) else {
+        return Vec::new();
+    };
+    let own = variant.database.replica_settings.iter();
+    let own = own.map(|(name, value)| (name.clone(), value.resolve(lab.memory())));
+    let settings = spec.settings.clone().into_iter().chain(own).collect();
+    let spec = ServerSpec { settings, part: Part::Alone, ..spec.clone() };
+    vec![spec; replication.replicas as usize]
+}
+
+/// What a server that is started is for.
+pub(crate) fn part_of(source: &Source) -> Part {
+    match source {
+        Source::Start(spec) => spec.part.clone(),
+        _ => Part::Alone,
+    }
+}
+
+/// The router in front of a variant's server, with its name among the members; none if there is none.
+fn route(
+    lab: &Lab,
+    design: &Design,
+    variant: &Variant,
+) -> Result<Option<(&'static str, Route)>, TrialError> {
+    let Some(behind) = &variant.database.behind else { return Ok(None) };
+    let router = lab.products.router(&behind.product)?;
+    let route = Route {
+        product: behind.product.clone(),
+        options: behind.options.clone(),
+        clients: most_clients(design),
+        cpus: design.server_cpus.clone(),
+    };
+    Ok(Some((router.spec().member, route)))
+}
+
+fn most_clients(design: &Design) -> usize {
+    design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1)
+}
+
 /// How the variant's server comes up; of a simulated one, also the server of its rows, if it has any.
 pub(crate) fn source(
     lab: &Lab,
@@ -291,7 +444,7 @@ pub(crate) fn source(
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
     // The study's own value stands.
-    let most_clients = design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1);
+    let most_clients = most_clients(design);
     if let Some(limit) = &product.connection_limit
         && most_clients > limit.default_clients
     {
@@ -307,6 +460,14 @@ pub(crate) fn source(
         settings,
         cpus: design.server_cpus.clone(),
         memory: database.memory,
+        part: match database.replicas {
+            0 => Part::Alone,
+            replicas => {
+                let mode =
+                    database.replication.parse().map_err(|word: String| TrialError::new(word))?;
+                Part::Primary(Replication::new(replicas, mode)?)
+            }
+        },
     };
     Ok((Source::Start(spec), None))
 }

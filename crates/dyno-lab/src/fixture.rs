@@ -17,6 +17,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         summary: String::new(),
         engines: Vec::new(),
         is_embedded: true,
+        replicates: false,
         confused_names: Vec::new(),
     };
     let workload = dyno_study::WorkloadWord {
@@ -28,6 +29,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
     let vocabulary = dyno_study::Vocabulary {
         products: vec![product],
         left_out: None,
+        routers: Vec::new(),
         filesystems: vec!["ext4".to_owned()],
         sources: Vec::new(),
         workloads: vec![workload],

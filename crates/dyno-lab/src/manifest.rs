@@ -10,8 +10,8 @@ use dyno_record::{
 };
 use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
-    Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product, Requirement, Search,
-    Sought, Study, Variant,
+    Behind, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product, Requirement,
+    Search, Sought, Study, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,
@@ -207,6 +207,10 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         settings,
         allow_existing_tables,
         memory,
+        replicas,
+        replication,
+        replica_settings,
+        behind,
         // The volume is in the variant's tables.
         log_volume: _,
         // Whether programs were fetched for the run changes nothing that is measured.
@@ -231,6 +235,18 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     }
     if let Some(memory) = memory {
         asked.insert("memory".to_owned(), memory.to_string());
+    }
+    if *replicas > 0 {
+        asked.insert("replicas".to_owned(), replicas.to_string());
+        asked.insert("replication".to_owned(), replication.clone());
+        asked.extend(replica_settings.iter().map(|(name, value)| {
+            (format!("replica_settings.{name}"), redact_setting(name, &value.to_string()))
+        }));
+    }
+    if let Some(Behind { product, options }) = behind {
+        asked.insert("behind".to_owned(), product.clone());
+        let options = options.iter();
+        asked.extend(options.map(|(name, value)| (format!("behind.{name}"), value.clone())));
     }
     if *allow_existing_tables {
         asked.insert("allow_existing_tables".to_owned(), "true".to_owned());

@@ -2,12 +2,14 @@
 //!
 //! A phase is a file in this folder, and a line in [`phases`].
 
+mod agree;
 mod audit;
 mod check_alive;
 mod data_size;
 mod deploy;
 mod drop_caches;
 mod fill;
+mod join;
 mod limit_volumes;
 mod provision;
 mod rest;
@@ -50,6 +52,10 @@ pub(crate) trait Phase {
 pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
     let mut phases: Vec<Box<dyn Phase>> =
         vec![Box::new(provision::Provision), Box::new(deploy::Deploy), Box::new(fill::Fill)];
+    let has_replicas = variant.database.replicas > 0;
+    if has_replicas || variant.database.behind.is_some() {
+        phases.push(Box::new(join::Join));
+    }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
     if is_limited {
         phases.push(Box::new(limit_volumes::LimitVolumes));
@@ -78,6 +84,9 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
         phases.push(Box::new(limit_volumes::LiftLimits));
     }
     phases.push(Box::new(audit::Audit));
+    if has_replicas {
+        phases.push(Box::new(agree::Agree));
+    }
     phases.push(Box::new(tear_down::TearDown));
     phases
 }

@@ -16,6 +16,7 @@ use dyno_units::{Metric, Reading, clean_text, redact_secrets};
 use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError};
 
 use crate::canary::HostCanary;
+use crate::datasets::Staging;
 use crate::deployment::Deployment;
 use crate::events::EventLog;
 use crate::failures::{Failure, is_disk_full};
@@ -209,8 +210,18 @@ fn perform(
     let mut deployment = Deployment::of(lab, order.design, variant)?;
     let workload = MadeWorkload::new(workload);
     deployment.leave_untouched(&workload);
-    let mut trial =
-        Trial { lab, order, planned, variant, workload, deployment, results, events, writer };
+    let mut trial = Trial {
+        lab,
+        order,
+        planned,
+        variant,
+        workload,
+        deployment,
+        copies: Vec::new(),
+        results,
+        events,
+        writer,
+    };
     let result = trial.run(&phases);
     trial.results.members = trial.deployment.recorded();
     result
@@ -265,6 +276,8 @@ pub(crate) struct Trial<'a, 't> {
     pub(crate) variant: &'a Variant,
     pub(crate) workload: MadeWorkload,
     pub(crate) deployment: Deployment,
+    /// Copies of the primary's data for replicas that have not started yet.
+    pub(crate) copies: Vec<Staging<'a>>,
     pub(crate) results: &'a mut Results,
     pub(crate) events: &'a mut EventLog<'t>,
     pub(crate) writer: &'a mut TrialWriter,

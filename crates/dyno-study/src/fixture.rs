@@ -6,7 +6,7 @@ use dyno_model::{OptionSpec, Pacing, Role, StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 
 use crate::vocabulary::{
-    Options, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
+    Options, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
 };
 use crate::{Product, Study, diagnostic, parse};
 
@@ -15,6 +15,15 @@ pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
         left_out: None,
+        routers: vec![RouterWord {
+            name: "pgbouncer".to_owned(),
+            fronts: vec!["postgresql".to_owned()],
+            options: vec![
+                OptionSpec::word("pool_mode", &["session", "transaction"], "When."),
+                OptionSpec::count("pool_size", "20", "How many."),
+            ],
+            confused_names: vec![("proxysql".to_owned(), "no package has it".to_owned())],
+        }],
         filesystems: ["ext4", "xfs", "btrfs", "zfs", "tmpfs"].map(str::to_owned).into(),
         sources: ["machine", "debian", "maven", "python"].map(str::to_owned).into(),
         products: vec![
@@ -64,6 +73,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         summary: format!("The {name} database."),
         engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
         is_embedded,
+        replicates: !is_embedded,
         confused_names: Vec::new(),
     }
 }

@@ -110,8 +110,15 @@ impl Table {
 
     /// The settings by name.
     pub fn settings(&self) -> BTreeMap<String, SettingValue> {
+        self.settings_in("settings")
+    }
+
+    /// The settings in a table of this table, by name.
+    pub(crate) fn settings_in(&self, map: &str) -> BTreeMap<String, SettingValue> {
         let settings = self.fields.iter().filter_map(|(field, value)| match value {
-            FieldValue::Setting(value) => Some((field.strip_prefix("settings.")?, value)),
+            FieldValue::Setting(value) => {
+                Some((field.strip_prefix(map)?.strip_prefix('.')?, value))
+            }
             _ => None,
         });
         settings.map(|(name, value)| (name.to_owned(), value.clone())).collect()
@@ -215,12 +222,29 @@ pub struct Database {
     pub log_volume: Option<String>,
     /// Settings, by name, in the product's own names.
     pub settings: BTreeMap<String, SettingValue>,
+    /// How many replicas follow it.
+    pub replicas: u32,
+    /// What a commit waits for: `asynchronous` or `synchronous`.
+    pub replication: String,
+    /// Settings of the replicas that are not, or differ from, those of the server.
+    pub replica_settings: BTreeMap<String, SettingValue>,
+    /// What stands in front of it; none if clients connect to it.
+    pub behind: Option<Behind>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
     pub allow_existing_tables: bool,
     /// Whether Dyno's tables stay when it leaves (servers by URL only).
     pub keep_tables: bool,
     /// What an hour on it costs, or on the machine where only that is known.
     pub price_per_hour: Option<Price>,
+}
+
+/// What stands in front of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The router's name from the vocabulary.
+    pub product: String,
+    /// Its options by name, as text; those that are not given have their defaults.
+    pub options: BTreeMap<String, String>,
 }
 
 /// What kind of server a database is.

@@ -13,6 +13,8 @@ use crate::Product;
 pub struct Vocabulary {
     /// Products a `[database.…]` table may name.
     pub products: Vec<ProductWord>,
+    /// What `behind` may name.
+    pub routers: Vec<RouterWord>,
     /// Why it may lack a product that other builds of Dyno have; none in a whole build.
     pub left_out: Option<&'static str>,
     /// Filesystems a `[volume.…]` table may name.
@@ -45,7 +47,22 @@ pub struct ProductWord {
     /// Whether Dyno runs it inside its own process (then it has no URL, no programs, no version to
     /// choose).
     pub is_embedded: bool,
+    /// Whether its servers can follow each other.
+    pub replicates: bool,
     /// Names that are mistaken for it, in lower case, each with what to write instead.
+    pub confused_names: Vec<(String, String)>,
+}
+
+/// What can stand in front of a product.
+#[derive(Clone, Debug)]
+pub struct RouterWord {
+    /// Its name in study files.
+    pub name: String,
+    /// The products that it can stand in front of.
+    pub fronts: Vec<String>,
+    /// Its options.
+    pub options: Vec<OptionSpec>,
+    /// Names of other programs for the same purpose, in lower case, each with what to say of it.
     pub confused_names: Vec<(String, String)>,
 }
 

@@ -99,7 +99,7 @@ enum Command {
     },
     /// Open the product's own client on a server that `dyno up` has started
     Connect {
-        /// Its name, as `dyno ls` lists it
+        /// Its name, as `dyno ls` lists it; with /MEMBER another member than the first
         name: String,
         /// More arguments for the client
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -107,7 +107,7 @@ enum Command {
     },
     /// Print the last messages of a server that `dyno up` has started
     Logs {
-        /// Its name, as `dyno ls` lists it
+        /// Its name, as `dyno ls` lists it; with /MEMBER another member than the first
         name: String,
         /// How many lines
         #[arg(long, short = 'n', default_value_t = 100)]

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_database::{Endpoint, ProductSpec, Products};
+use dyno_database::{Endpoint, ProductSpec, Products, RouterSpec};
 use dyno_model::{StepRequest, WorkloadStep};
 use dyno_study::{
-    Options, Product, ProductWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
+    Options, Product, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
+    WorkloadWord,
 };
 use dyno_units::Seed;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
@@ -24,7 +25,11 @@ pub(crate) fn probes() -> Vec<&'static str> {
 
 /// These products and workloads.
 pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
+    let replicates = |product: &ProductSpec| {
+        products.find(&product.name).is_some_and(|product| product.replicating().is_some())
+    };
     let product = |product: &ProductSpec| ProductWord {
+        replicates: replicates(product),
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),
@@ -43,6 +48,7 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     });
     Vocabulary {
         products: products.specs().map(product).collect(),
+        routers: products.routers().map(|router| router_word(router.spec())).collect(),
         left_out: dyno_database::LEFT_OUT,
         filesystems: dyno_host::filesystems().map(|(name, _)| name.to_owned()).collect(),
         sources: std::iter::once(dyno_database::MACHINE)
@@ -52,6 +58,16 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
         probes: probes().into_iter().map(str::to_owned).collect(),
         workloads: workloads.collect(),
         setting_rules: Some(Arc::new(Settings(products.clone()))),
+    }
+}
+
+fn router_word(router: &RouterSpec) -> RouterWord {
+    let confused = router.confused_names.iter();
+    RouterWord {
+        name: router.name.to_owned(),
+        fronts: router.fronts.iter().map(|&product| product.to_owned()).collect(),
+        options: router.options.clone(),
+        confused_names: confused.map(|&(name, hint)| (name.to_owned(), hint.to_owned())).collect(),
     }
 }
 

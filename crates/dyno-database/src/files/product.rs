@@ -12,6 +12,7 @@ use crate::{DeployError, DiskUse, Launch, Product, ProductSpec, Server};
 /// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Files { spec: files() })],
+    routers: Vec::new,
     protocol: None,
     sql: None,
     thread_group: None,

@@ -23,6 +23,7 @@ pub(crate) mod probe;
 mod product;
 mod protocol;
 mod reach;
+mod replica;
 mod sql;
 
 use std::sync::Arc;

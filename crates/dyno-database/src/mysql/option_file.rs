@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use dyno_units::SettingValue;
 
 use super::install::Install;
-use crate::DeployError;
+use super::replica;
 use crate::private::ServerFolder;
+use crate::{DeployError, Part};
 
 /// The name of the socket in its folder.
 pub(super) const SOCKET: &str = "server.sock";
@@ -55,6 +56,7 @@ pub(super) struct OptionFile<'a> {
     pub(super) install: &'a Install,
     pub(super) engine: Option<&'a str>,
     pub(super) settings: &'a BTreeMap<String, SettingValue>,
+    pub(super) part: &'a Part,
 }
 
 impl OptionFile<'_> {
@@ -92,7 +94,9 @@ impl OptionFile<'_> {
             line("lc_messages_dir", &share.to_string_lossy());
             line("character_sets_dir", &share.join("charsets").to_string_lossy());
         }
+        self.check_binary_log()?;
         let mut out = out + "skip_name_resolve\n" + self.product_lines();
+        out += replica::lines_before(self.part, self.install.is_mariadb());
         if let Some(engine) = self.engine {
             if engine.eq_ignore_ascii_case("rocksdb") {
                 out.push_str("plugin_load_add = ha_rocksdb\n");
@@ -113,24 +117,33 @@ impl OptionFile<'_> {
         line("datadir", data);
         if let Some(logs) = logs {
             line("innodb_log_group_home_dir", logs);
-            if self.has_binary_log() {
+            if self.has_binary_log().unwrap_or(matches!(self.part, Part::Primary(_))) {
                 line("log_bin", &format!("{logs}/binlog"));
             }
         }
         line("tmpdir", tmp);
         line("socket", &format!("{run}/{SOCKET}"));
         line("pid_file", &format!("{run}/server.pid"));
-        line("skip_networking", "ON");
-        Ok(out)
+        Ok(out + &replica::lines_after(self.part))
     }
 
-    /// Whether the study turns the binary log on.
-    fn has_binary_log(&self) -> bool {
+    /// Whether the study turns the binary log on or off; none if it does neither.
+    fn has_binary_log(&self) -> Option<bool> {
         let off = ["0", "off", "false"];
-        self.settings.iter().any(|(name, value)| {
-            normal(name) == "log_bin"
-                && !off.contains(&value.to_string().to_ascii_lowercase().as_str())
-        })
+        let mut settings = self.settings.iter();
+        let (_, value) = settings.find(|(name, _)| normal(name) == "log_bin")?;
+        Some(!off.contains(&value.to_string().to_ascii_lowercase().as_str()))
+    }
+
+    fn check_binary_log(&self) -> Result<(), DeployError> {
+        let is_off = self.has_binary_log() == Some(false)
+            || self.settings.keys().any(|name| normal(name) == "skip_log_bin");
+        if is_off && matches!(self.part, Part::Primary(_)) {
+            return Err(DeployError::new(
+                "replicas need the primary's binary log; leave the setting `log_bin` out",
+            ));
+        }
+        Ok(())
     }
 
     fn product_lines(&self) -> &'static str {
@@ -139,9 +152,7 @@ impl OptionFile<'_> {
             // Later versions would spend seconds on a key that is not used.
             (true, false) => "skip_ssl\n",
             (true, true) => "",
-            (false, _) => {
-                "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n"
-            }
+            (false, _) => "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n",
         }
     }
 }
@@ -255,6 +266,7 @@ mod tests {
             install: &install(is_mariadb),
             engine,
             settings: &settings.collect(),
+            part: &Part::Alone,
         };
         option_file.text_with("/d/data", "/d/run", "/d/tmp", logs).map_err(|error| error.message)
     }
@@ -307,7 +319,7 @@ mod tests {
         let rocks = text(&[], Some("RocksDB"), true).unwrap();
         assert!(rocks.contains("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n"));
         assert!(text(&[], None, false).unwrap().contains(
-            "disable_log_bin\nmysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n"
+            "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\ndisable_log_bin\n"
         ));
         let certificate = [("ssl-cert", SettingValue::Text("/c.pem".to_owned()))];
         assert!(!text(&certificate, None, true).unwrap().contains("skip_ssl"));

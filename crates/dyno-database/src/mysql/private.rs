@@ -11,7 +11,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, facts, files};
+use super::{MySqlConnection, facts, files, replica};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
@@ -35,6 +35,7 @@ fn kind(brand: &Brand) -> ServerKind {
         product: brand.title,
         stop_signal: "TERM",
         log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
+        port: None,
     }
 }
 
@@ -57,10 +58,12 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         install: &install,
         engine: spec.engine.as_deref(),
         settings: &spec.settings,
+        part: &spec.part,
     };
     folder.write("my.cnf", &option_file.text()?)?;
-    let kind = kind(Brand::of(spec));
+    let kind = ServerKind { port: replica::port(&spec.part), ..kind(Brand::of(spec)) };
     folder.put_data(data, kind)?;
+    replica::forget_identity(&folder, &spec.part)?;
     if data.is_none() {
         // The log is removed with the folder, so an error keeps its last lines.
         make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
@@ -91,6 +94,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         None => settle(&mut connection)
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
+    let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
     match settled {
         Ok(()) => Ok(Box::new(PrivateServer { server, endpoint, install })),
         Err(error) => {

@@ -7,13 +7,13 @@ use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
 use super::install::{self, Brand, MARIADB, MYSQL};
-use super::{attached, check, data, files, option_file, packages, private, probe};
+use super::{attached, check, data, files, option_file, packages, private, probe, replica};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
     Address, AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse,
     Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
-    ProtocolSpec, Server, ServerFacts, ServerSpec, SocketKey,
+    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -26,6 +26,7 @@ pub(crate) const FAMILY: Family = Family {
             Arc::new(Private { brand: &MYSQL, spec: mysql() }),
         ]
     },
+    routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
@@ -147,6 +148,10 @@ impl Product for Private {
 
     fn offers(&self) -> &'static [Offer] {
         if *self.brand == MYSQL { packages::MYSQL_OFFERS } else { packages::MARIADB_OFFERS }
+    }
+
+    fn replicating(&self) -> Option<&dyn Replicating> {
+        Some(&replica::ByGtid)
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

@@ -9,6 +9,7 @@ use crate::{DeployError, Launch, Product, ProductSpec, Server};
 /// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || Wire::ALL.map(product).into(),
+    routers: Vec::new,
     protocol: None,
     sql: None,
     thread_group: None,

@@ -6,12 +6,13 @@
 //! A pipeline is built in the same buffer, with one Sync after its last statement: the server
 //! answers all of it together, and after an error skips the rest up to that Sync.
 
+mod prepare;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::task::Poll;
 
-use bytes::BytesMut;
 use dyno_model::Name;
 use dyno_units::Nanoseconds;
 use dyno_workload::{
@@ -22,13 +23,11 @@ use dyno_workload::{
 use crate::cleaner::Cleaner;
 use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_much};
 use crate::waiting::SET_UP_LIMIT;
-use postgres_protocol::message::frontend;
 
 use super::prepared::{Expected, Prepared, TEXT_COLUMNS, check_text, is_commit, refused};
 use super::protocol::{
-    ExecuteTemplate, HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
-    column_names, column_types, command_rows, parameter_types, row_texts, write_parse_named,
-    write_query, write_unprepared,
+    HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage, column_names,
+    command_rows, row_texts, write_parse_named, write_query, write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
 
@@ -43,6 +42,9 @@ pub struct PgConnection {
     wire: Wire,
     scanner: ReplyScanner,
     prepared: Vec<Prepared>,
+    /// Whether every statement is parsed for each execution: a pooler may send the next one to another
+    /// server.
+    parses_each: bool,
     // The messages being sent; the first `n_written` bytes are on their way.
     out: Vec<u8>,
     n_written: usize,
@@ -81,6 +83,7 @@ impl PgConnection {
             cleaner: login.cleaner,
             backend_pid: login.backend_pid,
             prepared: Vec::new(),
+            parses_each: false,
             out: Vec::with_capacity(4096),
             n_written: 0,
             is_in_flight: false,
@@ -411,38 +414,6 @@ impl PgConnection {
         self.converse(b'Z', on_message).map(|_| ())
     }
 
-    /// Prepares one statement under `name`; one that is parsed each time, without a name, to
-    /// learn its types.
-    fn prepare_one(
-        &mut self,
-        name: &str,
-        statement: &Statement,
-    ) -> Result<ExecuteTemplate, StatementError> {
-        let name = if statement.is_unnamed { "" } else { name };
-        let sql = statement.sql.as_str();
-        check_text(sql)?;
-        let mut out = BytesMut::new();
-        let too_long = |_| refused("54000", "the statement is too long");
-        frontend::parse(name, sql, [], &mut out).map_err(too_long)?;
-        frontend::describe(b'S', name, &mut out).map_err(too_long)?;
-        frontend::sync(&mut out);
-        self.wire.send(&out)?;
-        let (mut types, mut columns) = (Vec::new(), Vec::new());
-        self.converse(b'Z', &mut |tag, body| {
-            match tag {
-                b't' => types = parameter_types(body)?,
-                b'T' => columns = column_types(body)?,
-                _ => {}
-            }
-            Ok(())
-        })?;
-        let columns = statement.keeps_rows.then_some(columns.as_slice());
-        Ok(match statement.is_unnamed {
-            true => ExecuteTemplate::unnamed(sql, &types, columns),
-            false => ExecuteTemplate::new(name, &types, columns),
-        })
-    }
-
     fn copy(
         &mut self,
         sql: &str,
@@ -515,10 +486,18 @@ impl Connection for PgConnection {
 
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError> {
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
+        let unnamed: Vec<Statement>;
+        let statements = match self.parses_each {
+            true => {
+                unnamed = statements.iter().cloned().map(Statement::unnamed).collect();
+                &unnamed
+            }
+            false => statements,
+        };
         self.blocking(limit, |connection| {
             if !connection.prepared.is_empty() {
                 connection.prepared.clear();
-                connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
+                connection.deallocate_all()?;
             }
             for (idx, statement) in statements.iter().enumerate() {
                 if let Some(n_values) = statement.texts {
@@ -539,7 +518,7 @@ impl Connection for PgConnection {
                         // The statements prepared before it are useless alone.
                         connection.prepared.clear();
                         if !error.class.loses_connection() {
-                            connection.simple("DEALLOCATE ALL", &mut |_, _| Ok(()))?;
+                            connection.deallocate_all()?;
                         }
                         return Err(error);
                     }

@@ -15,8 +15,9 @@ pub(crate) mod probe;
 mod product;
 mod programs;
 mod protocol;
+mod replica;
 mod routines;
-mod settings;
+pub(crate) mod settings;
 mod sql;
 mod startup;
 #[cfg(test)]
@@ -58,6 +59,13 @@ fn opener(endpoint: Endpoint) -> impl Fn() -> Result<PgConnection, ConnectError>
         }
         Err(failure) => Err(failure.error),
     }
+}
+
+/// Opens connections to a pooler that may send each transaction to another server: no statement has a
+/// name.
+pub(crate) fn pooled_connector(endpoint: Endpoint) -> Connector {
+    let open = opener(endpoint);
+    Arc::new(move || Ok(Box::new(open()?.parsing_each()) as Box<dyn Connection>))
 }
 
 /// An error of a statement that Dyno needed for itself.

@@ -8,13 +8,13 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
-use super::{connect, connector, facts, files, settings, statement_failed};
+use super::{connect, connector, facts, files, replica, settings, statement_failed};
 use crate::logs::LogFiles;
 use crate::private::{OwnServer, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Server, ServerFacts,
-    ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -25,8 +25,12 @@ const CATALOG: &str = "dyno";
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
 /// pages.
-const KIND: ServerKind =
-    ServerKind { product: "PostgreSQL", stop_signal: "INT", log_files: LogFiles::Folder("pg_wal") };
+const KIND: ServerKind = ServerKind {
+    product: "PostgreSQL",
+    stop_signal: "INT",
+    log_files: LogFiles::Folder("pg_wal"),
+    port: None,
+};
 
 /// A private server that is up.
 struct PrivateServer {
@@ -47,12 +51,17 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
     let programs = programs::find(spec, place.keeper())?;
     let folder = ServerFolder::make(place, &spec.product)?;
-    let configuration = settings::configuration(&spec.settings, &folder.data())?;
+    let of_part = replica::settings_of(&spec.part);
+    let configuration = settings::configuration(&spec.settings, &folder.data(), of_part)?;
     folder.write(settings::CONFIGURATION_FILE, &configuration)?;
-    folder.write(settings::ACCESS_FILE, settings::ACCESS)?;
+    folder.write(settings::ACCESS_FILE, &replica::access(&spec.part, programs.major()))?;
+    // A replica's data come from its primary.
+    let data = data.filter(|_| !matches!(spec.part, Part::Replica(_)));
     folder.put_data(data, KIND)?;
-    if data.is_none() {
-        make_data(&folder, &programs, clock)?;
+    match (&spec.part, data) {
+        (Part::Replica(follow), _) => replica::copy_primary(&folder, &programs, follow, clock)?,
+        (_, None) => make_data(&folder, &programs, clock)?,
+        (_, Some(_)) => {}
     }
     let process = ProcessSpec {
         program: programs.folder.join("postgres"),
@@ -157,7 +166,7 @@ fn finish(
             programs.folder.display()
         )));
     }
-    if data.is_none() {
+    if data.is_none() && !matches!(spec.part, Part::Replica(_)) {
         connection.set_cold_limit(CATALOG_LIMIT.0);
         connection
             .query(&format!("CREATE DATABASE {CATALOG}"))

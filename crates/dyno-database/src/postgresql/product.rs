@@ -6,13 +6,15 @@ use std::sync::Arc;
 use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
-use super::{attached, check, data, facts, files, packages, private, probe, programs, settings};
+use super::{
+    attached, check, data, facts, files, packages, private, probe, programs, replica, settings,
+};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
     AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
     Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
-    Server, ServerFacts, ServerSpec, SocketKey,
+    Replicating, Server, ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -20,6 +22,7 @@ const MIB: u64 = 1 << 20;
 /// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(PostgreSql { spec: postgresql() })],
+    routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
@@ -120,6 +123,10 @@ impl Product for PostgreSql {
 
     fn offers(&self) -> &'static [Offer] {
         packages::OFFERS
+    }
+
+    fn replicating(&self) -> Option<&dyn Replicating> {
+        Some(&replica::Streaming)
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

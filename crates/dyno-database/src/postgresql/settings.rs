@@ -33,8 +33,11 @@ const NETWORK: [&str; 8] = [
     "unix_socket_permissions",
 ];
 
-/// The name of the socket in its folder. Its number is not a network port.
-pub(super) const SOCKET: &str = ".s.PGSQL.5432";
+/// The number in the name of the socket, which is not a network port.
+pub(crate) const PORT: &str = "5432";
+
+/// The name of the socket in its folder.
+pub(crate) const SOCKET: &str = ".s.PGSQL.5432";
 
 /// The name of a private server's configuration, beside its data.
 pub(super) const CONFIGURATION_FILE: &str = "postgresql.conf";
@@ -75,7 +78,7 @@ pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<Strin
         ("listen_addresses", String::new()),
         ("unix_socket_directories", sockets),
         ("unix_socket_permissions", "0700".to_owned()),
-        ("port", "5432".to_owned()),
+        ("port", PORT.to_owned()),
         ("logging_collector", "off".to_owned()),
         ("log_destination", "stderr".to_owned()),
     ];
@@ -86,13 +89,15 @@ pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<Strin
     arguments
 }
 
-/// The server's configuration: what `initdb` has written, then the settings of the study, which
-/// win.
+/// The server's configuration: what `initdb` has written, what its part in a deployment needs, then the
+/// settings of the study, which win.
 pub(super) fn configuration(
     settings: &BTreeMap<String, SettingValue>,
     data: &Path,
+    of_part: &str,
 ) -> Result<String, DeployError> {
-    let mut out = format!("include {}\n", quoted(&data.join("postgresql.conf").to_string_lossy()));
+    let base = quoted(&data.join("postgresql.conf").to_string_lossy());
+    let mut out = format!("include {base}\n{of_part}");
     let mut line = |name: &str, value: &str| {
         writeln!(out, "{name} = {value}").expect("a string takes all text");
     };
@@ -155,7 +160,7 @@ mod tests {
     #[track_caller]
     fn check_refused(name: &str, value: SettingValue, part: &str) {
         let settings = BTreeMap::from([(name.to_owned(), value)]);
-        let error = configuration(&settings, Path::new("/s")).unwrap_err();
+        let error = configuration(&settings, Path::new("/s"), "").unwrap_err();
         assert!(error.message.contains(part), "{error}");
     }
 
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn the_configuration_is_that_of_initdb_and_then_the_studys() {
         let settings = BTreeMap::from([("jit".to_owned(), SettingValue::Switch(false))]);
-        let text = configuration(&settings, Path::new("/a 'b'/data")).unwrap();
+        let text = configuration(&settings, Path::new("/a 'b'/data"), "").unwrap();
         assert_eq!(text, "include '/a ''b''/data/postgresql.conf'\njit = off\n");
     }
 

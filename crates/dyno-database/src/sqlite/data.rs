@@ -77,6 +77,7 @@ mod tests {
             settings: [(name.to_owned(), value)].into(),
             cpus: Vec::new(),
             memory: None,
+            part: crate::Part::Alone,
         })
         .unwrap()
     }

@@ -14,6 +14,7 @@ use crate::{
 /// The product folder for the registry.
 pub(crate) const FAMILY: Family = Family {
     products: || vec![Arc::new(Sqlite { spec: sqlite() })],
+    routers: Vec::new,
     protocol: None,
     sql: Some(&super::sql::SQL),
     thread_group: None,

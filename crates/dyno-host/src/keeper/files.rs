@@ -57,6 +57,15 @@ pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Resul
     Ok(())
 }
 
+/// Makes a file that was not there, which only `reader` can read, or else Dyno's user.
+pub(super) fn make_secret(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
+    file.write_all(text)?;
+    let Some(reader) = reader else { return Ok(()) };
+    Ok(rustix::fs::fchown(&file, Some(Uid::from_raw(reader.uid)), Some(Gid::from_raw(reader.gid)))?)
+}
+
 /// Makes a folder that was not there, private to `owner`, or else to Dyno's user.
 pub(super) fn make_folder(path: &Path, owner: Option<RunAs>) -> io::Result<()> {
     rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(0o700))?;

@@ -243,7 +243,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Hexadecimal digits that cannot be guessed.
-pub(crate) fn random_token() -> io::Result<String> {
+pub fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -91,6 +91,8 @@ pub struct HostSpec {
     pub threads: Option<ThreadGroups>,
     /// What the server itself says of its threads; empty if it is not asked.
     pub listing: ThreadListing,
+    /// Processes of further members of its deployment, a group for each.
+    pub members: Vec<ProcessGroup>,
 }
 
 impl HostSpec {
@@ -111,7 +113,7 @@ impl HostSpec {
         job(&Surroundings {
             root,
             proc_root: &root.join("proc"),
-            groups: &usual_groups(&self.server_pids),
+            groups: &[usual_groups(&self.server_pids), self.members.clone()].concat(),
             kinds: &ThreadKinds { names: self.threads, listing: self.listing.clone() },
             data_disk: data_disk.as_deref(),
             data: self.data.as_ref(),

@@ -11,6 +11,7 @@ use dyno_study::ProbeSource;
 use dyno_units::reading::known;
 use dyno_units::{Nanoseconds, Reading, Registry};
 
+use crate::deployment::Deployment;
 use crate::events::EventLog;
 use crate::live::readings_event;
 use crate::observe::{Cost, Observed, Observer, Sample, Series, Watched, six_digits};
@@ -173,6 +174,7 @@ pub(crate) fn watched(
     lab: &Lab,
     order: &RunOrder<'_>,
     database: &String,
+    deployment: &Deployment,
     server: &dyn Server,
 ) -> Watched {
     let wanted = order
@@ -180,7 +182,9 @@ pub(crate) fn watched(
         .iter()
         .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
     let off: Vec<&str> = order.design.probes_off.iter().map(String::as_str).collect();
-    let usual = Watched::server(server, &lab.clock).without(&off);
+    let (members, probes) = deployment.watched_beside(lab);
+    let usual = Watched::among(server, members, &lab.clock);
+    let usual = probes.into_iter().fold(usual, Watched::with).without(&off);
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dyno_database::Server;
-use dyno_host::{HostSpec, Probe, Sampler, ThreadListing};
+use dyno_host::{HostSpec, Probe, ProcessGroup, Sampler, ThreadListing};
 use dyno_units::{Clock, Nanoseconds, Registry};
 
 use super::source::{READINGS, Reader};
@@ -24,6 +24,15 @@ impl Watched {
 
     /// A server, by all its own probes, and the host.
     pub fn server(server: &dyn Server, clock: &Arc<dyn Clock>) -> Watched {
+        Watched::among(server, Vec::new(), clock)
+    }
+
+    /// The same, with the processes of further members of its deployment, a group for each.
+    pub fn among(
+        server: &dyn Server,
+        members: Vec<ProcessGroup>,
+        clock: &Arc<dyn Clock>,
+    ) -> Watched {
         let listing = ThreadListing::default();
         let server_pids = server.watched_processes();
         // Threads on another host are nobody's concern here.
@@ -34,6 +43,7 @@ impl Watched {
             data: server.data_files(),
             threads: server.thread_groups(),
             listing: listing.clone(),
+            members,
         };
         let mut watched = Watched::host(&spec, clock);
         watched.probes.extend(probes);

@@ -1,6 +1,6 @@
 //! Brings up the members of the trial.
 
-use dyno_database::{Place, ServerSpec};
+use dyno_database::{Part, Place, ServerSpec};
 use dyno_record::EventKind;
 use dyno_units::Nanoseconds;
 use dyno_workload::Workload;
@@ -38,6 +38,8 @@ impl Trial<'_, '_> {
     fn bring_up(&mut self, member: usize) -> Result<(), TrialError> {
         let began = self.lab.clock.now();
         let instance: Box<dyn Instance> = match self.deployment.members[member].source.clone() {
+            // They join the primary once it has its rows.
+            Source::Follow(..) | Source::Route(_) => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, version.as_deref())?)
@@ -50,7 +52,9 @@ impl Trial<'_, '_> {
                     return self.start_on_kept(member, kept, &spec);
                 }
                 let lab = self.lab;
-                Box::new(lab.products.start(&spec, &place, &lab.clock)?)
+                // It is filled without a log for replicas, and then started again on its rows.
+                let alone = ServerSpec { part: Part::Alone, ..spec };
+                Box::new(lab.products.start(&alone, &place, &lab.clock)?)
             }
         };
         self.ready(member, instance, began)
@@ -65,7 +69,7 @@ impl Trial<'_, '_> {
     }
 
     /// Takes a member that is up, and notes its facts.
-    fn ready(
+    pub(super) fn ready(
         &mut self,
         member: usize,
         instance: Box<dyn Instance>,
@@ -146,6 +150,7 @@ impl Trial<'_, '_> {
         let lab = self.lab;
         let began = lab.clock.now();
         let place = self.place(member)?;
+        self.copy_for_replicas(data, spec)?;
         let server = lab
             .products
             .start_on(&data.data(), spec, &place, &lab.clock)

@@ -34,8 +34,13 @@ impl Phase for Provision {
 fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
     match (&member.source, variant.volume()) {
         (Source::Attach { .. } | Source::Simulate(_), _) => {}
-        (Source::Start(_), None) => member.place = Some(lab.place()),
-        (Source::Start(_), Some(choice)) => {
+        // It stores nothing.
+        (Source::Route(_), _) => {
+            member.place = Some(lab.place());
+            return Ok(());
+        }
+        (Source::Start(_) | Source::Follow(..), None) => member.place = Some(lab.place()),
+        (Source::Start(_) | Source::Follow(..), Some(choice)) => {
             let volume = make(lab, &choice)?;
             member.place = Some(Place::on(&lab.keeper, volume.clone()));
             member.volumes.push(volume);

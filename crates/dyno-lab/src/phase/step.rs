@@ -140,7 +140,7 @@ impl Step {
         let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).collect();
         let watched = match server {
             Some(server) => {
-                let watched = watched(lab, order, &variant.database.name, server);
+                let watched = watched(lab, order, &variant.database.name, deployment, server);
                 Some(if has_load { watched_load(watched, workload, server) } else { watched })
             }
             None if deployment.is_simulated() => None,

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::behind;
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::RawTable;
@@ -82,6 +83,37 @@ const KEYS: &[Key] = &[
     )
     .example("\"logs\""),
     with_default(
+        "replicas",
+        Shape::Integer(0, REPLICAS_MAX),
+        "0",
+        "How many replicas follow the server: more servers of the same product and version, which are \
+         started with a copy of its data before the first step and stream what it writes. Only for servers \
+         that Dyno starts.",
+    )
+    .example("2"),
+    with_default(
+        "replication",
+        Shape::Words(&REPLICATION_WORDS),
+        "\"asynchronous\"",
+        "What a commit waits for: for no replica, or until one has the transaction in its log (synchronous \
+         in PostgreSQL's words, semi-synchronous in those of MariaDB and MySQL).",
+    )
+    .example("\"synchronous\""),
+    key(
+        "replica_settings",
+        Shape::Settings,
+        "Settings of the replicas, in addition to `settings` or instead of them.",
+    )
+    .example("{ innodb_flush_log_at_trx_commit = 2 }"),
+    key(
+        "behind",
+        Shape::Settings,
+        "What stands in front of the server, as `product` and its options; clients connect to it instead. \
+         For postgresql: \"pgbouncer\" with pool_mode (session, transaction or statement), pool_size, \
+         min_pool_size, reserve_pool_size, max_clients, query_wait_timeout and server_idle_timeout.",
+    )
+    .example("{ product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 4 }"),
+    with_default(
         "allow_existing_tables",
         Shape::Switch,
         "false",
@@ -105,6 +137,12 @@ const KEYS: &[Key] = &[
     )
     .afterwards(),
 ];
+
+/// The most replicas of a server.
+const REPLICAS_MAX: u64 = 8;
+
+/// What `replication` may be.
+const REPLICATION_WORDS: [&str; 2] = ["asynchronous", "synchronous"];
 
 /// The URL of a server that runs already.
 pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
@@ -156,6 +194,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         (Some(product), None) => {
             let word = check_private(problems, raw, product, vocabulary)?;
             let mut table = table?;
+            behind::check(problems, raw, word, vocabulary, &mut table);
             if let Some(FieldValue::Text(engine)) = table.fields.get_mut("engine") {
                 *engine = engine_word(word, engine)?.to_owned();
             }
@@ -183,6 +222,13 @@ impl Database {
             },
             log_volume: text("log_volume"),
             settings: table.settings(),
+            replicas: match table.fields.get("replicas") {
+                Some(FieldValue::Number(replicas)) => u32::try_from(*replicas).ok()?,
+                _ => 0,
+            },
+            replication: text("replication").unwrap_or_else(|| REPLICATION_WORDS[0].to_owned()),
+            replica_settings: table.settings_in("replica_settings"),
+            behind: behind::of(table),
             allow_existing_tables: table.is_on("allow_existing_tables"),
             keep_tables: table.is_on("keep_tables"),
             price_per_hour: match table.fields.get("price_per_hour") {
@@ -199,7 +245,20 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    for name in ["engine", "programs", "from", "memory", "log_volume"] {
+    let own = ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication"];
+    for map in ["replica_settings", "behind"] {
+        if let Some((_, given)) = raw.named(map).next() {
+            problems.add(
+                Diagnostic::new(
+                    given.key_span.clone(),
+                    format!("`{map}` cannot be combined with `url`"),
+                )
+                .with_label("only for servers that Dyno starts")
+                .with_help("use `product` instead of `url`, or leave this key out"),
+            );
+        }
+    }
+    for name in own {
         if let Some(given) = raw.entry(name) {
             problems.add(
                 Diagnostic::new(
@@ -262,6 +321,13 @@ fn check_private<'v>(
     if word.is_embedded {
         check_embedded(problems, raw, name);
     }
+    if !word.replicates {
+        check_replicas(problems, raw, name);
+    }
+    for (setting, given) in raw.named("replica_settings") {
+        let place = (given.key_span.clone(), setting);
+        check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
+    }
     check_engine(problems, raw, word);
     check_source(problems, raw, vocabulary);
     for (setting, given) in raw.settings() {
@@ -269,6 +335,20 @@ fn check_private<'v>(
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
     Some(word)
+}
+
+/// Reports replicas of a product that has none.
+fn check_replicas(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
+    let replicas = raw
+        .entry("replicas")
+        .filter(|given| given.value.as_integer().is_none_or(|number| number.as_str() != "0"));
+    let settings = raw.named("replica_settings").map(|(_, given)| given).next();
+    let Some(given) = replicas.or(raw.entry("replication")).or(settings) else { return };
+    problems.add(
+        Diagnostic::new(given.key_span.clone(), format!("product `{product}` has no replicas"))
+            .with_label("its servers cannot follow each other")
+            .with_help("leave this key out, or choose another product"),
+    );
 }
 
 /// Reports a setting that a product which Dyno starts must not have.

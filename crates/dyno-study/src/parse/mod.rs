@@ -5,6 +5,7 @@
 //! unknown, so that one mistake makes one diagnostic.
 
 mod baseline;
+mod behind;
 mod choice;
 mod database;
 mod design;

@@ -169,7 +169,11 @@ fn report_unknown_option(
 
 /// The value of a workload option as text: counts as digits, sizes as `16KiB`, switches as `on` and `off`, so that
 /// equal values are equal texts.
-fn option_text(problems: &mut Problems, entry: &Entry<'_>, option: &OptionSpec) -> Option<String> {
+pub(super) fn option_text(
+    problems: &mut Problems,
+    entry: &Entry<'_>,
+    option: &OptionSpec,
+) -> Option<String> {
     match &option.kind {
         OptionKind::Count => {
             // What fits into a TOML integer.

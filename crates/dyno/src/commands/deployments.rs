@@ -57,8 +57,17 @@ fn state(one: &ListedDeployment) -> String {
     }
 }
 
-const HEADINGS: [&str; 8] =
-    ["NAME", "PRODUCT", "VERSION", "ROLE", "MEMORY", "SINCE", "STATE", "ADDRESS AND DATA"];
+const HEADINGS: [&str; 9] = [
+    "NAME",
+    "MEMBER",
+    "PRODUCT",
+    "VERSION",
+    "ROLE",
+    "MEMORY",
+    "SINCE",
+    "STATE",
+    "ADDRESS AND DATA",
+];
 
 fn rows(listed: &[ListedDeployment]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
@@ -76,6 +85,7 @@ fn rows(listed: &[ListedDeployment]) -> String {
             };
             rows.push([
                 registered.name.clone(),
+                member.name.clone(),
                 member.product.clone(),
                 member.version.split(' ').next().unwrap_or_default().to_owned(),
                 member.role.clone(),
@@ -86,7 +96,7 @@ fn rows(listed: &[ListedDeployment]) -> String {
             ]);
         }
     }
-    table(&rows, &[4])
+    table(&rows, &[5])
 }
 
 /// The deployment of a name, and its register.
@@ -100,21 +110,40 @@ fn missing(name: &str) -> anyhow::Error {
     crate::usage_error(anyhow!("there is no deployment `{name}`; `dyno ls` lists them"))
 }
 
-fn first_member(found: &ListedDeployment) -> anyhow::Result<&RegisteredMember> {
+/// A deployment's name, and the member's behind a slash: `pg/replica-1`.
+fn split(name: &str) -> (&str, Option<&str>) {
+    name.split_once('/').map_or((name, None), |(name, member)| (name, Some(member)))
+}
+
+/// The member of this name, or the first one.
+fn member<'a>(
+    found: &'a ListedDeployment,
+    wanted: Option<&str>,
+) -> anyhow::Result<&'a RegisteredMember> {
     let name = &found.registered.name;
-    found.registered.members.first().with_context(|| format!("{name} is {}", state(found)))
+    let members = &found.registered.members;
+    let first = members.first().with_context(|| format!("{name} is {}", state(found)))?;
+    let Some(wanted) = wanted else { return Ok(first) };
+    members.iter().find(|member| member.name == wanted).ok_or_else(|| {
+        let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+        crate::usage_error(anyhow!("{name} has no member `{wanted}`; it has {}", names.join(", ")))
+    })
 }
 
 /// Becomes the product's own client, connected to a deployment.
 pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
+    let (name, wanted) = split(name);
     let (_, found) = find(name)?;
-    let member = first_member(&found)?;
+    let member = member(&found, wanted)?;
     if state(&found) != "up" {
         bail!("{name} is not up: {}", state(&found));
     }
     let products = dyno_lab::products();
     let endpoint = Endpoint::from_url(&member.url)?;
-    let client = products.get(&member.product)?.client(&endpoint, &member.version);
+    let client = match products.find(&member.product) {
+        Some(product) => product.client(&endpoint, &member.version),
+        None => products.router(&member.product)?.client(&endpoint),
+    };
     let client = client.with_context(|| format!("{} has no client", member.product))?;
     let keeper = lab::keeper(&found.registered.root)?;
     let beside = client_folders(&member.programs);
@@ -139,8 +168,9 @@ fn client_folders(programs: &Path) -> Vec<std::path::PathBuf> {
 
 /// Prints the last lines of the messages of a deployment's server.
 pub(crate) fn logs(name: &str, n_lines: usize) -> anyhow::Result<End> {
+    let (name, wanted) = split(name);
     let (_, found) = find(name)?;
-    let member = first_member(&found)?;
+    let member = member(&found, wanted)?;
     let lines = dyno_host::last_lines(&member.log, n_lines);
     let lines = lines.iter().map(|line| terminal::harmless(line).into_owned() + "\n");
     terminal::out(&lines.collect::<String>());

@@ -9,7 +9,9 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dyno_database::{Place, Server, ServerSpec};
+use dyno_database::{
+    DeployError, Following, Part, Place, Products, Replication, RouterLaunch, Server, ServerSpec,
+};
 use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
@@ -21,6 +23,9 @@ use crate::{End, lab};
 
 /// The hidden command that becomes the holder.
 pub(crate) const COMMAND: &str = "hold";
+
+/// How many clients a router in front of a server of `dyno up` accepts.
+const CLIENTS_MOST: usize = 1000;
 
 /// Between two looks whether it is told to end, or a server is down.
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
@@ -63,14 +68,48 @@ fn say(said: &Said) -> anyhow::Result<()> {
 /// A deployment that is up.
 struct Holder {
     hold: Hold,
-    server: Box<dyn Server>,
+    servers: Servers,
     registered: Registered,
+}
+
+/// Servers of a deployment by the names of their members, the primary first. The last is stopped first, also
+/// when a later one does not start.
+#[derive(Default)]
+struct Servers(Vec<(String, Box<dyn Server>)>);
+
+impl Servers {
+    /// Stops all; the first error of the primary or, if it has none, of the others.
+    fn stop(mut self) -> Result<(), DeployError> {
+        let mut result = Ok(());
+        while let Some((_, server)) = self.0.pop() {
+            result = server.stop().and(result);
+        }
+        result
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        while let Some((_, server)) = self.0.pop() {
+            // Why it is stopped is said by whoever does so.
+            let _ = server.stop();
+        }
+    }
 }
 
 impl Holder {
     fn start(order: &Order, clock: &Arc<dyn Clock>) -> anyhow::Result<Holder> {
         let hold = Register::open(&lab::register()?)?.hold(&order.name)?;
         let keeper = Arc::new(lab::keeper(&order.root)?.with_builds(lab::builds()?));
+        let mut registered = Registered {
+            name: order.name.clone(),
+            since_unix_ms: clock.unix_millis(),
+            root: keeper.root().to_owned(),
+            members: Vec::new(),
+            failure: None,
+        };
+        // Should it be killed while servers start, `down` finds them there.
+        hold.publish(&registered)?;
         let environment = lab::environment(keeper.root());
         let spec = ServerSpec {
             version: order.version.clone(),
@@ -81,36 +120,32 @@ impl Holder {
             memory: order.memory.map(ByteCount),
             ..ServerSpec::new(&order.product)
         };
-        let products = dyno_lab::products();
         let place = Place::under(&keeper);
-        products.check_settings(&spec, &place)?;
-        let server = products.start(&spec, &place, clock)?;
-        let registered = Registered {
-            name: order.name.clone(),
-            since_unix_ms: clock.unix_millis(),
-            root: keeper.root().to_owned(),
-            members: vec![member(order, &*server)?],
-            failure: None,
-        };
+        let deploying = Deploying { order, products: dyno_lab::products(), place, clock };
+        let (servers, members) = deploying.all(spec)?;
+        registered.members = members;
         hold.publish(&registered)?;
-        Ok(Holder { hold, server, registered })
+        Ok(Holder { hold, servers, registered })
     }
 
     /// Notes it when a server goes down. Its folder stays until it is told to end, for its log.
     fn watch(&mut self) {
+        let mut servers = self.servers.0.iter_mut();
         if self.registered.failure.is_none()
-            && let Some(how) = self.server.down()
+            && let Some(how) = servers.find_map(|(name, server)| Some((name, server.down()?)))
         {
-            self.registered.failure = Some(how);
+            let is_alone = self.registered.members.len() == 1;
+            let (name, how) = how;
+            self.registered.failure = Some(if is_alone { how } else { format!("{name}: {how}") });
             // What cannot be written is seen by the process that is missing.
             let _ = self.hold.publish(&self.registered);
         }
     }
 
-    /// Stops the server and removes all that was made for it.
+    /// Stops the servers and removes all that was made for it.
     fn end(mut self) -> anyhow::Result<End> {
         let was_down = self.registered.failure.is_some();
-        match self.server.stop() {
+        match self.servers.stop() {
             Err(error) if !was_down => {
                 self.registered.failure = Some(error.to_string());
                 self.hold.publish(&self.registered)?;
@@ -122,13 +157,93 @@ impl Holder {
     }
 }
 
-fn member(order: &Order, server: &dyn Server) -> anyhow::Result<RegisteredMember> {
+/// What the members of a deployment are started with.
+struct Deploying<'a> {
+    order: &'a Order,
+    products: Products,
+    place: Place,
+    clock: &'a Arc<dyn Clock>,
+}
+
+impl Deploying<'_> {
+    /// Starts all members, in the order in which they need each other.
+    fn all(&self, spec: ServerSpec) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
+        let order = self.order;
+        self.products.check_settings(&spec, &self.place)?;
+        let replication = match order.replicas {
+            0 => None,
+            n => Some(Replication::new(n, order.replication.parse().map_err(anyhow::Error::msg)?)?),
+        };
+        let part = replication.clone().map_or(Part::Alone, Part::Primary);
+        let is_alone = order.replicas == 0 && order.behind.is_none();
+        let name = if is_alone { "server" } else { "primary" };
+        let primary_spec = ServerSpec { part, ..spec.clone() };
+        let primary = self.products.start(&primary_spec, &self.place, self.clock)?;
+        let mut members = vec![member((name, "primary"), &order.product, &*primary)?];
+        let mut servers = Servers(vec![(name.to_owned(), primary)]);
+        if let Some(replication) = replication {
+            self.replicas(&spec, &replication, &mut servers, &mut members)?;
+        }
+        if let Some(router) = &order.behind {
+            let router = self.products.router(router)?;
+            let to = servers.0[0].1.reach().context("the server has no address")?.endpoint;
+            let pooler = router.start(&RouterLaunch {
+                options: &order.behind_options,
+                to: &to,
+                clients: CLIENTS_MOST,
+                cpus: &[],
+                place: &self.place,
+                clock: self.clock,
+            })?;
+            let name = router.spec().member;
+            members.push(member((name, name), router.spec().name, &*pooler)?);
+            servers.0.push((name.to_owned(), pooler));
+        }
+        Ok((servers, members))
+    }
+
+    fn replicas(
+        &self,
+        spec: &ServerSpec,
+        replication: &Replication,
+        servers: &mut Servers,
+        members: &mut Vec<RegisteredMember>,
+    ) -> anyhow::Result<()> {
+        let product = self.products.get(&spec.product)?;
+        dyno_database::lead(product, &*servers.0[0].1, replication)?;
+        let mut all: Vec<Following> = Vec::new();
+        let started = (1..=replication.replicas).try_for_each(|number| {
+            let primary = (&*servers.0[0].1, replication, number);
+            let place = (None, &self.place);
+            let replica =
+                dyno_database::start_replica(&self.products, spec, primary, place, self.clock)?;
+            all.push(replica);
+            anyhow::Ok(())
+        });
+        let finished = started.and_then(|()| {
+            let replicas: Vec<&Following> = all.iter().collect();
+            let primary = &*servers.0[0].1;
+            Ok(dyno_database::finish(product, primary, &replicas, self.clock.as_ref())?)
+        });
+        for Following { name, server, .. } in all {
+            members.push(member((&name, "replica"), &spec.product, &*server)?);
+            servers.0.push((name, server));
+        }
+        finished
+    }
+}
+
+fn member(
+    (name, role): (&str, &str),
+    product: &str,
+    server: &dyn Server,
+) -> anyhow::Result<RegisteredMember> {
     let facts = server.facts()?;
     let reach = server.reach().context("the server has no address")?;
     Ok(RegisteredMember {
-        name: "server".to_owned(),
-        role: "primary".to_owned(),
-        product: order.product.clone(),
+        name: name.to_owned(),
+        role: role.to_owned(),
+        product: product.to_owned(),
         version: facts.version,
         url: reach.endpoint.to_string(),
         pid: server.processes().first().copied().unwrap_or_default(),

@@ -2,12 +2,13 @@
 //!
 //! A Dyno that stays, the holder, owns it as a run owns its servers: see `hold.rs`.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
-use dyno_database::{MACHINE, Product, Products};
+use dyno_database::{MACHINE, Product, Products, REPLICAS_MAX, ReplicationMode};
 use dyno_host::{Register, Registered};
 use dyno_units::ByteCount;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,20 @@ pub(crate) struct UpOptions {
     /// The folder in which it keeps its data
     #[arg(long, value_name = "FOLDER")]
     data_folder: Option<PathBuf>,
+    /// Replicas that follow it
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(REPLICAS_MAX)))]
+    replicas: u32,
+    /// What a commit waits for: no replica, or one
+    #[arg(long, value_name = "MODE", default_value = ReplicationMode::WORDS[0], requires = "replicas",
+          value_parser = ReplicationMode::WORDS)]
+    replication: String,
+    /// What stands in front of it: pgbouncer
+    #[arg(long, value_name = "ROUTER")]
+    behind: Option<String>,
+    /// Option of what stands in front of it, such as pool_size=4; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "behind")]
+    behind_option: Vec<String>,
 }
 
 /// What a holder is told, on its standard input.
@@ -59,6 +74,10 @@ pub(super) struct Order {
     pub(super) settings: Vec<String>,
     pub(super) memory: Option<u64>,
     pub(super) root: PathBuf,
+    pub(super) replicas: u32,
+    pub(super) replication: String,
+    pub(super) behind: Option<String>,
+    pub(super) behind_options: BTreeMap<String, String>,
 }
 
 /// What a holder says, once, on its standard output.
@@ -82,6 +101,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     }
     let (name, version) = products::named(&options.product);
     let product = product(&known, name).map_err(crate::usage_error)?;
+    let behind_options = members(&known, product, options).map_err(crate::usage_error)?;
     let root = lab::data_root(options.data_folder.as_deref())?;
     let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
     if options.programs.is_none() {
@@ -108,12 +128,49 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
         settings: options.setting.clone(),
         memory: options.memory.map(|memory| memory.0),
         root,
+        replicas: options.replicas,
+        replication: options.replication.clone(),
+        behind: options.behind.clone(),
+        behind_options,
     };
     // A wrong setting is said here, not by a process that nobody sees.
     hold::settings(&order.settings, ByteCount(0)).map_err(crate::usage_error)?;
     let registered = start_holder(&order)?;
     terminal::out(&text(&registered));
     Ok(End::Good)
+}
+
+/// Whether a product can have these members; the options of what stands in front of it.
+fn members(
+    products: &Products,
+    product: &dyn Product,
+    options: &UpOptions,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let title = &product.spec().title;
+    if options.replicas > 0 {
+        dyno_database::replicating(product)?;
+    }
+    let Some(behind) = &options.behind else { return Ok(BTreeMap::new()) };
+    let router = products.router(behind)?.spec();
+    if !router.fronts.contains(&product.spec().name.as_str()) {
+        bail!(
+            "{} cannot stand in front of {title}; it understands the protocol of {}",
+            router.title,
+            router.fronts.join(", ")
+        );
+    }
+    let option = |pair: &String| {
+        let Some((name, value)) = pair.split_once('=') else {
+            bail!("--behind-option: write NAME=VALUE, not `{pair}`");
+        };
+        let Some(known) = router.options.iter().find(|option| option.name == name) else {
+            let names: Vec<&str> = router.options.iter().map(|one| one.name.as_ref()).collect();
+            bail!("{} has no option `{name}`; it has {}", router.title, names.join(", "));
+        };
+        known.check(value)?;
+        Ok((name.to_owned(), value.to_owned()))
+    };
+    options.behind_option.iter().map(option).collect()
 }
 
 /// A product that has servers of its own.
@@ -191,9 +248,15 @@ fn text(registered: &Registered) -> String {
         out += &format!("{}\n", member.url);
     }
     let name = &registered.name;
+    let others: Vec<String> =
+        registered.members.iter().skip(1).map(|one| one.name.clone()).collect();
+    let with = match others.as_slice() {
+        [] => String::new(),
+        others => format!(", with {}", others.join(", ")),
+    };
     if let Some(first) = registered.members.first() {
         terminal::say(&format!(
-            "{name}: {} {} is up; `dyno connect {name}` opens its client, `dyno down {name}` removes it \
+            "{name}: {} {} is up{with}; `dyno connect {name}` opens its client, `dyno down {name}` removes it \
              with its data",
             first.product, first.version
         ));

@@ -185,9 +185,17 @@ pages! {
 }
 
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
-/// log on a drive of its own, nor a snapshot, nor versions.
-const WITHOUT_PAGE: [&str; 6] =
-    ["create-index", "migration", "restore", "two-drives", "versions", "zfs-by-hand"];
+/// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor a pooler.
+const WITHOUT_PAGE: [&str; 8] = [
+    "create-index",
+    "migration",
+    "pooling",
+    "replicas",
+    "restore",
+    "two-drives",
+    "versions",
+    "zfs-by-hand",
+];
 
 #[test]
 fn every_bench_top_study_has_a_page() {

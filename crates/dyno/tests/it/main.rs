@@ -19,6 +19,7 @@ mod golden_catalog;
 mod insert_benchmark;
 mod intruder;
 mod key_order;
+mod members;
 mod metrics;
 mod null;
 mod observe;

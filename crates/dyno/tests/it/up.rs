@@ -191,3 +191,54 @@ fn what_does_not_start_leaves_nothing() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
+
+#[test]
+fn a_deployment_of_three_members_is_up_used_and_gone() {
+    let bench = UpBench::new();
+    let urls = bench.up(&["postgresql", "--name", "p", "--replicas", "1", "--behind", "pgbouncer"]);
+    assert_eq!(urls.lines().count(), 3, "{urls}");
+    let listed = bench.ls();
+    let members = listed[0]["members"].as_array().unwrap();
+    let named: Vec<(&str, &str)> = members
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap()))
+        .collect();
+    assert_eq!(named, [("primary", "primary"), ("replica-1", "replica"), ("pooler", "pooler")]);
+    let made = "CREATE TABLE t AS SELECT 6 * 7 AS a";
+    bench.good(&["connect", "p/pooler", "--", "-c", made]);
+    let is_there = || {
+        let answer = bench.dyno(&["connect", "p/replica-1", "--", "-c", "SELECT a FROM t"]);
+        answer.out.contains("42")
+    };
+    while !is_there() {
+        std::thread::yield_now();
+    }
+    assert!(bench.good(&["logs", "p/pooler"]).out.contains("process up"));
+    let answer = bench.dyno(&["connect", "p/none"]);
+    assert!(answer.err.contains("it has primary, replica-1, pooler"), "{}", answer.err);
+    let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
+    let holder = parent(pids[0]);
+    kill(holder);
+    while is_alive(holder) {
+        std::thread::yield_now();
+    }
+    bench.good(&["down", "p"]);
+    assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn members_that_cannot_be_are_refused_before_anything_starts() {
+    let bench = UpBench::new();
+    let check = |arguments: &[&str], expected: &str| {
+        let answer = bench.dyno(&[&["up"], arguments].concat());
+        assert_eq!(answer.code, 2, "{arguments:?} {}", answer.err);
+        assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
+    };
+    check(&["mariadb", "--behind", "pgbouncer"], "cannot stand in front of MariaDB");
+    check(&["postgresql", "--behind", "proxysql"], "Dyno cannot start ProxySQL");
+    check(&["postgresql", "--behind", "nginx"], "there is no router `nginx`");
+    let odd = ["postgresql", "--behind", "pgbouncer", "--behind-option", "pool=4"];
+    check(&odd, "has no option `pool`");
+    check(&["postgresql", "--replicas", "9"], "9 is not in 0..=8");
+}

@@ -42,10 +42,10 @@ pub(crate) fn registered() -> &'static [Reading] {
 
 /// The server's version, asked once: 150018 is 15.18.
 #[derive(Default)]
-struct Version(Option<u32>);
+pub(super) struct Version(Option<u32>);
 
 impl Version {
-    fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
+    pub(super) fn get(&mut self, asker: &mut Asker, now: Nanoseconds) -> Option<u32> {
         if self.0.is_none() {
             let rows = asker.rows(now, "SHOW server_version_num")?;
             self.0 = rows.into_iter().flatten().next().flatten()?.parse().ok();

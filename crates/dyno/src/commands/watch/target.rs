@@ -86,6 +86,7 @@ impl Target {
             data: self.data.clone(),
             threads: Some(dyno_database::thread_group),
             listing: listing.clone(),
+            members: Vec::new(),
         };
         let wanted = self.pid.is_some().then_some(&listing);
         let probes = self.endpoint.as_ref().map(|endpoint| endpoint_probes(endpoint, wanted));

@@ -1,0 +1,250 @@
+//! The members of a deployment wired together: replicas that stream, a row that travels, tables that
+//! agree.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connection, Connector};
+
+use crate::part::{Follow, LagMeter, Part, ReplicationMode};
+use crate::{
+    DeployError, Launch, Place, Product, Products, Replicating, Replication, Server, ServerSpec,
+};
+
+/// How long a replica may take until it streams.
+const STREAM_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// How long a row may take from the primary to a replica.
+const TRAVEL_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+
+/// How long a statement of Dyno's own may take.
+const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// Between two looks.
+const POLL: Nanoseconds = Nanoseconds::from_millis(20);
+
+/// The table in which a row travels.
+const TRAVEL_TABLE: &str = "dyno_travelling_row";
+
+/// A replica that is up and streams.
+pub struct Following {
+    /// Its name among the members.
+    pub name: String,
+    /// What it is.
+    pub server: Box<dyn Server>,
+    /// What it knows of its primary.
+    pub follow: Follow,
+}
+
+/// The part of a product that lets servers follow each other.
+///
+/// # Errors
+///
+/// The product has none.
+pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployError> {
+    product.replicating().ok_or_else(|| {
+        let title = &product.spec().title;
+        DeployError::new(format!("{title} has no replicas; leave `replicas` out"))
+    })
+}
+
+/// Makes a primary that is up ready to be followed; see [`Replicating::lead`].
+///
+/// # Errors
+///
+/// It cannot be followed.
+pub fn lead(
+    product: &dyn Product,
+    primary: &dyn Server,
+    replication: &Replication,
+) -> Result<(), DeployError> {
+    let reach = primary.reach().ok_or_else(no_address)?;
+    replicating(product)?.lead(&reach.endpoint, replication)
+}
+
+fn no_address() -> DeployError {
+    DeployError::new("the primary has no address at which a replica could reach it")
+}
+
+/// Starts a replica of a primary that leads, and waits until it streams. `data` are a copy of those that
+/// the primary was started on; none if both began empty, or the product copies them itself.
+///
+/// # Errors
+///
+/// It did not start, or does not stream.
+pub fn start_replica(
+    products: &Products,
+    spec: &ServerSpec,
+    (primary, replication, number): (&dyn Server, &Replication, u32),
+    (data, place): (Option<&Path>, &Place),
+    clock: &Arc<dyn Clock>,
+) -> Result<Following, DeployError> {
+    let primary = primary.reach().ok_or_else(no_address)?.endpoint;
+    let follow = Follow { number, primary, replication: replication.clone() };
+    let spec = ServerSpec { part: Part::Replica(follow.clone()), ..spec.clone() };
+    let product = products.get(&spec.product)?;
+    let server = product.start(&Launch { spec: &spec, data, place, clock })?;
+    let following = Following { name: follow.name(), server, follow };
+    match wait_until_streaming(&following, replicating(product)?, clock) {
+        Ok(()) => Ok(following),
+        Err(message) => {
+            let log = following.server.log_tail(30);
+            // The first error is the one to report.
+            let _ = following.server.stop();
+            Err(DeployError { message, log })
+        }
+    }
+}
+
+impl Following {
+    /// Reads how far it is behind; none if it has no address.
+    pub fn lag_meter(&self, replicating: &dyn Replicating) -> Option<Box<dyn LagMeter>> {
+        Some(replicating.lag_meter(&self.follow, &self.server.reach()?.endpoint))
+    }
+}
+
+fn wait_until_streaming(
+    following: &Following,
+    replicating: &dyn Replicating,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), String> {
+    let name = &following.name;
+    let mut meter = following.lag_meter(replicating).ok_or("a replica has no address")?;
+    let until = clock.now() + STREAM_LIMIT;
+    loop {
+        let reason = match meter.read(clock.now()) {
+            Ok(lag) if lag.is_streaming => return Ok(()),
+            Ok(lag) => lag.reason,
+            Err(reason) => reason,
+        };
+        if clock.now() >= until {
+            return Err(format!("{name} does not stream {STREAM_LIMIT} after its start: {reason}"));
+        }
+        clock.sleep_until(clock.now() + POLL);
+    }
+}
+
+/// Makes commits wait if the mode says so, and then sends a row from the primary to each replica.
+///
+/// # Errors
+///
+/// It does not arrive.
+pub fn finish(
+    product: &dyn Product,
+    primary: &dyn Server,
+    replicas: &[&Following],
+    clock: &dyn Clock,
+) -> Result<(), DeployError> {
+    let Some(first) = replicas.first() else { return Ok(()) };
+    if first.follow.replication.mode == ReplicationMode::Synchronous {
+        replicating(product)?.wait_for_replicas(&first.follow.primary)?;
+    }
+    send_row(replicating(product)?, &primary.connector(), replicas, clock).map_err(DeployError::new)
+}
+
+fn send_row(
+    replicating: &dyn Replicating,
+    primary: &Connector,
+    replicas: &[&Following],
+    clock: &dyn Clock,
+) -> Result<(), String> {
+    let token = dyno_host::random_token().map_err(|error| error.to_string())?;
+    let mut connection = connect(primary)?;
+    let mut send = |sql: String| {
+        let sent = connection.query(&sql);
+        sent.map_err(|error| format!("the primary refuses the row that is to travel: {error}"))
+    };
+    send(format!("CREATE TABLE {TRAVEL_TABLE} (token VARCHAR(40) PRIMARY KEY)"))?;
+    send(format!("INSERT INTO {TRAVEL_TABLE} VALUES ('{token}')"))?;
+    for replica in replicas {
+        wait_for_row(replicating, replica, &token, clock)?;
+    }
+    send(format!("DROP TABLE {TRAVEL_TABLE}"))?;
+    Ok(())
+}
+
+fn wait_for_row(
+    replicating: &dyn Replicating,
+    replica: &Following,
+    token: &str,
+    clock: &dyn Clock,
+) -> Result<(), String> {
+    let name = &replica.name;
+    let mut meter = replica.lag_meter(replicating).ok_or("a replica has no address")?;
+    wait_until_caught_up(meter.as_mut(), TRAVEL_LIMIT, clock)
+        .map_err(|why| format!("{name} does not follow: {why}"))?;
+    let rows = connect(&replica.server.connector())?
+        .query(&format!("SELECT token FROM {TRAVEL_TABLE}"))
+        .map_err(|error| format!("{name} has not the table that the primary has: {error}"))?;
+    match rows == [[Some(token.to_owned())]] {
+        true => Ok(()),
+        false => Err(format!("a row that was written on the primary is not on {name}")),
+    }
+}
+
+fn connect(connector: &Connector) -> Result<Box<dyn Connection>, String> {
+    let mut connection = connector().map_err(|error| error.to_string())?;
+    connection.set_cold_limit(STATEMENT_LIMIT.0);
+    Ok(connection)
+}
+
+/// Waits until a replica has applied all that its primary has written, for at most `limit`.
+///
+/// # Errors
+///
+/// It has not: how far it is behind, in words.
+pub fn wait_until_caught_up(
+    meter: &mut dyn LagMeter,
+    limit: Nanoseconds,
+    clock: &dyn Clock,
+) -> Result<(), String> {
+    let until = clock.now() + limit;
+    loop {
+        let lag = meter.read(clock.now())?;
+        if lag.is_caught_up() {
+            return Ok(());
+        }
+        if clock.now() >= until {
+            return Err(match (lag.is_streaming, lag.bytes) {
+                (false, _) => format!("it does not stream: {}", lag.reason),
+                (true, Some(bytes)) => format!("{bytes} bytes of log behind after {limit}"),
+                (true, None) => "it does not say how far it is behind".to_owned(),
+            });
+        }
+        clock.sleep_until(clock.now() + POLL);
+    }
+}
+
+/// The tables of a replica that differ from those of its primary, by number of rows and checksum, and how
+/// many tables were compared. Nothing writes meanwhile.
+///
+/// # Errors
+///
+/// A table cannot be read.
+pub fn tables_that_differ(
+    replicating: &dyn Replicating,
+    primary: &Connector,
+    replica: &Connector,
+) -> Result<(Vec<String>, usize), String> {
+    let mut connections = [connect(primary)?, connect(replica)?];
+    // A large table takes its time.
+    connections.iter_mut().for_each(|connection| connection.set_cold_limit(0));
+    let tables = |connection: &mut dyn Connection| -> Result<Vec<String>, String> {
+        let rows = connection.query(replicating.tables()).map_err(|error| error.to_string())?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    };
+    let [primary, replica] = &mut connections;
+    let all = tables(primary.as_mut())?;
+    let theirs = tables(replica.as_mut())?;
+    let mut differing: Vec<String> =
+        theirs.into_iter().filter(|table| !all.contains(table)).collect();
+    for table in &all {
+        let ours = crate::digest(primary.as_mut(), table).map_err(|error| error.to_string())?;
+        // What is missing there differs.
+        if crate::digest(replica.as_mut(), table).ok() != Some(ours) {
+            differing.push(table.clone());
+        }
+    }
+    Ok((differing, all.len()))
+}

@@ -1,0 +1,429 @@
+//! Replication between private servers, by global transaction ids, over a port of the loopback: MariaDB and
+//! MySQL know no replication over sockets.
+//!
+//! At that port the primary admits one user, from 127.0.0.1 and for replication alone, with a password that
+//! goes through the sockets of primary and replica only. All other users log in from `localhost`, which
+//! means the socket as long as names are not resolved.
+
+use std::fs;
+use std::io;
+
+use dyno_units::{Nanoseconds, version_numbers};
+use dyno_workload::{Connection, StatementError, TextRows};
+
+use super::{MySqlConnection, connect, connector};
+use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication};
+use crate::private::ServerFolder;
+use crate::probe::{Asker, cell, number};
+use crate::transport::CATALOG_LIMIT;
+use crate::{DeployError, Endpoint, ReplicationMode};
+
+/// How long a commit waits for a replica before the server would go on without one, in milliseconds: the
+/// longest time that all versions take. A commit that went on is counted.
+const WAIT_LIMIT_MS: u32 = 3_600_000;
+
+/// The oldest MySQL whose statements these are.
+const MYSQL_OLDEST: [u32; 3] = [8, 0, 26];
+
+/// The oldest MariaDB that waits for replicas without a plug-in.
+const MARIADB_WAITS: [u32; 2] = [10, 3];
+
+/// The file with the id that MySQL gives a server.
+const IDENTITY_FILE: &str = "auto.cnf";
+
+/// How servers of these products follow each other.
+pub(super) struct ByGtid;
+
+/// The words of a product and version.
+struct Words {
+    is_mariadb: bool,
+    version: Vec<u32>,
+}
+
+impl Words {
+    fn of(connection: &MySqlConnection) -> Result<Words, DeployError> {
+        let text = connection.version();
+        let words = Words { is_mariadb: text.contains("MariaDB"), version: version_numbers(text) };
+        if !words.is_mariadb && words.version < MYSQL_OLDEST.to_vec() {
+            return Err(DeployError::new(format!(
+                "replicas of MySQL need version 8.0.26 or later, and this is {text}"
+            )));
+        }
+        Ok(words)
+    }
+
+    /// Empties the binary log, and forgets all transactions.
+    fn reset(&self) -> &'static str {
+        if self.is_mariadb || self.version < vec![8, 4] {
+            "RESET MASTER"
+        } else {
+            "RESET BINARY LOGS AND GTIDS"
+        }
+    }
+
+    /// The statements that let a replica follow.
+    fn follow(&self, replication: &Replication) -> Vec<String> {
+        let (port, password) = (replication.port, replication.password.reveal());
+        let is_waited_for = replication.mode == ReplicationMode::Synchronous;
+        let mut all = Vec::new();
+        if self.is_mariadb {
+            let options = format!(
+                "MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = '{REPLICATION_USER}', \
+                 MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, \
+                 MASTER_CONNECT_RETRY = 1"
+            );
+            all.extend(["SET GLOBAL gtid_slave_pos = ''".to_owned()]);
+            all.extend(
+                is_waited_for.then(|| "SET GLOBAL rpl_semi_sync_slave_enabled = ON".to_owned()),
+            );
+            all.extend([format!("CHANGE MASTER TO {options}"), "START SLAVE".to_owned()]);
+            return all;
+        }
+        all.push(self.reset().to_owned());
+        if is_waited_for {
+            all.push(plugin("replica"));
+            all.push("SET GLOBAL rpl_semi_sync_replica_enabled = ON".to_owned());
+        }
+        all.push(format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {port}, SOURCE_USER = \
+             '{REPLICATION_USER}', SOURCE_PASSWORD = '{password}', SOURCE_AUTO_POSITION = 1, \
+             GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1"
+        ));
+        all.push("START REPLICA".to_owned());
+        all
+    }
+
+    /// The statements that make commits wait for a replica.
+    fn wait(&self) -> Vec<String> {
+        let word = self.primary_word();
+        vec![
+            format!("SET GLOBAL rpl_semi_sync_{word}_timeout = {WAIT_LIMIT_MS}"),
+            format!("SET GLOBAL rpl_semi_sync_{word}_enabled = ON"),
+        ]
+    }
+
+    fn primary_word(&self) -> &'static str {
+        if self.is_mariadb { "master" } else { "source" }
+    }
+}
+
+fn plugin(side: &str) -> String {
+    format!("INSTALL PLUGIN rpl_semi_sync_{side} SONAME 'semisync_{side}.so'")
+}
+
+/// Lines of the option file of a server with this part, which come before the study's.
+pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
+    match (part, is_mariadb) {
+        (Part::Alone, true) => "",
+        (Part::Alone, false) => "disable_log_bin\n",
+        (Part::Primary(_), true) => "log_bin = binlog\nbinlog_format = ROW\n",
+        (Part::Primary(_), false) => {
+            "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\n"
+        }
+        (Part::Replica(_), true) => "skip_slave_start\nread_only = ON\nrelay_log = relay-bin\n",
+        (Part::Replica(_), false) => {
+            "disable_log_bin\ngtid_mode = ON\nenforce_gtid_consistency = ON\nskip_replica_start\n\
+             read_only = ON\nrelay_log = relay-bin\n"
+        }
+    }
+}
+
+/// Its last lines, which nothing overrides: where it listens, and its number.
+pub(super) fn lines_after(part: &Part) -> String {
+    match part {
+        Part::Alone => "skip_networking = ON\n".to_owned(),
+        // Names that are resolved would make 127.0.0.1 the `localhost` of the user without a password.
+        Part::Primary(Replication { port, .. }) => format!(
+            "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
+             skip_name_resolve = ON\n"
+        ),
+        Part::Replica(Follow { number, .. }) => {
+            format!("server_id = {}\nskip_networking = ON\n", number + 1)
+        }
+    }
+}
+
+/// The port at which a server with this part listens.
+pub(super) fn port(part: &Part) -> Option<u16> {
+    match part {
+        Part::Primary(replication) => Some(replication.port),
+        Part::Alone | Part::Replica(_) => None,
+    }
+}
+
+/// Forgets in copied data who their server was: MySQL refuses a replica with the id of its primary.
+pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), DeployError> {
+    if !matches!(part, Part::Replica(_)) {
+        return Ok(());
+    }
+    let path = folder.data().join(IDENTITY_FILE);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DeployError::new(format!("{} cannot be removed: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets a server that is up follow its primary, if that is its part.
+pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<(), DeployError> {
+    let Part::Replica(follow) = part else { return Ok(()) };
+    let words = Words::of(connection)?;
+    send(connection, &words.follow(&follow.replication))
+}
+
+/// Sends statements of which an error quotes no text: it may hold the password.
+fn send(connection: &mut MySqlConnection, statements: &[String]) -> Result<(), DeployError> {
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    for statement in statements {
+        connection.query(statement).map_err(|error| failed(statement, &error))?;
+    }
+    Ok(())
+}
+
+/// The error of a statement, of which only the first two words are quoted.
+fn failed(statement: &str, error: &StatementError) -> DeployError {
+    let words: Vec<&str> = statement.split_whitespace().take(2).collect();
+    let what = words.join(" ");
+    DeployError::new(format!("replication cannot be set up: {what} …: error {}", error.code))
+}
+
+fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
+    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    Ok(connection)
+}
+
+impl Replicating for ByGtid {
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
+        let mut connection = open(primary)?;
+        let words = Words::of(&connection)?;
+        if replication.mode == ReplicationMode::Synchronous
+            && words.is_mariadb
+            && words.version < MARIADB_WAITS.to_vec()
+        {
+            return Err(DeployError::new(
+                "replication = \"synchronous\" needs MariaDB 10.3 or later; choose \"asynchronous\"",
+            ));
+        }
+        let user = format!("'{REPLICATION_USER}'@'127.0.0.1'");
+        let password = replication.password.reveal();
+        // The user is not replicated: it is of this server alone.
+        let mut statements = vec![
+            words.reset().to_owned(),
+            "SET SESSION sql_log_bin = 0".to_owned(),
+            format!("DROP USER IF EXISTS {user}"),
+            format!("CREATE USER {user} IDENTIFIED BY '{password}'"),
+            format!("GRANT REPLICATION SLAVE ON *.* TO {user}"),
+        ];
+        // A replica asks when it connects whether its primary could wait for it.
+        let needs_plugin = replication.mode == ReplicationMode::Synchronous && !words.is_mariadb;
+        statements.extend(needs_plugin.then(|| plugin("source")));
+        send(&mut connection, &statements)
+    }
+
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
+        let mut connection = open(primary)?;
+        let statements = Words::of(&connection)?.wait();
+        send(&mut connection, &statements)
+    }
+
+    fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
+        let mut connection = open(primary)?;
+        let word = Words::of(&connection)?.primary_word();
+        let name = format!("Rpl_semi_sync_{word}_no_tx");
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let rows = connection.query(&sql).map_err(|error| failed(&sql, &error))?;
+        let count = rows.first().and_then(|row| cell(row, 1)?.parse().ok());
+        let missing = || DeployError::new(format!("the primary does not report {name}"));
+        count.map(Some).ok_or_else(missing)
+    }
+
+    fn lag_meter(&self, follow: &Follow, replica: &Endpoint) -> Box<dyn LagMeter> {
+        Box::new(LogLag {
+            primary: Asker::new(connector(follow.primary.clone())),
+            replica: Asker::new(connector(replica.clone())),
+            status: None,
+        })
+    }
+
+    fn tables(&self) -> &'static str {
+        "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`') FROM information_schema.tables \
+         WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name"
+    }
+}
+
+/// What a replica says of itself, measured against the primary's binary log.
+struct LogLag {
+    primary: Asker,
+    replica: Asker,
+    /// The statement that this version understands.
+    status: Option<&'static str>,
+}
+
+/// The statements that ask a replica, the newer one first.
+const STATUS: [&str; 2] = ["SHOW REPLICA STATUS", "SHOW SLAVE STATUS"];
+
+impl LagMeter for LogLag {
+    fn read(&mut self, now: Nanoseconds) -> Result<Lag, String> {
+        let answer = match self.status {
+            Some(sql) => self.replica.answer(now, sql)?,
+            None => {
+                let newer = self.replica.answer(now, STATUS[0]);
+                let is_newer = newer.is_ok();
+                let answer = newer.or_else(|_| self.replica.answer(now, STATUS[1]))?;
+                self.status = Some(STATUS[usize::from(!is_newer)]);
+                answer
+            }
+        };
+        let Some(row) = answer.rows.first() else {
+            return Ok(Lag { reason: "it follows nobody".to_owned(), ..Lag::default() });
+        };
+        let values: Vec<(&str, &str)> = (answer.columns.iter().map(String::as_str))
+            .zip(row.iter().map(|cell| cell.as_deref().unwrap_or_default()))
+            .collect();
+        // After the replica, so that what it has applied is never more than there is.
+        let logs = self.primary.rows(now, "SHOW BINARY LOGS").unwrap_or_default();
+        Ok(lag_of(&values, &logs))
+    }
+}
+
+/// The lag of a replica: from its status, and the names and sizes of the primary's logs.
+fn lag_of(status: &[(&str, &str)], logs: &TextRows) -> Lag {
+    let value = |names: [&str; 2]| {
+        let found = status.iter().find(|(name, _)| names.contains(name));
+        found.map_or("", |(_, value)| *value)
+    };
+    let receives = value(["Slave_IO_Running", "Replica_IO_Running"]);
+    let applies = value(["Slave_SQL_Running", "Replica_SQL_Running"]);
+    let is_streaming = receives == "Yes" && applies == "Yes";
+    let errors = [value(["Last_IO_Error", ""]), value(["Last_SQL_Error", ""])];
+    let errors: Vec<&str> = errors.into_iter().filter(|error| !error.is_empty()).collect();
+    let reason = match (is_streaming, errors.is_empty()) {
+        (true, _) => String::new(),
+        (false, false) => errors.join("; "),
+        (false, true) => format!("it receives: {receives}, it applies: {applies}"),
+    };
+    let file = value(["Relay_Master_Log_File", "Relay_Source_Log_File"]);
+    let position = number(value(["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"]));
+    Lag {
+        is_streaming,
+        reason,
+        bytes: position.and_then(|position| bytes_behind(logs, file, position)),
+        seconds: number(value(["Seconds_Behind_Master", "Seconds_Behind_Source"])),
+    }
+}
+
+/// Bytes of the primary's logs after a position in one of them; none if that one is not there.
+fn bytes_behind(logs: &TextRows, file: &str, position: f64) -> Option<f64> {
+    // Before anything came, a replica names no file: it begins with the first.
+    let first = match file {
+        "" => 0,
+        file => logs.iter().position(|row| cell(row, 0) == Some(file))?,
+    };
+    let sizes = logs[first..].iter().map(|row| number(cell(row, 1)?));
+    let total: f64 = sizes.sum::<Option<f64>>()?;
+    (!logs.is_empty()).then(|| (total - position).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Address, Secret, TlsMode};
+
+    fn replication(mode: ReplicationMode) -> Replication {
+        Replication { replicas: 2, mode, port: 4711, password: Secret::new("hidden") }
+    }
+
+    fn replica(number: u32) -> Part {
+        let primary = Endpoint {
+            protocol: crate::mysql::PROTOCOL,
+            address: Address::Unix("/d/run/server.sock".into()),
+            user: "root".to_owned(),
+            password: None,
+            catalog: "dyno".to_owned(),
+            tls: TlsMode::Off,
+            server_public_key: None,
+        };
+        let replication = replication(ReplicationMode::Asynchronous);
+        Part::Replica(Follow { number, primary, replication })
+    }
+
+    #[test]
+    fn only_a_primary_listens_and_only_at_the_loopback() {
+        let primary = Part::Primary(replication(ReplicationMode::Asynchronous));
+        assert_eq!(
+            lines_after(&primary),
+            "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = 4711\n\
+             skip_name_resolve = ON\n"
+        );
+        assert_eq!(lines_after(&replica(2)), "server_id = 3\nskip_networking = ON\n");
+        assert_eq!(lines_after(&Part::Alone), "skip_networking = ON\n");
+        let ports = [&primary, &replica(1), &Part::Alone].map(port);
+        assert_eq!(ports, [Some(4711), None, None]);
+        for part in [primary, replica(1), Part::Alone] {
+            let text = lines_before(&part, true).to_owned() + &lines_after(&part);
+            assert!(!text.contains("hidden"), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_version_is_spoken_to_in_its_own_words() {
+        let words = |is_mariadb, version: &[u32]| Words { is_mariadb, version: version.to_vec() };
+        let text = |words: Words, mode| words.follow(&replication(mode)).join("\n");
+        let mariadb = text(words(true, &[10, 11, 6]), ReplicationMode::Asynchronous);
+        assert!(mariadb.contains("MASTER_USE_GTID = slave_pos"), "{mariadb}");
+        assert!(!mariadb.contains("semi_sync"), "{mariadb}");
+        let mysql = text(words(false, &[9, 7]), ReplicationMode::Synchronous);
+        assert!(mysql.starts_with("RESET BINARY LOGS AND GTIDS\nINSTALL PLUGIN"), "{mysql}");
+        assert!(mysql.contains("SOURCE_AUTO_POSITION = 1"), "{mysql}");
+        assert_eq!(words(false, &[8, 0, 36]).reset(), "RESET MASTER");
+        assert_eq!(words(true, &[11, 8]).wait().len(), 2);
+    }
+
+    #[test]
+    fn an_error_quotes_no_password() {
+        let error =
+            StatementError::new(dyno_workload::ErrorClass::Refused, "1064", "near 'hidden'");
+        let statement = "CREATE USER 'x' IDENTIFIED BY 'hidden'";
+        let text = failed(statement, &error).message;
+        assert_eq!(text, "replication cannot be set up: CREATE USER …: error 1064");
+    }
+
+    #[test]
+    fn the_lag_is_read_from_both_sides() {
+        let logs = |pairs: &[(&str, &str)]| -> TextRows {
+            let row = |(name, size): &(&str, &str)| {
+                vec![Some((*name).to_owned()), Some((*size).to_owned())]
+            };
+            pairs.iter().map(row).collect()
+        };
+        let two = logs(&[("binlog.000001", "1000"), ("binlog.000002", "300")]);
+        let check = |file: &str, position: f64, expected: Option<f64>| {
+            assert_eq!(bytes_behind(&two, file, position), expected, "{file} {position}");
+        };
+        check("binlog.000001", 900.0, Some(400.0));
+        check("binlog.000002", 300.0, Some(0.0));
+        check("binlog.000003", 4.0, None);
+        check("", 0.0, Some(1300.0));
+        assert_eq!(bytes_behind(&Vec::new(), "", 0.0), None);
+
+        let status = [
+            ("Slave_IO_Running", "Yes"),
+            ("Slave_SQL_Running", "Yes"),
+            ("Relay_Master_Log_File", "binlog.000002"),
+            ("Exec_Master_Log_Pos", "300"),
+            ("Seconds_Behind_Master", "0"),
+        ];
+        let caught_up = lag_of(&status, &two);
+        assert!(caught_up.is_caught_up(), "{caught_up:?}");
+        assert_eq!(caught_up.seconds, Some(0.0));
+        let broken = [
+            ("Replica_IO_Running", "Connecting"),
+            ("Replica_SQL_Running", "Yes"),
+            ("Last_IO_Error", "no route"),
+        ];
+        let lag = lag_of(&broken, &two);
+        assert_eq!((lag.is_streaming, lag.reason.as_str()), (false, "no route"));
+    }
+}

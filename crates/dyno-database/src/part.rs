@@ -1,0 +1,306 @@
+//! What a server does in a deployment of several, and what its members must know of each other.
+//!
+//! Members listen on sockets that only Dyno's own user of servers reaches. A product whose replication
+//! knows no sockets listens on a port of the loopback as well, where nobody can log in but the user of
+//! replication ([`REPLICATION_USER`]), with a password that is made for this deployment.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
+
+use crate::{DeployError, Endpoint, Secret};
+
+/// The user that replicas log in as.
+pub const REPLICATION_USER: &str = "dyno_replica";
+
+/// The most replicas of a server.
+pub const REPLICAS_MAX: u32 = 8;
+
+/// What a server is for in its deployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Part {
+    /// It has no replicas.
+    #[default]
+    Alone,
+    /// Replicas follow it.
+    Primary(Replication),
+    /// It follows a primary.
+    Replica(Follow),
+}
+
+/// How replicas follow their primary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replication {
+    /// How many there are.
+    pub replicas: u32,
+    /// What a commit waits for.
+    pub mode: ReplicationMode,
+    /// The port of the loopback at which a primary is reached whose replication knows no sockets.
+    pub port: u16,
+    /// The password of [`REPLICATION_USER`].
+    pub password: Secret,
+}
+
+impl Replication {
+    /// A replication with a password and a port of its own.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no random bytes, or no port.
+    pub fn new(replicas: u32, mode: ReplicationMode) -> Result<Replication, DeployError> {
+        let failed = |what: &str, error: std::io::Error| {
+            DeployError::new(format!("there is no {what} for the replication: {error}"))
+        };
+        let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
+        let port = dyno_host::free_loopback_port().map_err(|error| failed("port", error))?;
+        Ok(Replication { replicas, mode, port, password: Secret::new(password) })
+    }
+}
+
+/// What a commit on the primary waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicationMode {
+    /// For no replica.
+    #[default]
+    Asynchronous,
+    /// Until one replica has the transaction in its log: synchronous in PostgreSQL's words, semi-synchronous
+    /// in those of MariaDB and MySQL.
+    Synchronous,
+}
+
+impl ReplicationMode {
+    /// The words of all modes, the default first.
+    pub const WORDS: [&'static str; 2] = ["asynchronous", "synchronous"];
+}
+
+impl fmt::Display for ReplicationMode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(ReplicationMode::WORDS[usize::from(*self == ReplicationMode::Synchronous)])
+    }
+}
+
+impl FromStr for ReplicationMode {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<ReplicationMode, String> {
+        match ReplicationMode::WORDS.iter().position(|known| *known == word) {
+            Some(0) => Ok(ReplicationMode::Asynchronous),
+            Some(_) => Ok(ReplicationMode::Synchronous),
+            None => Err(format!("`{word}` is not one of {}", ReplicationMode::WORDS.join(", "))),
+        }
+    }
+}
+
+/// What a replica knows of its primary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Follow {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The primary, with the user that may do anything.
+    pub primary: Endpoint,
+    /// How it follows.
+    pub replication: Replication,
+}
+
+impl Follow {
+    /// Its name among the members: `replica-1`.
+    pub fn name(&self) -> String {
+        replica_name(self.number)
+    }
+}
+
+/// The name of a replica among the members: `replica-1`.
+pub fn replica_name(number: u32) -> String {
+    format!("replica-{number}")
+}
+
+/// How servers of a product follow each other.
+pub trait Replicating: Sync {
+    /// Makes a server that was started as [`Part::Primary`] ready to be followed, before the first
+    /// replica starts. No change is made in it between this and the last replica's start.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses, or is too old.
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError>;
+
+    /// Makes commits wait as the mode says; all replicas stream.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses.
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError>;
+
+    /// How many commits did not wait for a replica although they should have; none if the server does not
+    /// count them, because there are none.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
+        let _ = primary;
+        Ok(None)
+    }
+
+    /// Whether a replica copies the data of its primary by itself when it starts.
+    fn copies_data(&self) -> bool {
+        false
+    }
+
+    /// Reads how far a replica is behind.
+    fn lag_meter(&self, follow: &Follow, replica: &Endpoint) -> Box<dyn LagMeter>;
+
+    /// Lists the tables of the catalog of a connection, as a statement names them.
+    fn tables(&self) -> &'static str;
+}
+
+/// Reads how far a replica is behind its primary.
+pub trait LagMeter: Send {
+    /// Asks both, on connections of its own.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, in words.
+    fn read(&mut self, now: Nanoseconds) -> Result<Lag, String>;
+}
+
+/// How far a replica is behind its primary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lag {
+    /// Whether it receives and applies what the primary writes.
+    pub is_streaming: bool,
+    /// If it does not, what it says.
+    pub reason: String,
+    /// Bytes of the primary's log that it has not applied.
+    pub bytes: Option<f64>,
+    /// For how long it has been behind; what the product says, in its own resolution.
+    pub seconds: Option<f64>,
+}
+
+impl Lag {
+    /// Whether it has applied all that the primary had written.
+    pub fn is_caught_up(&self) -> bool {
+        self.is_streaming && self.bytes.is_some_and(|bytes| bytes <= 0.0)
+    }
+}
+
+#[rustfmt::skip]
+pub(crate) const READINGS: &[Reading] = &[
+    reading("replication.*.lag_bytes", Bytes, "replica behind, in bytes of log", "bytes of the primary's log that this replica has not applied").worse().chart_if_moving(Topic::Instance, 1),
+    reading("replication.*.lag_s", Seconds, "replica behind, in time", "for how long this replica has been behind, as the product says it: some in microseconds, some in whole seconds").worse().chart_if_moving(Topic::Instance, 2),
+    reading("replication.*.streaming", Count, "replica streaming", "1 while this replica receives and applies what the primary writes, else 0").topic(Topic::Instance),
+];
+
+/// A probe of the lag of the member with this name.
+pub fn lag_probe(name: &str, meter: Box<dyn LagMeter>) -> Box<dyn dyno_host::Probe> {
+    Box::new(LagProbe { name: name.to_owned(), meter, said: None, notes: Vec::new() })
+}
+
+struct LagProbe {
+    name: String,
+    meter: Box<dyn LagMeter>,
+    /// What was said last of a replica that does not stream.
+    said: Option<String>,
+    notes: Vec<String>,
+}
+
+impl dyno_host::Probe for LagProbe {
+    fn registered(&self) -> std::borrow::Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn name(&self) -> &str {
+        "replication"
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut dyno_host::Readings) {
+        let lag = match self.meter.read(now) {
+            Ok(lag) => lag,
+            Err(reason) => Lag { reason, ..Lag::default() },
+        };
+        let mut put = |what: &str, value: Option<f64>| {
+            let name = format!("replication.{}.{what}", self.name);
+            readings.extend(value.map(|value| (name, value)));
+        };
+        put("lag_bytes", lag.bytes);
+        put("lag_s", lag.seconds);
+        put("streaming", Some(f64::from(u8::from(lag.is_streaming))));
+        let broken = (!lag.is_streaming).then_some(lag.reason);
+        if broken != self.said {
+            let text = broken.as_ref().map(|why| format!("{} does not stream: {why}", self.name));
+            self.notes.extend(text);
+            self.said = broken;
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_host::{Probe, Readings};
+
+    use super::*;
+
+    struct Script(Vec<Result<Lag, String>>);
+
+    impl LagMeter for Script {
+        fn read(&mut self, _: Nanoseconds) -> Result<Lag, String> {
+            self.0.remove(0)
+        }
+    }
+
+    #[test]
+    fn lag_is_a_reading_of_its_member_and_a_break_is_noted_once() {
+        let streaming =
+            Lag { is_streaming: true, bytes: Some(7.0), seconds: None, ..Lag::default() };
+        let broken = || Err("it was killed".to_owned());
+        let script = Script(vec![Ok(streaming), broken(), broken()]);
+        let mut probe = LagProbe {
+            name: replica_name(2),
+            meter: Box::new(script),
+            said: None,
+            notes: Vec::new(),
+        };
+        let mut read = |expected: &[(&str, f64)], notes: &[&str]| {
+            let mut readings = Readings::new();
+            probe.read(Nanoseconds::SECOND, &mut readings);
+            let named = expected.iter().map(|(name, value)| ((*name).to_owned(), *value));
+            assert_eq!(readings, named.collect());
+            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            assert_eq!(probe.take_notes(), notes);
+        };
+        read(
+            &[("replication.replica-2.lag_bytes", 7.0), ("replication.replica-2.streaming", 1.0)],
+            &[],
+        );
+        let down = [("replication.replica-2.streaming", 0.0)];
+        read(&down, &["replica-2 does not stream: it was killed"]);
+        read(&down, &[]);
+    }
+
+    #[test]
+    fn a_replica_has_caught_up_only_if_it_streams() {
+        let check = |is_streaming, bytes, expected: bool| {
+            let lag = Lag { is_streaming, bytes, ..Lag::default() };
+            assert_eq!(lag.is_caught_up(), expected, "{lag:?}");
+        };
+        check(true, Some(0.0), true);
+        check(true, Some(1.0), false);
+        check(true, None, false);
+        check(false, Some(0.0), false);
+    }
+
+    #[test]
+    fn no_password_is_shown() {
+        let replication = Replication::new(2, ReplicationMode::Synchronous).expect("it is made");
+        let shown = format!("{replication:?}");
+        assert!(shown.contains("***"), "{shown}");
+        assert!(!shown.contains(replication.password.reveal()), "{shown}");
+        assert_eq!(replication.password.reveal().len(), 32);
+    }
+}

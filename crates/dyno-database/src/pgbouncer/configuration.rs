@@ -1,0 +1,205 @@
+//! PgBouncer's configuration, from the options of a study.
+
+use std::path::Path;
+
+use dyno_model::OptionSpec;
+
+use crate::postgresql::settings::PORT;
+use crate::{Address, DeployError, Endpoint, RouterLaunch, RouterSpec};
+
+/// Connections that the pooler accepts beside those of the clients: its console, the lab's own.
+const SPARE_CLIENTS: usize = 30;
+
+/// The options that `behind` may have.
+pub(super) fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::word(
+            "pool_mode",
+            &["session", "transaction", "statement"],
+            "When a client gives its server connection back: when it disconnects, after each \
+             transaction, after each statement.",
+        ),
+        OptionSpec::count("pool_size", "20", "Most connections to the server."),
+        OptionSpec::count("min_pool_size", "0", "Connections to the server that stay open."),
+        OptionSpec::count(
+            "reserve_pool_size",
+            "0",
+            "Further connections to the server for clients that have waited for 5 s.",
+        ),
+        OptionSpec::count(
+            "max_clients",
+            "0",
+            "Most connections of clients; 0 for as many as the study has, and some more.",
+        ),
+        OptionSpec::count(
+            "query_wait_timeout",
+            "120",
+            "Seconds that a client waits for a connection before it is disconnected; 0 for no limit.",
+        ),
+        OptionSpec::count(
+            "server_idle_timeout",
+            "600",
+            "Seconds after which a connection to the server that nobody uses is closed.",
+        ),
+    ]
+}
+
+/// Whether a client's next transaction may be on another connection to the server.
+pub(super) fn is_shared(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> bool {
+    launch.option(spec, "pool_mode") != "session"
+}
+
+/// The text of its configuration file. It listens on no port, and its socket is in `run`.
+pub(super) fn text(
+    spec: &RouterSpec,
+    launch: &RouterLaunch<'_>,
+    run: &Path,
+) -> Result<String, DeployError> {
+    let Address::Unix(socket) = &launch.to.address else {
+        return Err(DeployError::new(format!(
+            "{} stands in front of servers that Dyno starts, which have sockets",
+            spec.title
+        )));
+    };
+    let option = |name: &str| number(launch.option(spec, name));
+    let sockets = socket.parent().unwrap_or(Path::new("/"));
+    let Endpoint { catalog, user, .. } = launch.to;
+    let clients = match option("max_clients")? {
+        0 => (launch.clients + SPARE_CLIENTS) as u64,
+        given => given,
+    };
+    Ok(format!(
+        "[databases]\n\
+         {catalog} = host={sockets} port={PORT} user={user} dbname={catalog}\n\
+         [pgbouncer]\n\
+         listen_addr =\n\
+         listen_port = {PORT}\n\
+         unix_socket_dir = {run}\n\
+         unix_socket_mode = 0700\n\
+         auth_type = any\n\
+         pool_mode = {mode}\n\
+         default_pool_size = {size}\n\
+         min_pool_size = {least}\n\
+         reserve_pool_size = {reserve}\n\
+         max_client_conn = {clients}\n\
+         query_wait_timeout = {wait}\n\
+         server_idle_timeout = {idle}\n\
+         server_round_robin = 0\n\
+         log_connections = 0\n\
+         log_disconnections = 0\n",
+        sockets = plain(sockets)?,
+        run = plain(run)?,
+        mode = launch.option(spec, "pool_mode"),
+        size = at_least_one("pool_size", option("pool_size")?)?,
+        least = option("min_pool_size")?,
+        reserve = option("reserve_pool_size")?,
+        wait = option("query_wait_timeout")?,
+        idle = option("server_idle_timeout")?,
+    ))
+}
+
+/// The most connections to the server.
+pub(super) fn pool_size(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> usize {
+    let sizes = ["pool_size", "reserve_pool_size"].map(|name| number(launch.option(spec, name)));
+    sizes.into_iter().filter_map(Result::ok).sum::<u64>() as usize
+}
+
+fn number(text: &str) -> Result<u64, DeployError> {
+    dyno_units::parse_count(text).map_err(|error| DeployError::new(error.to_string()))
+}
+
+fn at_least_one(name: &str, value: u64) -> Result<u64, DeployError> {
+    match value {
+        0 => Err(DeployError::new(format!("`{name}` must be at least 1"))),
+        value => Ok(value),
+    }
+}
+
+/// A path in a file in which blanks separate words.
+fn plain(path: &Path) -> Result<String, DeployError> {
+    let text = path.display().to_string();
+    match text.contains(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ',')) {
+        true => Err(DeployError::new(format!(
+            "PgBouncer cannot use {text}, which has a blank or a quote in its path; choose another data \
+             folder"
+        ))),
+        false => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use dyno_units::{Clock, ManualClock};
+
+    use super::super::server::PgBouncer;
+    use super::*;
+    use crate::{Place, Router, TlsMode};
+
+    fn endpoint(socket: &str) -> Endpoint {
+        Endpoint {
+            protocol: crate::postgresql::PROTOCOL,
+            address: Address::Unix(socket.into()),
+            user: "dyno".to_owned(),
+            password: None,
+            catalog: "dyno".to_owned(),
+            tls: TlsMode::Off,
+            server_public_key: None,
+        }
+    }
+
+    fn text_of(options: &[(&str, &str)], socket: &str) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::under(&Arc::new(dyno_host::Keeper::new(folder.path()).unwrap()));
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let options: BTreeMap<String, String> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let launch = RouterLaunch {
+            options: &options,
+            to: &endpoint(socket),
+            clients: 20,
+            cpus: &[],
+            place: &place,
+            clock: &clock,
+        };
+        let router = PgBouncer::new();
+        text(router.spec(), &launch, Path::new("/d/pool/run")).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn it_listens_on_its_socket_alone() {
+        let text = text_of(
+            &[("pool_mode", "transaction"), ("pool_size", "4")],
+            "/d/server/run/.s.PGSQL.5432",
+        );
+        let text = text.unwrap();
+        for line in [
+            "dyno = host=/d/server/run port=5432 user=dyno dbname=dyno",
+            "listen_addr =",
+            "unix_socket_dir = /d/pool/run",
+            "unix_socket_mode = 0700",
+            "pool_mode = transaction",
+            "default_pool_size = 4",
+            "max_client_conn = 50",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_its_own_and_wrong_values_are_refused() {
+        let socket = "/d/run/.s.PGSQL.5432";
+        let text = text_of(&[("max_clients", "2k")], socket).unwrap();
+        assert!(text.contains("pool_mode = session\ndefault_pool_size = 20\n"), "{text}");
+        assert!(text.contains("max_client_conn = 2000\n"), "{text}");
+        let check = |options: &[(&str, &str)], socket: &str, part: &str| {
+            let error = text_of(options, socket).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        };
+        check(&[("pool_size", "0")], socket, "at least 1");
+        check(&[("pool_size", "x")], socket, "x");
+        check(&[], "/a b/run/.s.PGSQL.5432", "a blank or a quote");
+    }
+}

@@ -1,0 +1,308 @@
+//! Streaming replication between private servers, over the primary's socket.
+//!
+//! The primary admits one more user to its socket, for replication alone and with a password (SCRAM from
+//! 10 on, MD5 before). Its replica reads the password from a file that only the servers' user can read; it
+//! is in no command line, in no environment and in no log. The data come by `pg_basebackup`, and a slot
+//! keeps the log that a replica still needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_host::ProcessSpec;
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connection, TextRows};
+
+use super::programs::Programs;
+use super::{connect, connector, settings, statement_failed};
+use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication};
+use crate::private::ServerFolder;
+use crate::probe::{Asker, cell, number};
+use crate::transport::CATALOG_LIMIT;
+use crate::{Address, DeployError, Endpoint};
+
+/// How long copying the primary's data may take.
+const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
+
+/// The file with the password of a replica, in its folder.
+const PASSWORD_FILE: &str = "replication.pgpass";
+
+/// How servers of PostgreSQL follow each other.
+pub(super) struct Streaming;
+
+/// Who may log in to a server with this part.
+pub(super) fn access(part: &Part, major: u32) -> String {
+    let method = password_method(major);
+    match part {
+        // `all` does not include replication.
+        Part::Primary(_) => format!(
+            "local replication {REPLICATION_USER} {method}\nlocal all {REPLICATION_USER} reject\n{}",
+            settings::ACCESS
+        ),
+        Part::Alone | Part::Replica(_) => settings::ACCESS.to_owned(),
+    }
+}
+
+fn password_method(major: u32) -> &'static str {
+    if major >= 10 { "scram-sha-256" } else { "md5" }
+}
+
+/// Settings of a server with this part, which come before those of the study.
+pub(super) fn settings_of(part: &Part) -> &'static str {
+    match part {
+        Part::Alone => "",
+        // The defaults since 10.
+        Part::Primary(_) => {
+            "wal_level = replica\nmax_wal_senders = 10\nmax_replication_slots = 10\n"
+        }
+        Part::Replica(_) => "wal_level = replica\nhot_standby = on\n",
+    }
+}
+
+/// Copies the data of the primary into the folder of a replica.
+pub(super) fn copy_primary(
+    folder: &ServerFolder,
+    programs: &Programs,
+    follow: &Follow,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), DeployError> {
+    let slot = slot(follow);
+    query(&follow.primary, &format!("SELECT pg_create_physical_replication_slot('{slot}', true)"))?;
+    let line = format!("*:*:*:{REPLICATION_USER}:{}\n", follow.replication.password.reveal());
+    let passwords = folder.keeper().write_secret(folder.path(), PASSWORD_FILE, &line)?;
+    let process = ProcessSpec {
+        program: programs.folder.join("pg_basebackup"),
+        arguments: arguments(folder, programs.major(), follow, &passwords)?,
+        log: folder.path().join("pg_basebackup.log"),
+        needs_name: true,
+        ..ProcessSpec::default()
+    };
+    if !process.program.is_file() {
+        return Err(DeployError::new(format!(
+            "a replica needs the program `pg_basebackup`, which is not in {}; choose another build \
+             (Debian's packages have it), or leave `replicas` out",
+            programs.folder.display()
+        )));
+    }
+    let copied = folder.keeper().run(folder.path(), &process, clock.as_ref(), COPY_LIMIT);
+    copied.map_err(|error| DeployError::new(format!("PostgreSQL: {error}")))
+}
+
+fn arguments(
+    folder: &ServerFolder,
+    major: u32,
+    follow: &Follow,
+    passwords: &Path,
+) -> Result<Vec<String>, DeployError> {
+    let Address::Unix(socket) = &follow.primary.address else {
+        return Err(DeployError::new("a private server has a socket, and this primary has none"));
+    };
+    let sockets = socket.parent().unwrap_or(Path::new("/"));
+    let mut all = vec![
+        format!("--dbname={}", conninfo(sockets, &follow.name(), passwords)),
+        format!("--pgdata={}", folder.data().display()),
+        "--write-recovery-conf".to_owned(),
+        format!("--slot={}", slot(follow)),
+        "-X".to_owned(),
+        "stream".to_owned(),
+        "--checkpoint=fast".to_owned(),
+        "--no-password".to_owned(),
+    ];
+    // Data that are not there yet need no sync.
+    all.extend((major >= 10).then(|| "--no-sync".to_owned()));
+    let wal = if major >= 10 { "--waldir" } else { "--xlogdir" };
+    all.extend(folder.logs().map(|logs| format!("{wal}={}", logs.display())));
+    Ok(all)
+}
+
+/// Where the primary is, in libpq's words; no password.
+fn conninfo(sockets: &Path, name: &str, passwords: &Path) -> String {
+    let quoted = |path: &Path| {
+        let path = path.display().to_string();
+        format!("'{}'", path.replace('\\', "\\\\").replace('\'', "\\'"))
+    };
+    format!(
+        "host={} port={} user={REPLICATION_USER} application_name={name} passfile={}",
+        quoted(sockets),
+        settings::PORT,
+        quoted(passwords)
+    )
+}
+
+fn slot(follow: &Follow) -> String {
+    format!("{REPLICATION_USER}_{}", follow.number)
+}
+
+/// Sends a statement as the user that may do anything.
+fn query(endpoint: &Endpoint, sql: &str) -> Result<TextRows, DeployError> {
+    let failed = |error: &dyn std::fmt::Display| statement_failed("set up replication", error);
+    let mut connection = connect(endpoint).map_err(|error| failed(&error))?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    connection.query(sql).map_err(|error| failed(&error))
+}
+
+impl Replicating for Streaming {
+    fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
+        let failed = |error: &dyn std::fmt::Display| statement_failed("set up replication", error);
+        let mut connection = connect(primary).map_err(|error| failed(&error))?;
+        connection.set_cold_limit(CATALOG_LIMIT.0);
+        // The password is in no log, whatever the study's settings are.
+        let silence = ["log_statement = 'none'", "log_min_duration_statement = -1"];
+        let quiet = ["log_min_error_statement = 'panic'", "log_duration = off"];
+        for setting in silence.iter().chain(&quiet) {
+            connection.query(&format!("SET {setting}")).map_err(|error| failed(&error))?;
+        }
+        let version =
+            connection.query("SHOW server_version_num").map_err(|error| failed(&error))?;
+        let version = version.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
+        if version >= 100_000.0 {
+            let scram = "SET password_encryption = 'scram-sha-256'";
+            connection.query(scram).map_err(|error| failed(&error))?;
+        }
+        // Of a server that has led before, the user is there with another password.
+        let password = replication.password.reveal();
+        connection
+            .query(&format!("DROP ROLE IF EXISTS {REPLICATION_USER}"))
+            .and_then(|_| {
+                connection.query(&format!(
+                    "CREATE ROLE {REPLICATION_USER} LOGIN REPLICATION PASSWORD '{password}'"
+                ))
+            })
+            .map_err(|error| failed(&error.code))?;
+        Ok(())
+    }
+
+    fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
+        query(primary, "ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        query(primary, "SELECT pg_reload_conf()")?;
+        Ok(())
+    }
+
+    fn copies_data(&self) -> bool {
+        true
+    }
+
+    fn lag_meter(&self, follow: &Follow, _: &Endpoint) -> Box<dyn LagMeter> {
+        let asker = Asker::new(connector(follow.primary.clone()));
+        Box::new(WalLag { asker, name: follow.name(), version: super::probe::Version::default() })
+    }
+
+    fn tables(&self) -> &'static str {
+        "SELECT quote_ident(tablename) FROM pg_catalog.pg_tables \
+         WHERE schemaname = current_schema() ORDER BY 1"
+    }
+}
+
+/// What the primary says of a replica.
+struct WalLag {
+    asker: Asker,
+    name: String,
+    version: super::probe::Version,
+}
+
+/// The statement that asks a primary of this version for one of its replicas.
+fn lag_sql(version: u32, name: &str) -> String {
+    let (columns, diff) = match version {
+        100_000.. => (
+            "coalesce(extract(epoch from replay_lag), 0)",
+            "pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)",
+        ),
+        _ => ("NULL", "pg_xlog_location_diff(pg_current_xlog_location(), replay_location)"),
+    };
+    format!(
+        "SELECT state, {diff}, {columns} FROM pg_stat_replication WHERE application_name = '{name}'"
+    )
+}
+
+/// What the answer of [`lag_sql`] says.
+fn lag_of(rows: &TextRows) -> Lag {
+    let Some(row) = rows.first() else {
+        return Lag { reason: "it is not connected".to_owned(), ..Lag::default() };
+    };
+    let state = cell(row, 0).unwrap_or_default();
+    let is_streaming = state == "streaming";
+    Lag {
+        is_streaming,
+        reason: if is_streaming { String::new() } else { format!("its state is `{state}`") },
+        bytes: cell(row, 1).and_then(number).map(|bytes| bytes.max(0.0)),
+        seconds: cell(row, 2).and_then(number),
+    }
+}
+
+impl LagMeter for WalLag {
+    fn read(&mut self, now: Nanoseconds) -> Result<Lag, String> {
+        let version = self.version.get(&mut self.asker, now).unwrap_or_default();
+        let answer = self.asker.answer(now, &lag_sql(version, &self.name))?;
+        Ok(lag_of(&answer.rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ReplicationMode, Secret, TlsMode};
+
+    fn follow() -> Follow {
+        let primary = Endpoint {
+            protocol: crate::postgresql::PROTOCOL,
+            address: Address::Unix("/d/run/.s.PGSQL.5432".into()),
+            user: "dyno".to_owned(),
+            password: None,
+            catalog: "dyno".to_owned(),
+            tls: TlsMode::Off,
+            server_public_key: None,
+        };
+        let replication = Replication {
+            replicas: 1,
+            mode: ReplicationMode::Asynchronous,
+            port: 1,
+            password: Secret::new("hidden"),
+        };
+        Follow { number: 1, primary, replication }
+    }
+
+    #[test]
+    fn only_the_user_of_replication_is_admitted_to_it() {
+        let primary = Part::Primary(follow().replication);
+        assert_eq!(
+            access(&primary, 15),
+            "local replication dyno_replica scram-sha-256\nlocal all dyno_replica reject\n\
+             local all all trust\nhost all all all reject\n"
+        );
+        assert!(access(&primary, 9).starts_with("local replication dyno_replica md5\n"));
+        for part in [Part::Alone, Part::Replica(follow())] {
+            assert_eq!(access(&part, 15), "local all all trust\nhost all all all reject\n");
+        }
+    }
+
+    #[test]
+    fn no_command_line_has_the_password() {
+        let text = conninfo(Path::new("/it's/run"), "replica-1", Path::new("/d/pass"));
+        assert_eq!(
+            text,
+            "host='/it\\'s/run' port=5432 user=dyno_replica application_name=replica-1 \
+             passfile='/d/pass'"
+        );
+        assert!(!format!("{:?}", follow()).contains("hidden"));
+    }
+
+    #[test]
+    fn the_lag_is_read_from_what_the_primary_says() {
+        let check = |row: Option<[Option<&str>; 3]>, expected: Lag| {
+            let rows = row.map(|row| row.map(|cell| cell.map(str::to_owned)).to_vec());
+            assert_eq!(lag_of(&rows.into_iter().collect()), expected);
+        };
+        let lag = |is_streaming, reason: &str, bytes, seconds| Lag {
+            is_streaming,
+            reason: reason.to_owned(),
+            bytes,
+            seconds,
+        };
+        let streaming = Some([Some("streaming"), Some("2048"), Some("0.001234")]);
+        check(streaming, lag(true, "", Some(2048.0), Some(0.001234)));
+        let behind = Some([Some("catchup"), Some("-8"), None]);
+        check(behind, lag(false, "its state is `catchup`", Some(0.0), None));
+        check(None, lag(false, "it is not connected", None, None));
+        assert!(lag_sql(150_018, "replica-1").contains("pg_wal_lsn_diff"));
+        assert!(lag_sql(90_624, "replica-1").contains("pg_xlog_location_diff"));
+    }
+}

@@ -1,0 +1,88 @@
+//! Routers: what stands in front of a server and passes on to it what clients send, such as a pooler.
+//!
+//! A router is a folder of its own, in the registry beside the products.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_model::OptionSpec;
+use dyno_units::Clock;
+
+use crate::{Client, DeployError, Endpoint, Place, Server};
+
+/// A router that can stand in front of a server.
+pub trait Router: Send + Sync {
+    /// What is known about it without a process.
+    fn spec(&self) -> &RouterSpec;
+
+    /// Whether its program is here.
+    ///
+    /// # Errors
+    ///
+    /// It is not: what to install.
+    fn check(&self, place: &Place) -> Result<(), DeployError>;
+
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// It is not installed, or did not start.
+    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError>;
+
+    /// What is worth knowing about one that is started like this.
+    fn notes(&self, launch: &RouterLaunch<'_>) -> Vec<String> {
+        let _ = launch;
+        Vec::new()
+    }
+
+    /// The client for people, of a router that is reached there; none if it has none.
+    fn client(&self, endpoint: &Endpoint) -> Option<Client> {
+        let _ = endpoint;
+        None
+    }
+}
+
+/// What is known about a router without a process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouterSpec {
+    /// Its name in studies and on the command line.
+    pub name: &'static str,
+    /// Its name in sentences.
+    pub title: &'static str,
+    /// What it is among the members: `pooler`.
+    pub member: &'static str,
+    /// One sentence for help texts.
+    pub summary: &'static str,
+    /// The products that it can stand in front of.
+    pub fronts: &'static [&'static str],
+    /// What `behind` may say besides its name.
+    pub options: Vec<OptionSpec>,
+    /// Names of other programs for the same purpose, each with what to say of it.
+    pub confused_names: &'static [(&'static str, &'static str)],
+}
+
+/// What a router is started with.
+#[derive(Clone, Copy)]
+pub struct RouterLaunch<'a> {
+    /// The values of its options by name; those that are missing have their defaults.
+    pub options: &'a BTreeMap<String, String>,
+    /// The server that it passes on to.
+    pub to: &'a Endpoint,
+    /// The most clients that will be connected.
+    pub clients: usize,
+    /// CPUs to bind it to; empty for none.
+    pub cpus: &'a [u32],
+    /// Where its folder is made.
+    pub place: &'a Place,
+    /// The clock by which it is waited for.
+    pub clock: &'a Arc<dyn Clock>,
+}
+
+impl RouterLaunch<'_> {
+    /// The value of an option, or its default.
+    pub(crate) fn option<'s>(&'s self, spec: &'s RouterSpec, name: &str) -> &'s str {
+        let default = || spec.options.iter().find(|option| option.name == name);
+        let given = self.options.get(name).map(String::as_str);
+        given.or_else(|| default().map(|option| option.default.as_ref())).unwrap_or_default()
+    }
+}

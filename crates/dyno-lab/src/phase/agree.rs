@@ -1,0 +1,110 @@
+//! Whether the replicas have, after the last step, what their primary has.
+
+use dyno_database::{
+    Following, Replicating, ReplicationMode, Server, tables_that_differ, wait_until_caught_up,
+};
+use dyno_record::{AuditRow, EventKind};
+use dyno_units::{Clock, Nanoseconds};
+
+use super::Phase;
+use crate::deployment::Source;
+use crate::trial::{Trial, TrialError};
+
+/// How long a replica may take to apply what it is behind.
+const LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+
+/// Waits until the replicas have caught up, and compares their tables with those of the primary. What
+/// differs is a demand of the audit that is not met.
+pub(super) struct Agree;
+
+impl Phase for Agree {
+    fn name(&self) -> String {
+        "agree".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let lab = trial.lab;
+        let began = lab.clock.now();
+        let mut members = trial.deployment.members.iter();
+        let product = members.find_map(|member| match &member.source {
+            Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
+            _ => None,
+        });
+        let (Some(replicating), Some(primary)) = (product, trial.deployment.server()) else {
+            return Ok(());
+        };
+        let replicas = trial.deployment.replicas();
+        let mut rows: Vec<AuditRow> = replicas
+            .iter()
+            .flat_map(|replica| compare(replicating, primary, replica, lab.clock.as_ref()))
+            .collect();
+        rows.extend(replicas.first().and_then(|replica| acknowledged(replicating, replica)));
+        let failed = rows.iter().filter(|row| !row.pass);
+        let kind = EventKind::Audited {
+            n_passed: rows.iter().filter(|row| row.pass).count(),
+            failed: failed
+                .map(|row| {
+                    format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
+                })
+                .collect(),
+            took_s: lab.clock.now().saturating_sub(began).as_secs_f64(),
+        };
+        trial.results.audit.extend(rows);
+        trial.event(kind)
+    }
+}
+
+/// What is demanded of a replica.
+fn compare(
+    replicating: &dyn Replicating,
+    primary: &dyn Server,
+    replica: &Following,
+    clock: &dyn Clock,
+) -> Vec<AuditRow> {
+    let name = &replica.name;
+    let began = clock.now();
+    let Some(mut meter) = replica.lag_meter(replicating) else { return Vec::new() };
+    let caught_up = wait_until_caught_up(meter.as_mut(), LIMIT, clock);
+    let took = clock.now().saturating_sub(began).as_secs_f64();
+    let is_caught_up = caught_up.is_ok();
+    let mut rows = vec![row(
+        format!("{name} catches up with the primary after the load"),
+        format!("within {LIMIT}"),
+        caught_up.map_or_else(|why| why, |()| format!("{took:.1} s")),
+        is_caught_up,
+    )];
+    if is_caught_up {
+        let found =
+            tables_that_differ(replicating, &primary.connector(), &replica.server.connector());
+        let (measured, is_equal) = match found {
+            Ok((differing, n)) if differing.is_empty() => (format!("{n} of {n} tables"), true),
+            Ok((differing, _)) => (format!("differences in {}", differing.join(", ")), false),
+            Err(why) => (why, false),
+        };
+        rows.push(row(
+            format!("{name} has the rows of the primary, by number and checksum"),
+            "all tables".to_owned(),
+            measured,
+            is_equal,
+        ));
+    }
+    rows
+}
+
+/// Whether each commit waited for a replica, if it was to; none if that is not counted.
+fn acknowledged(replicating: &dyn Replicating, replica: &Following) -> Option<AuditRow> {
+    if replica.follow.replication.mode != ReplicationMode::Synchronous {
+        return None;
+    }
+    let (measured, pass) = match replicating.unacknowledged(&replica.follow.primary) {
+        Ok(None) => return None,
+        Ok(Some(n)) => (n.to_string(), n == 0),
+        Err(error) => (error.message, false),
+    };
+    let name = "commits that did not wait for a replica".to_owned();
+    Some(row(name, "0".to_owned(), measured, pass))
+}
+
+fn row(name: String, expected: String, measured: String, pass: bool) -> AuditRow {
+    AuditRow { name, expected, measured, pass, is_undecided: false }
+}

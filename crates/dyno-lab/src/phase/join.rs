@@ -1,0 +1,123 @@
+//! Joins further members to the primary, which has its rows: replicas, and a router in front of it.
+
+use dyno_database::{
+    Part, Replication, RouterLaunch, ServerSpec, finish, lead, replicating, start_replica,
+};
+use dyno_host::CopyError;
+
+use super::Phase;
+use crate::datasets::Staging;
+use crate::deployment::{Route, Source, part_of};
+use crate::trial::{Trial, TrialError};
+
+/// Brings up the members that follow the primary or stand in front of it.
+pub(super) struct Join;
+
+impl Phase for Join {
+    fn name(&self) -> String {
+        "join".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        trial.join_replicas()?;
+        for member in 0..trial.deployment.members.len() {
+            if let Source::Route(route) = trial.deployment.members[member].source.clone() {
+                trial.join_router(member, &route)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Trial<'_, '_> {
+    /// The replication of the trial's primary; none if nothing follows it.
+    fn replication(&self) -> Option<(ServerSpec, Replication)> {
+        let mut sources = self.deployment.members.iter().map(|member| &member.source);
+        let source = sources.find(|source| matches!(part_of(source), Part::Primary(_)))?;
+        match (source, part_of(source)) {
+            (Source::Start(spec), Part::Primary(replication)) => Some((spec.clone(), replication)),
+            _ => None,
+        }
+    }
+
+    /// Copies the data that a primary is started on for each replica, unless the product does that by itself.
+    pub(super) fn copy_for_replicas(
+        &mut self,
+        data: &Staging<'_>,
+        spec: &ServerSpec,
+    ) -> Result<(), TrialError> {
+        let (lab, Part::Primary(replication)) = (self.lab, &spec.part) else { return Ok(()) };
+        if replicating(lab.products.get(&spec.product)?)?.copies_data() {
+            return Ok(());
+        }
+        for _ in 0..replication.replicas {
+            let copy = Staging::make(&lab.keeper, "data")?;
+            let (owner, is_stopped) = (lab.keeper.run_as(), || lab.abort.is_raised());
+            match dyno_host::copy_folder(&data.data(), &copy.data(), owner, &is_stopped) {
+                Ok(()) => self.copies.push(copy),
+                Err(CopyError::Stopped) => return Err(TrialError::Abandoned),
+                Err(CopyError::Failed(why)) => {
+                    let message = format!("the data could not be copied for a replica: {why}");
+                    return Err(TrialError::new(message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join_replicas(&mut self) -> Result<(), TrialError> {
+        let Some((primary, replication)) = self.replication() else { return Ok(()) };
+        let lab = self.lab;
+        let product = lab.products.get(&primary.product)?;
+        lead(product, self.primary()?, &replication)?;
+        for member in 0..self.deployment.members.len() {
+            let Source::Follow(spec, number) = self.deployment.members[member].source.clone()
+            else {
+                continue;
+            };
+            let began = lab.clock.now();
+            let place = self.place(member)?;
+            let data = self.copies.pop();
+            let path = data.as_ref().map(Staging::data);
+            let following = start_replica(
+                &lab.products,
+                &spec,
+                (self.primary()?, &replication, number),
+                (path.as_deref(), &place),
+                &lab.clock,
+            )?;
+            self.ready(member, Box::new(following), began)?;
+            self.check_abort()?;
+        }
+        finish(product, self.primary()?, &self.deployment.replicas(), lab.clock.as_ref())?;
+        let (n, mode) = (replication.replicas, replication.mode);
+        let replicas = if n == 1 { "1 replica streams" } else { &format!("{n} replicas stream") };
+        self.note(format!("{replicas}, {mode}: a row written on the primary was seen on each"))
+    }
+
+    fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {
+        let lab = self.lab;
+        let began = lab.clock.now();
+        let place = self.place(member)?;
+        let router = lab.products.router(&route.product)?;
+        let to = self.primary()?.reach();
+        let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
+        let launch = RouterLaunch {
+            options: &route.options,
+            to: &to.endpoint,
+            clients: route.clients,
+            cpus: &route.cpus,
+            place: &place,
+            clock: &lab.clock,
+        };
+        let server = router.start(&launch)?;
+        self.ready(member, Box::new(server), began)?;
+        router.notes(&launch).into_iter().try_for_each(|note| self.note(note))
+    }
+
+    /// The server that others join.
+    fn primary(&self) -> Result<&dyn dyno_database::Server, TrialError> {
+        let server = self.deployment.server();
+        server.ok_or_else(|| TrialError::new("there is no server that others could join"))
+    }
+}

@@ -1,0 +1,157 @@
+//! Deployments of several servers: replicas that follow, a pooler in front.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{DataFolder, Workbench, events, read_json, trial_folder};
+
+/// Runs a study of `tpcb` with these lines for its database, and returns the summary of its first trial.
+fn run(lines: &str, workload: &str, design: &str) -> (Workbench, DataFolder, Value) {
+    let bench = Workbench::new();
+    let data = DataFolder::new();
+    bench.write(
+        "study.toml",
+        &format!(
+            "title = \"x\"\n[database.a]\n{lines}\n[workload.tpcb]\n{workload}\n[design]\n\
+             repetitions = 1\nwarm_up = \"200ms\"\nduration = \"2500ms\"\nrest = \"0s\"\n{design}\n"
+        ),
+    );
+    bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    let trial = trial_folder(&bench.path("run"), 1);
+    let summary = read_json(&trial.join("summary.json"));
+    (bench, data, summary)
+}
+
+/// Names and roles of the members of a trial.
+fn members(summary: &Value) -> Vec<(&str, &str)> {
+    let all = summary["members"].as_array().unwrap().iter();
+    all.map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap())).collect()
+}
+
+/// All files of a folder, read as texts.
+fn texts(folder: &Path) -> String {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| match path.is_dir() {
+            true => texts(&path),
+            false => String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+        })
+        .collect()
+}
+
+#[track_caller]
+fn check_replicas(product: &str, mode: &str, n: usize, reuse: bool) {
+    let lines = format!("product = \"{product}\"\nreplicas = {n}\nreplication = \"{mode}\"");
+    let design = format!("clients = 2\nreuse = {reuse}");
+    let (bench, data, summary) = run(&lines, "", &design);
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    let found = members(&summary);
+    assert_eq!(found[0], ("primary", "primary"));
+    assert_eq!(found.len(), n + 1, "{found:?}");
+    let readings = summary["steps"][0]["readings"].as_object().unwrap();
+    for number in 1..=n {
+        let name = format!("replica-{number}");
+        assert_eq!(found[number], (name.as_str(), "replica"));
+        for reading in ["cpu_s_per_s", "rss_bytes"] {
+            assert!(readings.contains_key(&format!("{name}.{reading}")), "{name} {reading}");
+        }
+        let streaming = &readings[&format!("replication.{name}.streaming")];
+        assert!(streaming.as_array().unwrap().iter().all(|one| one != 0.0), "{streaming}");
+        let lag = readings[&format!("replication.{name}.lag_bytes")].as_array().unwrap();
+        assert!(lag.iter().any(Value::is_number), "{lag:?}");
+    }
+    let audit = summary["audit"].as_array().unwrap();
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let equal =
+        |row: &&Value| row["name"].as_str().unwrap().contains("has the rows of the primary");
+    assert_eq!(audit.iter().filter(equal).count(), n, "{audit:#?}");
+    // The password of replication is in no part of the record.
+    let record = texts(&bench.path("run"));
+    assert!(!record.contains("PASSWORD '"), "a statement with the password is in the record");
+    let said = events(&trial_folder(&bench.path("run"), 1));
+    assert!(said.contains("a row written on the primary was seen on each"), "{said}");
+    // Only data sets are left.
+    let left = fs::read_dir(data.path()).unwrap().flatten();
+    let left: Vec<String> =
+        left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_server = |name: &&String| name.starts_with(product) || name.starts_with("data-");
+    assert_eq!(left.iter().find(is_server), None, "{left:?}");
+}
+
+#[test]
+fn replicas_of_postgresql_have_what_their_primary_has() {
+    check_replicas("postgresql", "asynchronous", 2, true);
+}
+
+#[test]
+fn commits_of_postgresql_wait_for_a_replica() {
+    check_replicas("postgresql", "synchronous", 1, false);
+}
+
+#[test]
+fn replicas_of_mariadb_have_what_their_primary_has() {
+    check_replicas("mariadb", "asynchronous", 2, true);
+}
+
+#[test]
+fn commits_of_mariadb_wait_for_a_replica() {
+    check_replicas("mariadb", "synchronous", 1, false);
+}
+
+#[test]
+fn clients_share_the_connections_of_a_pooler() {
+    let check = |mode: &str, protocol: &str, expected: &str| {
+        let lines = format!(
+            "product = \"postgresql\"\nbehind = {{ product = \"pgbouncer\", pool_mode = \"{mode}\", \
+             pool_size = 2 }}"
+        );
+        let workload = format!("protocol = \"{protocol}\"");
+        let (bench, _data, summary) = run(&lines, &workload, "clients = 6");
+        assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+        assert_eq!(members(&summary), [("primary", "primary"), ("pooler", "router")]);
+        assert_eq!(summary["server"]["product"], "PostgreSQL");
+        let step = &summary["steps"][0];
+        let readings = step["readings"].as_object().unwrap();
+        let mean = |name: &str| {
+            let values: Vec<f64> =
+                readings[name].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        assert!(mean("pgbouncer.clients_waiting") > 0.0, "{mode}");
+        assert!(mean("pgbouncer.servers_active") <= 2.0, "{mode}");
+        assert!(readings.contains_key("pooler.cpu_s_per_s"));
+        let audit = summary["audit"].as_array().unwrap();
+        assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+        let said = events(&trial_folder(&bench.path("run"), 1));
+        assert!(said.contains(expected), "{said}");
+    };
+    check("transaction", "prepared", "join");
+    check("session", "simple", "2 of 6 clients are served");
+}
+
+#[test]
+fn what_a_deployment_cannot_be_is_said_by_check() {
+    let bench = Workbench::new();
+    let check = |lines: &str, expected: &str| {
+        let study = format!("title = \"x\"\n[database.a]\n{lines}\n[workload.tpcb]\n");
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
+    };
+    check("product = \"sqlite\"\nreplicas = 1", "product `sqlite` has no replicas");
+    check(
+        "product = \"mariadb\"\nbehind = { product = \"pgbouncer\" }",
+        "`pgbouncer` cannot stand in front of `mariadb`",
+    );
+    check(
+        "product = \"postgresql\"\nbehind = { product = \"proxysql\" }",
+        "Dyno cannot start ProxySQL",
+    );
+    check(
+        "product = \"postgresql\"\nbehind = { product = \"pgbouncer\", pool_sise = 4 }",
+        "`pgbouncer` has no option `pool_sise`",
+    );
+}
