@@ -96,22 +96,22 @@ fn a_product_without_replicas_says_so() {
     check(
         "url = 'mysql://me@h/d'\nreplicas = 1\nreplica_settings = { a = 1 }",
         expect![[r#"
-        error: `replica_settings` cannot be combined with `url`
-         --> study.toml:2:11
-          |
-        2 | [database.a]
-          |           ^ only for servers that Dyno starts
-          |
-          = help: use `product` instead of `url`, or leave this key out
+            error: `replicas` cannot be combined with `url`
+             --> study.toml:4:1
+              |
+            4 | replicas = 1
+              | ^^^^^^^^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
 
-        error: `replicas` cannot be combined with `url`
-         --> study.toml:4:1
-          |
-        4 | replicas = 1
-          | ^^^^^^^^ only for servers that Dyno starts
-          |
-          = help: use `product` instead of `url`, or leave this key out
-    "#]],
+            error: `replica_settings` cannot be combined with `url`
+             --> study.toml:5:22
+              |
+            5 | replica_settings = { a = 1 }
+              |                      ^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
+        "#]],
     );
     check(
         "product = 'mariadb'\nreplicas = 1\nreplica_settings = { bind_address = 'x' }",
@@ -201,13 +201,13 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
     check(
         "url = 'postgresql://me@h/d'\nbehind = { product = 'pgbouncer' }",
         expect![[r#"
-        error: `behind` cannot be combined with `url`
-         --> study.toml:2:11
-          |
-        2 | [database.a]
-          |           ^ only for servers that Dyno starts
-          |
-          = help: use `product` instead of `url`, or leave this key out
-    "#]],
+            error: `behind` cannot be combined with `url`
+             --> study.toml:4:12
+              |
+            4 | behind = { product = 'pgbouncer' }
+              |            ^^^^^^^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
+        "#]],
     );
 }
