@@ -13,6 +13,7 @@ use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
 use crate::gate::judge;
+use crate::hosts::hosts;
 use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Matching};
 use crate::kinds::{kind_comparisons, kinds};
@@ -99,6 +100,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         scaling: Vec::new(),
         repeated_looks: levels.looks,
         stopping: stopping::facts(runs, &joined, &rule),
+        hosts: hosts(&joined),
         made_dips: made_dips(&joined, &stalls),
         stalls,
         kinds: kinds(&joined, &measured, &levels),

@@ -26,6 +26,15 @@ pub enum CaveatKind {
     /// A worker of the load generator was busy more than 70 % of the time, did more than 70 % of
     /// what it was calibrated to, or had to wait for a CPU.
     GeneratorLimit,
+    /// On one of the hosts that generated the load, a worker was busy more than 70 % of the time, or had
+    /// to wait for a CPU.
+    HostLimit,
+    /// One of the hosts that generated the load sent later than the others.
+    HostLag,
+    /// One of the hosts that generated the load did another part of it than it was to do.
+    HostShare,
+    /// The clock of one of the hosts that generated the load was not known well.
+    HostClock,
     /// Attempts failed.
     Errors,
     /// Nothing committed at the end of a measure phase.

@@ -4,6 +4,7 @@ mod alike;
 mod course;
 mod dead_end;
 mod differences;
+mod hosts;
 mod in_memory;
 mod joined;
 mod law;
@@ -50,6 +51,7 @@ pub(crate) fn caveats(
     let mut caveats = Vec::new();
     caveats.extend(too_few_repetitions(joined, findings));
     caveats.extend(generator_limit(joined, findings));
+    caveats.extend(hosts::caveats(findings));
     caveats.extend(errors(joined, findings));
     caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));

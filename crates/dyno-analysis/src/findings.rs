@@ -78,6 +78,10 @@ pub struct Findings {
     /// Gaps and dips of throughput in finished trials, in the order of trials, steps and time.
     #[serde(default)]
     pub stalls: Vec<StallFacts>,
+    /// The hosts that generated the load, by variant, step and host; none where it was the machine that
+    /// runs the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<crate::hosts::HostFacts>,
     /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dips: Vec<MadeDips>,

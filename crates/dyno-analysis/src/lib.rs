@@ -17,6 +17,7 @@ pub mod findings;
 #[cfg(test)]
 mod fixtures;
 mod gate;
+pub mod hosts;
 pub mod insert_benchmark;
 mod join;
 pub mod kinds;

@@ -149,6 +149,8 @@ pub struct ProductSpec {
     /// Whether it runs inside Dyno's own process: there is nothing to install, and no version to
     /// choose.
     pub is_embedded: bool,
+    /// Whether other processes can connect to it although it runs inside Dyno's own.
+    pub has_socket: bool,
     /// Whether it stores what it confirms: else there is nothing to audit.
     pub stores_data: bool,
     /// Whether its time is simulated: nothing is measured.
@@ -217,6 +219,7 @@ impl ProductSpec {
             target: Target::Sql,
             engines: Vec::new(),
             is_embedded: false,
+            has_socket: false,
             stores_data: true,
             is_simulated: false,
             connection_limit: None,

@@ -135,6 +135,12 @@ pub trait Server: Send {
         None
     }
 
+    /// The address at which clients in other processes reach it, with the user that connects; none if
+    /// it is in Dyno's own process and has none.
+    fn endpoint(&self) -> Option<Endpoint> {
+        self.reach().map(|reach| reach.endpoint)
+    }
+
     /// Whether a client blocks its worker thread: then each client wants its own worker.
     fn blocks_worker(&self) -> bool {
         false

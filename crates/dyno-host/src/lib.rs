@@ -13,6 +13,7 @@ mod keeper;
 mod listener;
 mod own;
 mod page_cache;
+mod piped;
 mod probe;
 mod process_table;
 mod register;
@@ -39,6 +40,7 @@ pub use listener::{
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use page_cache::{drop_page_cache, page_cache_problem};
+pub use piped::{PipedProcess, Pipes};
 pub use probe::{
     CommandProbe, DataFiles, Failures, FileKind, HOST_PROBES, HostSpec, ListedThread, Probe,
     ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,

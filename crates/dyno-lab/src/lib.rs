@@ -4,6 +4,7 @@
 //! events; it does not know who listens, nor what will be made of its record.
 
 mod activity;
+pub mod agent;
 mod calibration;
 mod canary;
 mod check;
@@ -14,6 +15,7 @@ mod events;
 mod failures;
 #[cfg(test)]
 mod fixture;
+mod hosts;
 mod job;
 mod judge;
 mod live;

@@ -150,7 +150,12 @@ fn design_record(design: &Design) -> BTreeMap<String, String> {
         ("generator_cpus", cpus(&design.generator_cpus)),
         ("server_cpus", cpus(&design.server_cpus)),
     ];
-    told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    let generators = design.generators.as_ref().map(|pool| {
+        let reach = redact_secrets(&pool.reach_in_words());
+        ("generators", format!("{} ({reach})", pool.names.join(", ")))
+    });
+    let told = told.into_iter().chain(generators);
+    told.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn variant_record(

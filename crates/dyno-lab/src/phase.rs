@@ -16,11 +16,12 @@ mod rest;
 mod run_off;
 mod search;
 mod settle;
+mod start_agents;
 mod step;
 mod tear_down;
 
 use dyno_model::WorkloadStep;
-use dyno_study::{Plan, Variant, VolumeChoice};
+use dyno_study::{HostPool, Plan, Variant, VolumeChoice};
 use dyno_units::Nanoseconds;
 
 use crate::trial::{Trial, TrialError};
@@ -45,6 +46,12 @@ pub(crate) trait Phase {
     fn runs_after_failure(&self) -> bool {
         false
     }
+}
+
+/// The phase before all others, where agents generate the load: a host that cannot be reached is known
+/// before tables are filled.
+pub(crate) fn start_agents(pool: &HostPool) -> Box<dyn Phase> {
+    Box::new(start_agents::StartAgents { pool: pool.clone() })
 }
 
 /// The phases of each trial of this variant, in order. `own` are the steps that its workload

@@ -40,6 +40,8 @@ pub struct Lab {
     pub data_sets: Limits,
     /// The workloads that there are.
     pub catalog: Catalog,
+    /// Dyno's own file, which is started as an agent on this machine; none where that is not known.
+    pub program: Option<PathBuf>,
     /// Devices that the user has named as ones that may be formatted.
     pub format_devices: Vec<PathBuf>,
 }
@@ -289,10 +291,11 @@ fn note_not_begun(
         .hopeless
         .iter()
         .map(|(variant, (n, why))| {
-            format!(
-                "{n} more trials of {variant} were not started: its server cannot be deployed \
-                 ({why})"
-            )
+            let what = match why.starts_with("host ") {
+                true => "its load generators cannot be started",
+                false => "its server cannot be deployed",
+            };
+            format!("{n} more trials of {variant} were not started: {what} ({why})")
         })
         .collect();
     messages.extend(end.stopped.clone());

@@ -20,8 +20,9 @@ use crate::datasets::Staging;
 use crate::deployment::Deployment;
 use crate::events::EventLog;
 use crate::failures::{Failure, is_disk_full};
+use crate::hosts::Generators;
 use crate::manifest::plan_workload;
-use crate::phase::{Phase, phases};
+use crate::phase::{Phase, phases, start_agents};
 use crate::run::{Lab, RunOrder};
 
 /// Lines of a server's log that a failed trial keeps.
@@ -206,7 +207,8 @@ fn perform(
     let workload = plan_workload(&lab.catalog, order.plan, variant)?;
     let own = workload.steps().to_vec();
     check_steps(order.plan, &own)?;
-    let phases = phases(order.plan, variant, &own);
+    let agents = order.design.generators.as_ref().map(start_agents);
+    let phases: Vec<_> = agents.into_iter().chain(phases(order.plan, variant, &own)).collect();
     let mut deployment = Deployment::of(lab, order.design, variant)?;
     let workload = MadeWorkload::new(workload);
     deployment.leave_untouched(&workload);
@@ -218,6 +220,7 @@ fn perform(
         workload,
         deployment,
         copies: Vec::new(),
+        generators: None,
         results,
         events,
         writer,
@@ -278,6 +281,8 @@ pub(crate) struct Trial<'a, 't> {
     pub(crate) deployment: Deployment,
     /// Copies of the primary's data for replicas that have not started yet.
     pub(crate) copies: Vec<Staging<'a>>,
+    /// The agents that generate its load; none where this process does.
+    pub(crate) generators: Option<Generators>,
     pub(crate) results: &'a mut Results,
     pub(crate) events: &'a mut EventLog<'t>,
     pub(crate) writer: &'a mut TrialWriter,

@@ -10,6 +10,7 @@ use dyno_workload::ConnectError;
 use crate::counted::Counted;
 use crate::engine::StepEvent;
 use crate::finish::Finish;
+use crate::part::IntervalPart;
 use crate::recorder::{Report, WorkerEnd, WorkerInterval};
 use crate::steady::Steadiness;
 use crate::timeline::Timeline;
@@ -74,6 +75,17 @@ impl Collector {
         returns: Vec<Sender<WorkerInterval>>,
         stop: AbortFlag,
     ) -> Collector {
+        let n_workers = returns.len();
+        Collector { returns, ..Collector::of_parts((timeline, n_workers), until, n_kinds, stop) }
+    }
+
+    /// A collector of what `n_workers` others count in processes of their own.
+    pub(crate) fn of_parts(
+        (timeline, n_workers): (Timeline, usize),
+        until: Until,
+        n_kinds: usize,
+        stop: AbortFlag,
+    ) -> Collector {
         let mut measured = Counted::empty(n_kinds);
         measured.phase = Phase::Measure;
         measured.start = timeline.measure_began;
@@ -82,7 +94,7 @@ impl Collector {
             finish: until.finish,
             steadiness: until.steady_for.map(Steadiness::new),
             is_steady: false,
-            n_workers: returns.len(),
+            n_workers,
             n_kinds,
             partial: VecDeque::new(),
             spare: Vec::new(),
@@ -95,7 +107,7 @@ impl Collector {
             busiest: Nanoseconds::ZERO,
             n_ended: 0,
             n_last: 0,
-            returns,
+            returns: Vec::new(),
             stop,
             failure: None,
             gone_for: Nanoseconds::ZERO,
@@ -149,8 +161,30 @@ impl Collector {
         self.stop.raise();
     }
 
-    fn merge(&mut self, mut report: WorkerInterval) {
-        let Some(position) = report.idx.checked_sub(self.next_idx) else { return };
+    /// Accepts what another process has counted in an interval; false if it does not fit the step.
+    pub(crate) fn accept_part(
+        &mut self,
+        part: &IntervalPart,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> bool {
+        if self.timeline.span(part.idx).is_none() {
+            return false;
+        }
+        let Some(partial) = self.partial_at(part.idx) else { return false };
+        let fits = partial.counted.add_part(part);
+        partial.n_reported += 1;
+        self.pass_on(observe);
+        fits
+    }
+
+    /// Adds up the end of a worker, or of a generator as if it was one.
+    pub(crate) fn accept_end(&mut self, end: WorkerEnd) {
+        self.add_end(end);
+    }
+
+    /// The interval of this index, as far as it has been reported; none if it has been passed on.
+    fn partial_at(&mut self, idx: u64) -> Option<&mut Partial> {
+        let position = idx.checked_sub(self.next_idx)?;
         while self.partial.len() as u64 <= position {
             let idx = self.next_idx + self.partial.len() as u64;
             let fresh = || Counted::empty(self.n_kinds);
@@ -165,12 +199,16 @@ impl Collector {
                 connect_error: None,
             });
         }
-        let partial = &mut self.partial[position as usize];
+        Some(&mut self.partial[position as usize])
+    }
+
+    fn merge(&mut self, mut report: WorkerInterval) {
+        let Some(partial) = self.partial_at(report.idx) else { return };
         partial.counted.add(&report.counted);
         partial.n_reported += 1;
-        self.n_last += usize::from(std::mem::take(&mut report.is_last));
         partial.connect_failures += std::mem::take(&mut report.connect_failures);
         partial.connect_error = report.connect_error.take().or(partial.connect_error.take());
+        self.n_last += usize::from(std::mem::take(&mut report.is_last));
         report.counted.clear();
         // A worker that has ended does not want it back.
         let _ = self.returns[report.worker_idx].send(report);

@@ -3,6 +3,7 @@
 use dyno_units::Nanoseconds;
 use dyno_workload::Tally;
 
+use crate::part::IntervalPart;
 use crate::timeline::Span;
 use crate::times::{TimeCounts, new_histogram};
 use crate::{BIN_LENGTH, BINS, Interval, KindInterval, Outcomes, Phase};
@@ -158,6 +159,29 @@ impl Counted {
         self.retries += other.retries;
         self.reconnects += other.reconnects;
         self.tally.add(&other.tally);
+    }
+
+    /// Adds what a generator has counted in this interval; false if it does not fit, and then part of
+    /// it may have been added.
+    pub(crate) fn add_part(&mut self, part: &IntervalPart) -> bool {
+        if part.kinds.len() != self.kinds.len() {
+            return false;
+        }
+        let mut fits = part.lag.add_to(&mut self.lag);
+        for (mine, theirs) in self.kinds.iter_mut().zip(&part.kinds) {
+            fits &= theirs.response.add_to(&mut mine.response);
+            fits &= theirs.service.add_to(&mut mine.service);
+            mine.outcomes.add(&theirs.outcomes());
+            for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
+                *mine += theirs;
+            }
+        }
+        self.due += part.due;
+        self.missed += part.missed;
+        self.retries += part.retries;
+        self.reconnects += part.reconnects;
+        self.tally.add(&part.tally());
+        fits
     }
 
     /// Transactions that committed, of all kinds.

@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::collector::{Collector, Until};
 use crate::finish::Finish;
-use crate::load::check;
+use crate::load::{check, check_slice};
 use crate::reactor::EpollReactor;
 use crate::recorder::{Outlet, Recorder, Report, WorkerInterval};
 use crate::schedule::Slice;
@@ -76,17 +76,44 @@ pub fn run_step(
     job: &Job,
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
+    run_slice(spec, job, Slice::WHOLE, &mut |_| Ok(job.clock.now()), observe)
+}
+
+/// Runs the share of a step that one of several generators has: its slice of the schedule and of the
+/// clients, which [`Slice::part`] cuts again for its workers. Each generator counts by its own clock,
+/// and a [`crate::StepMerge`] adds up what they send.
+///
+/// `begin` is called when all connections of this generator are open, with how long that took; it
+/// returns when the step begins, by the job's clock.
+///
+/// # Errors
+///
+/// As [`run_step`]; also those of `begin`, a slice without a client, and a step whose end the
+/// generators would have to agree on ([`check_slice`]).
+pub fn run_slice(
+    spec: &StepSpec,
+    job: &Job,
+    slice: Slice,
+    begin: &mut dyn FnMut(Nanoseconds) -> Result<Nanoseconds, LoadError>,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
     check(spec)?;
+    check_slice(spec, slice)?;
     let asked = job.clock.now();
     thread::scope(|scope| {
-        let pool = WorkerPool::spawn(scope, spec, job)?;
+        let pool = WorkerPool::spawn(scope, spec, job, slice)?;
         if let Err(error) = pool.await_connections() {
             return Err(pool.cancel(error));
         }
-        let began = job.clock.now();
-        job.workload.connected(began - asked);
-        observe(StepEvent::Connected { clients: spec.load.clients(), took: began - asked });
-        let timeline = Timeline::new(job.clock.now(), spec.warm_up, spec.duration);
+        let took = job.clock.now() - asked;
+        job.workload.connected(took);
+        let clients = slice.share_of(spec.load.clients());
+        observe(StepEvent::Connected { clients, took });
+        let began = match begin(took) {
+            Ok(began) => began,
+            Err(error) => return Err(pool.cancel(error)),
+        };
+        let timeline = Timeline::new(began, spec.warm_up, spec.duration);
         pool.collect(timeline, job, observe)
     })
 }
@@ -108,6 +135,7 @@ impl<'scope> WorkerPool<'scope> {
         scope: &'scope Scope<'scope, 'env>,
         spec: &'env StepSpec,
         job: &'env Job,
+        slice: Slice,
     ) -> Result<WorkerPool<'scope>, LoadError> {
         let (report, reports) = channel();
         let mut pool = WorkerPool {
@@ -124,7 +152,8 @@ impl<'scope> WorkerPool<'scope> {
             let (give_back, returned) = channel();
             let outlet = Outlet { worker_idx: index, reports: report.clone(), returned };
             let (stop, finish) = (pool.stop.clone(), pool.finish.clone());
-            let task = WorkerTask { spec, job, index, stop, finish };
+            let slice = slice.part(index, spec.workers);
+            let task = WorkerTask { spec, job, index, slice, stop, finish };
             let name = format!("dyno-load-{index}");
             let thread = thread::Builder::new()
                 .name(name.clone())
@@ -200,6 +229,8 @@ struct WorkerTask<'a> {
     spec: &'a StepSpec,
     job: &'a Job,
     index: usize,
+    /// Its share of the step, among the workers of all generators.
+    slice: Slice,
     stop: AbortFlag,
     finish: Option<Arc<Finish>>,
 }
@@ -222,10 +253,10 @@ impl WorkerTask<'_> {
         outlet: Outlet,
         orders: &Receiver<Timeline>,
     ) -> Result<Option<Worker<EpollReactor>>, LoadError> {
-        let WorkerTask { spec, job, index, .. } = *self;
+        let WorkerTask { spec, job, slice, .. } = *self;
         self.bind()?;
         let clients = spec.load.clients();
-        let range = ClientRange { first: index, step: spec.workers, total: clients };
+        let range = ClientRange { first: slice.index, step: slice.count, total: clients };
         let state = WorkerState::new(
             Arc::clone(&job.clock),
             EpollReactor::new(Arc::clone(&job.connector))?,
@@ -242,7 +273,8 @@ impl WorkerTask<'_> {
         worker.open_clients(&setup, job.connector.as_ref())?;
         worker.state().recorder.borrow().report(Report::Connected);
         let Ok(timeline) = orders.recv() else { return Ok(None) };
-        let slice = Slice { index, count: spec.workers };
+        // The generators of a step begin together, at a time that lies ahead.
+        job.clock.sleep_until(timeline.began);
         worker.begin(timeline, spec, slice);
         while worker.turn()? {}
         Ok(Some(worker))

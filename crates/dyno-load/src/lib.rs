@@ -13,6 +13,10 @@
 //! - One trait hides how a worker waits: with epoll on a real server, with a simulated clock in
 //!   [`simulation`], so that the code that measures is the code that is tested.
 //!
+//! Several generators, on several hosts, run one step as one: each has a slice of the schedule and of
+//! the clients ([`run_slice`]), sends what it counted each second as an [`IntervalPart`], and a
+//! [`StepMerge`] adds the parts up as a collector adds up its workers.
+//!
 //! A step ends by time; or, if clients have quotas, when the last of these is done.
 //!
 //! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
@@ -29,10 +33,12 @@ mod finish;
 #[cfg(test)]
 mod fixture;
 mod load;
+mod merge;
 #[cfg(test)]
 mod null_server;
 mod opener;
 mod pace;
+mod part;
 mod reactor;
 mod recorder;
 pub mod schedule;
@@ -46,7 +52,10 @@ mod worker;
 mod worker_state;
 
 pub use abort::AbortFlag;
-pub use engine::{Job, StepEvent, run_step};
+pub use engine::{Job, StepEvent, run_slice, run_step};
+pub use merge::{SliceEnd, StepMerge};
+pub use part::{IntervalPart, KindPart, TimesPart};
+pub use schedule::Slice;
 pub use step::{
     BIN_LENGTH, BINS, EndedBy, GeneratorUse, Interval, KindInterval, LoadError, OUTCOMES, Outcomes,
     Phase, RoleTotals, StepSpec, StepTotals,

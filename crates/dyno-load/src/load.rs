@@ -3,6 +3,7 @@
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::Nanoseconds;
 
+use crate::schedule::Slice;
 use crate::{LoadError, StepSpec};
 
 /// A load, split into what each of its clients does.
@@ -139,6 +140,28 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
         Load::Open { rate, .. } => check_rate("its", *rate),
         Load::Roles(roles) => roles.iter().try_for_each(check_role),
     }
+}
+
+/// Refuses the share of a step that cannot be run by itself.
+pub(crate) fn check_slice(spec: &StepSpec, slice: Slice) -> Result<(), LoadError> {
+    if slice == Slice::WHOLE {
+        return Ok(());
+    }
+    let clients = slice.share_of(spec.load.clients());
+    if slice.index >= slice.count || clients == 0 || spec.workers > clients {
+        return refuse(&format!(
+            "{} workers of generator {} of {} have {clients} of {} clients; give at least one client \
+             to each worker",
+            spec.workers,
+            slice.index + 1,
+            slice.count,
+            spec.load.clients()
+        ));
+    }
+    if spec.until_steady.is_some() || matches!(spec.load, Load::Roles(_)) {
+        return refuse("several generators run steps that end by time, without roles");
+    }
+    Ok(())
 }
 
 fn check_role(role: &Role) -> Result<(), LoadError> {

@@ -14,12 +14,12 @@ pub use store::Store;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use dyno_units::{Clock, ManualClock};
+use dyno_units::{Clock, ManualClock, Nanoseconds};
 use dyno_workload::MadeWorkload;
 
 use crate::collector::{Collector, Until};
 use crate::finish::Finish;
-use crate::load::check;
+use crate::load::{check, check_slice};
 use crate::recorder::{Outlet, Recorder};
 use crate::schedule::Slice;
 use crate::timeline::Timeline;
@@ -43,7 +43,28 @@ pub fn run_simulated_step(
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
     let read = Arc::clone(clock) as Arc<dyn Clock>;
-    run_with(spec, workload, server, (clock, read), observe)
+    run_with(spec, workload, server, (clock, read, Slice::WHOLE), observe)
+}
+
+/// Runs the share of a step that one of several generators has, in simulated time: as
+/// [`run_slice`](crate::run_slice) does, on a server of its own. The clock is the generator's; it moves
+/// to the time that `begin` returns, and then to the step's end.
+///
+/// # Errors
+///
+/// As [`run_slice`](crate::run_slice).
+pub fn run_simulated_slice(
+    (spec, slice): (&StepSpec, Slice),
+    workload: &MadeWorkload,
+    (server, clock): (&SimulatedServer, &Arc<ManualClock>),
+    begin: &mut dyn FnMut(Nanoseconds) -> Result<Nanoseconds, LoadError>,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
+    check(spec)?;
+    check_slice(spec, slice)?;
+    clock.advance_to(begin(Nanoseconds::ZERO)?);
+    let read = Arc::clone(clock) as Arc<dyn Clock>;
+    run_with(spec, workload, server, (clock, read, slice), observe)
 }
 
 /// The same with a clock of its own for the worker, which may be one that takes time to read.
@@ -51,11 +72,12 @@ fn run_with(
     spec: &StepSpec,
     workload: &MadeWorkload,
     server: &SimulatedServer,
-    (clock, read): (&Arc<ManualClock>, Arc<dyn Clock>),
+    (clock, read, slice): (&Arc<ManualClock>, Arc<dyn Clock>, Slice),
     observe: &mut dyn FnMut(StepEvent<'_>),
 ) -> Result<StepTotals, LoadError> {
     check(spec)?;
-    let clients = spec.load.clients();
+    let total = spec.load.clients();
+    let clients = slice.share_of(total);
     let timeline = Timeline::new(clock.now(), spec.warm_up, spec.duration);
     let reactor = SimulatedReactor::new(server, clock, timeline.measure_began);
     let (report, reports) = channel();
@@ -73,13 +95,13 @@ fn run_with(
     let finish = Finish::of(spec);
     let ends = Ends { aborts: [AbortFlag::new(), stop.clone()], finish: finish.clone() };
     let mut worker = Worker::new(WorkerState::new(read, reactor, rules, recorder, ends));
-    let range = ClientRange { first: 0, step: 1, total: clients };
+    let range = ClientRange { first: slice.index, step: slice.count, total };
     worker.open_clients(&ClientSetup { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
     let until = Until { finish, steady_for: spec.until_steady };
     let mut collector = Collector::new(timeline, until, n_kinds, vec![give_back], stop);
-    worker.begin(timeline, spec, Slice::WHOLE);
+    worker.begin(timeline, spec, slice);
     loop {
         let goes_on = worker.turn()?;
         collector.announce(clock.now(), observe);

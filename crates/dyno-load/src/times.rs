@@ -24,17 +24,22 @@ pub(crate) fn new_histogram() -> Histogram<u64> {
 /// The bucket of a time. Below 2^(HALF_BITS + 1) each has its own; above, each power of two has
 /// 2^HALF_BITS of them.
 #[inline]
-fn place(time: u64) -> usize {
+pub(crate) fn place(time: u64) -> usize {
     let whole = (2 << HALF_BITS) - 1;
     let bucket = (time | whole).ilog2() - HALF_BITS;
     ((u64::from(bucket) << HALF_BITS) + (time >> bucket)) as usize
 }
 
 /// The shortest time of a bucket.
-fn shortest_of(place: usize) -> u64 {
+fn shortest_in(place: usize) -> u64 {
     let place = place as u64;
     let bucket = (place >> HALF_BITS).saturating_sub(1);
     (place - (bucket << HALF_BITS)) << bucket
+}
+
+/// The shortest time of a bucket; none if no histogram of a step has it.
+pub(crate) fn shortest_of(at: usize) -> Option<u64> {
+    (at <= place(LONGEST)).then(|| shortest_in(at))
 }
 
 /// How often each time was recorded.
@@ -91,6 +96,19 @@ impl TimeCounts {
         self.longest = self.longest.max(other.longest);
     }
 
+    /// Adds `n` times of one bucket, as if each had been its shortest one; false if there is no such
+    /// bucket.
+    pub(crate) fn add_at(&mut self, place: usize, n: u64) -> bool {
+        let Some(count) = self.counts.get_mut(place) else { return false };
+        *count = count.saturating_add(n);
+        let time = shortest_in(place);
+        if n > 0 {
+            self.shortest_less_one = self.shortest_less_one.min(time.wrapping_sub(1));
+            self.longest = self.longest.max(time);
+        }
+        true
+    }
+
     /// Adds all times to a histogram, as if each had been recorded there.
     pub(crate) fn add_to(&self, histogram: &mut Histogram<u64>) {
         let mut add = |time, n| {
@@ -114,7 +132,7 @@ impl TimeCounts {
                 add(self.longest, if is_first { n - 1 } else { n });
             }
             if !is_first && !is_last {
-                add(shortest_of(idx), n);
+                add(shortest_in(idx), n);
             }
         }
     }

@@ -38,8 +38,9 @@ pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    ActivitySummary, AuditRow, Canary, DataSet, GeneratorSummary, IntervalColumns, KindSummary,
-    LoadProbe, RunOff, SearchSummary, Settled, StepSummary, TrialOutcome, TrialSummary, VolumeDip,
+    ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, GeneratorSummary,
+    HostSummary, IntervalColumns, KindSummary, LoadProbe, RunOff, SearchSummary, Settled,
+    StepSummary, TrialOutcome, TrialSummary, VolumeDip,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -238,6 +238,9 @@ pub struct StepSummary {
     /// What went on in it beside its load, or instead of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activities: Vec<ActivitySummary>,
+    /// The hosts that generated the load, if it was not the machine that runs the study alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostSummary>,
     /// What its activities measured beside the load, by metric; each is in [`TrialSummary::metrics`].
     /// Values that are no finite numbers are left out of the file.
     #[serde(
@@ -372,6 +375,74 @@ pub struct GeneratorSummary {
     /// Whether other processes disturbed that calibration: then the share is too high.
     #[serde(default)]
     pub calibration_disturbed: bool,
+}
+
+/// What one of several generators did in a step, measure phase only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostSummary {
+    /// The host's name in the study.
+    pub name: String,
+    /// What the machine calls itself.
+    #[serde(default)]
+    pub machine: String,
+    /// What is known of the machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
+    /// Its clients.
+    pub clients: u64,
+    /// What it used.
+    pub generator: GeneratorSummary,
+    /// Its share of the transactions, by kind.
+    pub kinds: Vec<KindSummary>,
+    /// Arrivals that were due.
+    pub due: u64,
+    /// Arrivals that were due and never sent.
+    pub missed: u64,
+    /// Lag, sent − due.
+    pub lag: EncodedHistogram,
+    /// Transactions committed in each interval of the step.
+    pub committed: Vec<u64>,
+    /// p99 lag in microseconds in each interval of the step.
+    pub lag_p99_us: Vec<f64>,
+    /// Its clock; none where that could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockFacts>,
+}
+
+/// A host's clock against that of the machine that runs the study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockFacts {
+    /// Its wall clock − the other one, in milliseconds.
+    pub wall_offset_ms: f64,
+    /// How far the truth is from that at most.
+    pub wall_bound_ms: f64,
+    /// How far its beginning of the step was from that of the others at most, in microseconds.
+    pub bound_us: f64,
+    /// The shortest round trip before the step, in microseconds.
+    pub round_trip_us: f64,
+    /// How much faster it runs, in parts per million; none where the step was too short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_ppm: Option<f64>,
+    /// How far the truth is from that at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift_bound_ppm: Option<f64>,
+    /// Readings while the load went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub during: Vec<ClockReading>,
+    /// The reading after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<ClockReading>,
+}
+
+/// A host's clock at one time, against the reading before the step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// Seconds since the reading before the step.
+    pub at_s: f64,
+    /// How much further it had gone than the other clock, in microseconds.
+    pub offset_us: f64,
+    /// How far the truth is from that at most.
+    pub bound_us: f64,
 }
 
 /// Per-second columns of a step; all of the same length.

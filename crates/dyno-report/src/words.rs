@@ -37,6 +37,10 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     match kind {
         CaveatKind::TooFewRepetitions => "too few repetitions",
         CaveatKind::GeneratorLimit => "load generator possibly the bottleneck",
+        CaveatKind::HostLimit => "a host possibly the bottleneck",
+        CaveatKind::HostLag => "a host lagged",
+        CaveatKind::HostShare => "uneven hosts",
+        CaveatKind::HostClock => "clock of a host",
         CaveatKind::Errors => "failed attempts",
         CaveatKind::DeadEnd => "no commits at the end",
         CaveatKind::InMemory => "data in memory",

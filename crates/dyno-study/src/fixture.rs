@@ -74,6 +74,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
         is_embedded,
         replicates: !is_embedded,
+        has_socket: false,
         confused_names: Vec::new(),
     }
 }

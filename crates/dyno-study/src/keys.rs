@@ -349,7 +349,13 @@ const DESIGN_ONLY: &[Key] = &[
         "3",
         "Retries of a transaction that failed for a transient reason, such as a deadlock.",
     ).example("0"),
-    key("workers", Shape::Integer(1, 4096), "Threads of the load generator.").example("2"),
+    key(
+        "generators",
+        Shape::Text,
+        "The [host.NAME] table of the machines that generate the load, as one: each agent takes an equal \
+         share of the clients and of the schedule, and all begin at one time.",
+    ).example("\"sql\""),
+    key("workers", Shape::Integer(1, 4096), "Threads of the load generator; with `generators`, of each.").example("2"),
     key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to.").example("[0]"),
     key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to.").example("[1, 2, 3]"),
     with_default(

@@ -6,6 +6,7 @@
 pub mod diagnostic;
 #[cfg(test)]
 mod fixture;
+mod host;
 mod job;
 mod keys;
 mod nearest;
@@ -21,6 +22,7 @@ mod vocabulary;
 mod volume;
 
 pub use diagnostic::Diagnostic;
+pub use host::HostPool;
 pub use job::{JobChoice, JobLoad, JobWork};
 pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dyno_model::{Load, StepRequest, WorkloadStep};
 use dyno_units::{ByteCount, Nanoseconds, Seed, SettingValue};
 
-use crate::{Requirement, Search, Sought};
+use crate::{HostPool, Requirement, Search, Sought};
 use dyno_units::redact_secrets;
 
 /// A question and the full design to answer it.
@@ -325,7 +325,9 @@ pub struct Design {
     pub statement_timeout: Nanoseconds,
     /// Retries of a transaction that failed for a transient reason.
     pub retries: u32,
-    /// Load generator threads; chosen by the product and the number of CPUs where not given.
+    /// The hosts on which the load is generated; none for the machine that runs the study.
+    pub generators: Option<HostPool>,
+    /// Load generator threads, of each generator; chosen by the product and the number of CPUs where not given.
     pub workers: Option<u32>,
     /// CPUs that generator threads are bound to (worker i to the i-th, round and round).
     pub generator_cpus: Vec<u32>,

@@ -49,6 +49,8 @@ pub struct ProductWord {
     pub is_embedded: bool,
     /// Whether its servers can follow each other.
     pub replicates: bool,
+    /// Whether other processes can connect to it although it runs inside Dyno's own.
+    pub has_socket: bool,
     /// Names that are mistaken for it, in lower case, each with what to write instead.
     pub confused_names: Vec<(String, String)>,
 }
@@ -102,6 +104,17 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
         is_open: bool,
     ) -> Result<(), String> {
         let _ = (options, request, is_open);
+        Ok(())
+    }
+
+    /// Whether its clients can run in several processes, with these options. Asked only of a request
+    /// for which there are steps.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn check_apart(&self, options: &Options, request: StepRequest) -> Result<(), String> {
+        let _ = (options, request);
         Ok(())
     }
 

@@ -194,6 +194,19 @@ impl DrawnKeys {
         DrawnByClient { counters: self.counts.client(), keys: Arc::clone(self) }
     }
 
+    /// How many keys of each bin were drawn.
+    pub fn sums(&self) -> Vec<u64> {
+        self.counts.sums()
+    }
+
+    /// Adds what clients elsewhere have drawn of the same bins; nothing if there are others.
+    pub fn add(&self, sums: &[u64]) {
+        if sums.len() == self.bins.expected.len() {
+            let elsewhere = self.counts.client();
+            sums.iter().enumerate().for_each(|(bin, n)| elsewhere.add(bin, *n));
+        }
+    }
+
     /// Checks that the keys were drawn from the intended distribution.
     pub fn audit_row(&self, name: &str) -> AuditRow {
         distance_row(name, &self.counts.sums(), &self.bins.expected)

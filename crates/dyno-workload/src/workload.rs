@@ -59,6 +59,16 @@ pub trait Workload: Send + Sync {
         0
     }
 
+    /// Whether its clients can run in several processes: if not, why not. They share nothing but the
+    /// tables then, and what [`Clients::counts`] adds up.
+    fn check_apart(&self) -> Result<(), String> {
+        Err(format!(
+            "the clients of `{}` count together what its audit needs, or share state, and so run in one \
+             process",
+            self.name()
+        ))
+    }
+
     /// The steps that the workload itself defines, in their order; none if the study's load levels
     /// are its steps. Clients learn from their [`ClientContext`] which step and role is theirs.
     fn steps(&self) -> &[WorkloadStep] {
@@ -161,6 +171,17 @@ pub trait Clients: Send + Sync {
         let _ = took;
     }
 
+    /// What the clients have counted for the audit, where they ran in another process.
+    fn counts(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    /// Adds what clients in another process have counted; counts of other lengths than
+    /// [`Clients::counts`] has are left out.
+    fn add_counts(&self, counts: &[u64]) {
+        let _ = counts;
+    }
+
     /// Whether the server did what it confirmed. `answers` are those to
     /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of
     /// what the clients counted.
@@ -201,6 +222,16 @@ impl MadeWorkload {
     /// All connections are open; see [`Clients::connected`].
     pub fn connected(&self, took: Nanoseconds) {
         self.clients.connected(took);
+    }
+
+    /// What the clients have counted; see [`Clients::counts`].
+    pub fn counts(&self) -> Vec<u64> {
+        self.clients.counts()
+    }
+
+    /// Adds what clients elsewhere have counted; see [`Clients::add_counts`].
+    pub fn add_counts(&self, counts: &[u64]) {
+        self.clients.add_counts(counts);
     }
 
     /// Whether the server did what it confirmed; see [`Clients::audit`].

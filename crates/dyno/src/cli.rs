@@ -6,8 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
-    bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate, hold,
-    pgbench, plan, products, report, run, schema, serve, sql, up, watch,
+    agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
+    hold, pgbench, plan, products, report, run, schema, serve, sql, up, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -122,6 +122,10 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         all: bool,
     },
+    /// Do what a study on another machine orders, by messages on standard input and output; a study
+    /// with `generators` starts it
+    #[command(hide = true)]
+    Agent,
     /// Keep servers for `dyno up`
     #[command(hide = true)]
     Hold,
@@ -324,6 +328,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Connect { name, arguments } => deployments::connect(&name, &arguments),
         Command::Logs { name, lines } => deployments::logs(&name, lines),
         Command::Down { names, all } => deployments::down(&names, all),
+        Command::Agent => agent::run(),
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),

@@ -37,6 +37,7 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
         environment,
         calibration,
         data_sets: Limits::USUAL,
+        program: std::env::current_exe().ok(),
         format_devices: Vec::new(),
     })
 }
@@ -72,7 +73,7 @@ pub(crate) fn register() -> anyhow::Result<PathBuf> {
 
 /// Allows as many open files as the system grants: each client holds a connection. Servers that
 /// Dyno starts inherit it.
-fn raise_open_files() {
+pub(crate) fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -34,6 +34,7 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
         summary: product.summary.clone(),
         engines: product.engines.clone(),
         is_embedded: product.is_embedded,
+        has_socket: product.has_socket,
         confused_names: product.confused_names.clone(),
     };
     let workloads = catalog.workloads().iter().map(|workload| WorkloadWord {
@@ -155,6 +156,10 @@ impl WorkloadRules for Rules {
         is_open: bool,
     ) -> Result<(), String> {
         self.plan(options, request)?.check_load(is_open)
+    }
+
+    fn check_apart(&self, options: &Options, request: StepRequest) -> Result<(), String> {
+        self.plan(options, request)?.check_apart()
     }
 
     fn check(

@@ -80,6 +80,10 @@ impl Server for AttachedServer {
         super::connector(self.endpoint.clone())
     }
 
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         super::endpoint_facts(&self.endpoint)
     }

@@ -31,7 +31,10 @@ fn product(wire: Wire) -> Arc<dyn Product> {
         wire.title()
     );
     let spec = ProductSpec::new(&name, &title, &summary, Some(wire.dialect()));
-    Arc::new(Null { wire, spec: ProductSpec { is_embedded: true, stores_data: false, ..spec } })
+    Arc::new(Null {
+        wire,
+        spec: ProductSpec { is_embedded: true, has_socket: true, stores_data: false, ..spec },
+    })
 }
 
 impl Product for Null {

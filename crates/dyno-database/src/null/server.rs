@@ -9,7 +9,7 @@ use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 use dyno_workload::{Connector, Dialect};
 
 use super::{Listen, NullServer, Script, Wire};
-use crate::{DeployError, Durability, Launch, Server, ServerFacts, ServerSpec};
+use crate::{DeployError, Durability, Endpoint, Launch, Server, ServerFacts, ServerSpec};
 
 /// The settings a null server takes.
 const SETTINGS: &str = "delay (of each answer, 0), stall (its length, 0) and stall_at (since the \
@@ -108,6 +108,10 @@ impl Server for NullProduct {
 
     fn connector(&self) -> Connector {
         self.server.connector()
+    }
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.server.endpoint().clone())
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {

@@ -169,6 +169,10 @@ impl Server for AttachedServer {
         Arc::clone(&self.connector)
     }
 
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         facts::ask(&self.endpoint)
     }

@@ -2,19 +2,23 @@
 
 use dyno_database::Server;
 use dyno_load::{
-    EndedBy, GeneratorUse, Interval, OUTCOMES, Phase, StepEvent, StepSpec, StepTotals,
+    AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent, StepSpec,
+    StepTotals,
 };
 use dyno_model::{Load, Name};
 use dyno_record::{
-    EncodedCounts, EncodedHistogram, Entry, EventKind, GeneratorSummary, IntervalColumns,
-    IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError, new_histogram,
+    EncodedCounts, EncodedHistogram, Entry, EventKind, GeneratorSummary, HostSummary,
+    IntervalColumns, IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError,
+    new_histogram,
 };
 use dyno_units::Nanoseconds;
 use dyno_workload::{AuditTotals, Connector, MadeWorkload, MeasuredStep};
 use hdrhistogram::Histogram;
 
 use super::{Activity, Journal, StepEnd, Surroundings};
+use crate::agent::message::Work;
 use crate::deployment::{Deployment, Instance, LoadOrder};
+use crate::hosts::{Generated, Generators, LoadRequest};
 use crate::live::kinds_event;
 use crate::observe::{Watched, six_digits};
 use crate::phase::totals;
@@ -29,6 +33,10 @@ pub(crate) struct LoadActivity<'a> {
     lab: &'a Lab,
     workload: &'a MadeWorkload,
     target: &'a dyn Instance,
+    /// The hosts that generate it, with what they do; none where this process does.
+    generators: Option<(&'a Generators, Work)>,
+    /// Threads of each generator, if the study says how many.
+    workers: Option<u32>,
     /// Opens connections to the tables, if those are not in the target.
     rows: Option<Connector>,
     spec: StepSpec,
@@ -45,6 +53,8 @@ struct Outcome {
     did: AuditTotals,
     /// User and system CPU seconds of the whole process in the measure phase, in real time.
     process_cpu: Option<(f64, f64)>,
+    /// The hosts that generated it, if it was not this process.
+    hosts: Vec<HostSummary>,
     /// Whether the step ended it before its time.
     was_stopped: bool,
 }
@@ -94,26 +104,20 @@ impl Activity for LoadActivity<'_> {
             did: AuditTotals::default(),
             failure: None,
         };
-        let order = LoadOrder {
-            lab: self.lab,
-            workload: self.workload,
-            abort: at.stop,
-            rows: self.rows.clone(),
-        };
-        let result =
-            self.target.run_load(&self.spec, &order, &mut |event| listener.on_event(event));
-        let process_cpu = listener.process_cpu().filter(|_| self.target.server().is_some());
+        let generated = self.generate(at.stop, &mut |event| listener.on_event(event));
+        let own_cpu = listener.process_cpu().filter(|_| self.target.server().is_some());
         let Listener { intervals, mut did, failure, .. } = listener;
         if let Some(error) = failure {
             return Err(TrialError::Record(error));
         }
-        let totals = result?;
+        let Generated { totals, hosts, process_cpu } = generated?;
+        let process_cpu = if hosts.is_empty() { own_cpu } else { process_cpu };
         if totals.aborted && self.lab.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
         did.in_flight = totals.in_flight_at_end;
         let was_stopped = totals.aborted;
-        self.outcome = Some(Outcome { totals, intervals, did, process_cpu, was_stopped });
+        self.outcome = Some(Outcome { totals, intervals, did, process_cpu, hosts, was_stopped });
         Ok(())
     }
 
@@ -145,11 +149,43 @@ impl<'a> LoadActivity<'a> {
             lab,
             workload,
             target,
+            generators: None,
+            workers: order.design.workers,
             rows: deployment.tables().map(Server::connector),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
         })
+    }
+
+    /// The same load, generated on hosts if there are any.
+    pub(crate) fn on(self, generators: Option<(&'a Generators, Work)>) -> LoadActivity<'a> {
+        LoadActivity { generators, ..self }
+    }
+
+    /// Runs it, here or on hosts.
+    fn generate(
+        &self,
+        abort: &AbortFlag,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<Generated, LoadError> {
+        let Some((generators, work)) = &self.generators else {
+            let (lab, workload, rows) = (self.lab, self.workload, self.rows.clone());
+            let order = LoadOrder { lab, workload, abort, rows };
+            let totals = self.target.run_load(&self.spec, &order, observe)?;
+            return Ok(Generated { totals, hosts: Vec::new(), process_cpu: None });
+        };
+        let endpoint = self.target.server().and_then(Server::endpoint).ok_or_else(|| {
+            LoadError("agents cannot connect to it: it has no address".to_owned())
+        })?;
+        let request = LoadRequest {
+            endpoint,
+            work: work.clone(),
+            workload: self.workload,
+            workers: self.workers,
+            abort,
+        };
+        generators.run_load(&self.spec, &request, observe)
     }
 
     /// What the workload itself measures.
@@ -179,7 +215,7 @@ impl<'a> LoadActivity<'a> {
     }
 
     fn summarise(&self, outcome: Outcome, summary: &mut StepSummary) {
-        let Outcome { totals, intervals, process_cpu, was_stopped, .. } = outcome;
+        let Outcome { totals, intervals, process_cpu, hosts, was_stopped, .. } = outcome;
         let measured = &totals.measured;
         let ended_by = if was_stopped { "activity" } else { ended_by(totals.ended_by) };
         summary.ended_by = Some(ended_by.to_owned());
@@ -209,7 +245,10 @@ impl<'a> LoadActivity<'a> {
         let spans = intervals.spans.iter().map(|(start, length)| (start.0, length.0));
         summary.spans = Some(spans.collect());
         summary.intervals = intervals.into_columns(totals.measure_began);
-        if let Some(server) = self.target.server() {
+        summary.hosts = hosts;
+        // What other machines can do was not measured.
+        let is_here = self.generators.as_ref().is_none_or(|(generators, _)| generators.is_local());
+        if let Some(server) = self.target.server().filter(|_| is_here) {
             self.add_share(server, summary);
         }
     }

@@ -37,7 +37,8 @@ impl Step {
                 Err(TrialError::Failed { message, .. })
                     if !end.has_begun
                         && probes.iter().any(|probe| probe.held)
-                        && trial.deployment.down().is_none() =>
+                        && trial.deployment.down().is_none()
+                        && trial.generators.as_ref().is_none_or(|all| all.lost().is_none()) =>
                 {
                     refused((number, level), message)
                 }

@@ -11,6 +11,7 @@ use crate::activity::{
     Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, StepEnd, VolumeDips,
     p95_us, response_times, throughput, watched, watched_load,
 };
+use crate::hosts::work_of;
 use crate::job::{self, Prepared};
 use crate::observe::Watched;
 use crate::trial::{Trial, TrialError};
@@ -116,9 +117,14 @@ impl Step {
         load: Option<LoadPlan>,
         prepared: &Prepared,
     ) -> (StepEnd, Result<(), TrialError>) {
-        let Trial { lab, order, variant, workload, deployment, events, writer, .. } = trial;
+        let Trial { lab, order, variant, workload, deployment, generators, events, writer, .. } =
+            trial;
         let has_load = load.is_some();
-        let load = load.map(|plan| LoadActivity::new(plan, (lab, order), workload, deployment));
+        let generators = generators.as_ref().map(|all| (all, work_of(order.plan, variant)));
+        let load = load.map(|plan| {
+            let load = LoadActivity::new(plan, (lab, order), workload, deployment)?;
+            Ok(load.on(generators))
+        });
         let here: Option<Box<dyn Activity + '_>> = match load.transpose() {
             Ok(load) => load.map(|load| Box::new(load) as _),
             Err(error) => return (StepEnd::default(), Err(error)),

@@ -3,7 +3,7 @@
 use super::Phase;
 use crate::trial::{Trial, TrialError};
 
-/// Stops all members and gives their places back. What was measured stands, whatever becomes of the servers and their tables.
+/// Ends all agents, stops all members and gives their places back. What was measured stands, whatever becomes of the servers and their tables.
 pub(super) struct TearDown;
 
 impl Phase for TearDown {
@@ -12,6 +12,9 @@ impl Phase for TearDown {
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        if let Some(generators) = trial.generators.take() {
+            generators.stop();
+        }
         trial.results.clean_up_failure =
             trial.deployment.tear_down().err().map(|error| error.message);
         Ok(())

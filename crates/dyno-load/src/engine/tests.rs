@@ -332,3 +332,61 @@ fn workers_are_bound_to_cpus_that_exist() {
     let error = result.expect_err("there is no such CPU");
     assert_eq!(error.to_string(), "cannot bind a worker to CPU 5000: there is no such CPU");
 }
+
+#[test]
+fn generators_with_slices_run_a_step_as_one() {
+    let spec = StepSpec { workers: 1, ..short(open(400.0, Arrivals::Constant, 6, 1)) };
+    let merged = |n: usize| {
+        let mut merge = crate::StepMerge::new(&spec, Nanoseconds::ZERO, n, 2);
+        for index in 0..n {
+            let (connector, log) = NullServer::default().start();
+            let (job, slice) = (job(connector), Slice { index, count: n });
+            let (mut idx, mut began) = (0, Nanoseconds::ZERO);
+            let mut observe = |event: StepEvent<'_>| {
+                if let StepEvent::Interval(interval) = event {
+                    let part = crate::IntervalPart::of(idx, interval);
+                    merge.add(index, &part, &mut |_| {}).expect("it comes in its turn");
+                    idx += 1;
+                }
+            };
+            let mut begin = |_| {
+                began = job.clock.now() + MS(50);
+                Ok(began)
+            };
+            let totals = run_slice(&spec, &job, slice, &mut begin, &mut observe);
+            let totals = totals.expect("the slice runs");
+            assert_eq!(totals.measure_began, began);
+            assert_eq!(log.n_connects.load(Ordering::SeqCst), slice.share_of(6));
+            merge.end(&crate::SliceEnd::of(&totals));
+        }
+        merge.finish().expect("all have ended")
+    };
+    let (one, three) = (merged(1), merged(3));
+    assert_eq!((one.measured.due, three.measured.due), (100, 100));
+    assert_eq!((one.roles[0].clients, three.roles[0].clients), (6, 6));
+    assert_eq!((one.generator.workers, three.generator.workers), (1, 3));
+    for totals in [one, three] {
+        let committed: u64 =
+            totals.measured.kinds.iter().map(|kind| kind.outcomes.committed()).sum();
+        assert_eq!(committed + totals.in_flight_at_end + totals.measured.missed, 100);
+        let times: u64 = totals.measured.kinds.iter().map(|kind| kind.response.len()).sum();
+        assert_eq!((times, totals.measured.lag.len()), (committed, 100 - totals.measured.missed));
+    }
+}
+
+#[test]
+fn slices_that_cannot_be_run_are_refused() {
+    let (connector, _) = NullServer::default().start();
+    let job = job(connector);
+    let check = |spec: &StepSpec, slice: Slice, part: &str| {
+        let mut begin = |_| Ok(Nanoseconds::ZERO);
+        let error = run_slice(spec, &job, slice, &mut begin, &mut |_| {}).unwrap_err();
+        assert!(error.0.contains(part), "{error}");
+    };
+    let third = Slice { index: 2, count: 3 };
+    check(&closed(2, 1), third, "at least one client");
+    check(&StepSpec { workers: 3, ..closed(6, 1) }, third, "3 workers of generator 3 of 3");
+    let steady = StepSpec { until_steady: Some(MS(5000)), ..closed(6, 9) };
+    check(&steady, third, "end by time");
+    check(&roles(vec![role("r", 6, Pacing::Closed, None)], 1), third, "without roles");
+}

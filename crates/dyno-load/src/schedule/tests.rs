@@ -164,3 +164,35 @@ proptest! {
         prop_assert!(schedule.peek() >= end);
     }
 }
+
+#[test]
+fn the_parts_of_slices_are_slices_of_the_whole() {
+    let due = |slice: Slice, n: usize| {
+        let mut schedule =
+            Schedule::new(Arrivals::Constant, 1000.0, Nanoseconds::ZERO, Seed(3), slice);
+        (0..n).map(|_| schedule.take()).collect::<Vec<_>>()
+    };
+    // Three generators, which have different numbers of workers.
+    let workers = [2, 1, 3];
+    let parts = (0..3).flat_map(|index| {
+        let whole = Slice { index, count: 3 };
+        (0..workers[index]).map(move |worker| whole.part(worker, workers[index]))
+    });
+    let parts: Vec<Slice> = parts.collect();
+    let mut all: Vec<Nanoseconds> = parts.iter().flat_map(|part| due(*part, 60)).collect();
+    all.sort_unstable();
+    assert_eq!(all[..60], due(Slice::WHOLE, 60));
+    let mut different = parts.clone();
+    different.sort_unstable_by_key(|part| (part.index, part.count));
+    different.dedup();
+    assert_eq!(different.len(), 6, "no two draw the same arrivals: {parts:?}");
+    // With as many workers on each, they are those of one generator that has all of them.
+    let equal =
+        (0..3).flat_map(|index| (0..2).map(move |nth| Slice { index, count: 3 }.part(nth, 2)));
+    let mut equal: Vec<Slice> = equal.collect();
+    equal.sort_unstable_by_key(|part| part.index);
+    assert_eq!(equal, (0..6).map(|index| Slice { index, count: 6 }).collect::<Vec<_>>());
+    let shares = (0..3).map(|index| Slice { index, count: 3 }.share_of(7));
+    assert_eq!(shares.collect::<Vec<_>>(), [3, 2, 2]);
+    assert_eq!(Slice { index: 2, count: 3 }.share_of(2), 0);
+}

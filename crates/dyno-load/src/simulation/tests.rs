@@ -503,7 +503,8 @@ fn arrivals_that_the_end_overtakes_on_their_way_to_a_client_are_missed() {
         let server = SimulatedServer::new(1, ServiceTime::Constant(Nanoseconds::from_micros(100)));
         let clock = Arc::new(ManualClock::new());
         let read = Arc::new(SlowToRead(Arc::clone(&clock), Nanoseconds::from_micros(read_us)));
-        let totals = run_with(&spec, &reads(1), &server, (&clock, read), &mut |_| {}).unwrap();
+        let totals =
+            run_with(&spec, &reads(1), &server, (&clock, read, Slice::WHOLE), &mut |_| {}).unwrap();
         let measured = &totals.measured;
         let accounted = measured.committed() + totals.in_flight_at_end + measured.missed;
         assert_eq!(measured.due, accounted, "{read_us} µs a reading, {arrivals:?}");

@@ -12,6 +12,7 @@ mod counters;
 mod debt;
 mod distribution;
 mod heat;
+mod hosts;
 mod insert_benchmark;
 mod kind_seconds;
 mod kinds;
@@ -130,6 +131,7 @@ const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
     debt::section,
     scaling::section,
     price::section,
+    hosts::section,
     audit::section,
     method::section,
 ];

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::baseline;
 use super::choice::{self, Involved, report_fixed_and_varied};
+use super::host;
 use super::problems::Problems;
 use super::search::{self, SearchRequest};
 use super::steady;
@@ -37,13 +38,15 @@ pub(super) struct Read {
     pub(super) variants: Vec<Variant>,
     /// Where the key of each factor is.
     pub(super) factor_spans: Vec<Range<usize>>,
+    /// Where the key `generators` is.
+    pub(super) generators_span: Range<usize>,
 }
 
 /// Reads the design; none when something about it was wrong.
 pub(super) fn read(
     problems: &mut Problems,
     study: &Section<'_>,
-    tables: &[NamedTables<'_>],
+    (tables, hosts): (&[NamedTables<'_>], &NamedTables<'_>),
     vocabulary: &Vocabulary,
 ) -> Option<Read> {
     let empty = DeTable::new();
@@ -76,6 +79,12 @@ pub(super) fn read(
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
+    let generators = host::read(problems, &section, hosts);
+    if let Some((Some(pool), span)) = &generators {
+        let loads = (variants.as_deref(), loads.as_deref());
+        host::check(problems, (pool, span), loads, until_steady.is_some(), vocabulary);
+    }
+    let (generators, generators_span) = generators.unwrap_or((None, 0..0));
     let design = scalars.into_design();
     // Where variants get repetitions until their verdicts are settled, they get them anyway.
     let void_repeats = if repetitions_min.is_some() { 0 } else { design.void_repeats };
@@ -86,10 +95,11 @@ pub(super) fn read(
         loads: loads?,
         baseline,
         repetitions_min,
+        generators,
         ..design
     };
     let factor_spans = factors.iter().map(|factor| factor.key_span.clone()).collect();
-    Some(Read { design, variants: variants?, factor_spans })
+    Some(Read { design, variants: variants?, factor_spans, generators_span })
 }
 
 /// A search tries many loads, and a job runs once; loads are nothing to a job that runs alone.
@@ -341,6 +351,7 @@ impl Scalars {
             statement_timeout: self.times.statement_timeout,
             retries: self.retries,
             workers: self.workers,
+            generators: None,
             generator_cpus: self.generator_cpus,
             server_cpus: self.server_cpus,
             reuse: self.reuse,

@@ -9,6 +9,7 @@ mod behind;
 mod choice;
 mod database;
 mod design;
+mod host;
 mod job;
 pub(crate) mod kind;
 mod like;
@@ -85,6 +86,8 @@ struct Lowered {
     study: Study,
     /// Where the key of each factor is.
     factor_spans: Vec<Range<usize>>,
+    /// Where the key `generators` is.
+    generators_span: Range<usize>,
 }
 
 fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Lowered> {
@@ -104,14 +107,15 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
     let chosen = KINDS.iter().filter(|kind| kind.is_chosen);
     let tables: Vec<NamedTables<'_>> =
         chosen.map(|kind| table::read(problems, &section, kind, &implied, vocabulary)).collect();
-    let design = design::read(problems, &section, &tables, vocabulary);
+    let hosts = table::read(problems, &section, &host::KIND, &implied, vocabulary);
+    let design = design::read(problems, &section, (&tables, &hosts), vocabulary);
     let probes = probe::read(problems, &section, of_kind(&tables, &database::KIND));
     let databases = typed(of_kind(&tables, &database::KIND), Database::of)?;
     let workloads = typed(of_kind(&tables, &workload::KIND), WorkloadChoice::of)?;
-    let design::Read { design, variants, factor_spans } = design?;
+    let design::Read { design, variants, factor_spans, generators_span } = design?;
     let (title, probes) = (title?.value?, probes?);
     let study = Study { title, probes, databases, workloads, design, variants };
-    Some(Lowered { study, factor_spans })
+    Some(Lowered { study, factor_spans, generators_span })
 }
 
 /// The tables of a kind of which every variant has one.

@@ -24,7 +24,7 @@ pub(super) fn resolve(
     lowered: &mut Lowered,
     vocabulary: &Vocabulary,
 ) {
-    let Lowered { study: Study { design, variants, .. }, factor_spans } = lowered;
+    let Lowered { study: Study { design, variants, .. }, factor_spans, generators_span } = lowered;
     let places = Places { tree, factor_spans };
     let mut asking = Asking {
         problems,
@@ -32,6 +32,7 @@ pub(super) fn resolve(
         vocabulary,
         checked: HashMap::new(),
         loaded: HashMap::new(),
+        apart: HashMap::new(),
         planned: HashMap::new(),
         first: None,
     };
@@ -56,6 +57,9 @@ pub(super) fn resolve(
         let mut possible = possible.filter(|request| asking.can_plan(variant, *request));
         let Some(request) = possible.next() else { continue };
         is_refused |= !asking.check(variant, request);
+        if design.generators.is_some() {
+            is_refused |= !asking.check_apart(variant, request);
+        }
         for &is_open in &kinds {
             is_refused |= !asking.check_load(variant, request, is_open);
         }
@@ -69,6 +73,9 @@ pub(super) fn resolve(
         return;
     }
     design.loads = own_loads(&found, requests[0]);
+    if design.generators.is_some() {
+        super::host::check_own(problems, generators_span.clone(), &design.loads);
+    }
     if places.of_design("warm_up").is_none() {
         design.warm_up = Nanoseconds::ZERO;
     }
@@ -91,6 +98,8 @@ struct Asking<'a, 't> {
     checked: HashMap<(Arc<WorkloadChoice>, String), bool>,
     /// Whether a workload with these options can run under an open load, or a closed one.
     loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
+    /// Whether the clients of a workload with these options can run on several generators.
+    apart: HashMap<Arc<WorkloadChoice>, bool>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
     /// The first steps that were found.
@@ -129,6 +138,21 @@ impl<'a> Asking<'a, '_> {
         let Err(why) = result else { return true };
         let (workload, database) = (&workload.name, &database.name);
         let message = format!("workload `{workload}` cannot run on database `{database}`");
+        self.refuse(variant, message, why);
+        false
+    }
+
+    /// Whether the clients of a variant's workload can run on several generators.
+    fn check_apart(&mut self, variant: &Variant, request: StepRequest) -> bool {
+        let Some(rules) = self.rules(variant) else { return true };
+        let workload = &variant.workload;
+        if let Some(known) = self.apart.get(workload) {
+            return *known;
+        }
+        let result = rules.check_apart(&workload.options, request);
+        self.apart.insert(Arc::clone(workload), result.is_ok());
+        let Err(why) = result else { return true };
+        let message = format!("workload `{}` does not go with `generators`", workload.name);
         self.refuse(variant, message, why);
         false
     }

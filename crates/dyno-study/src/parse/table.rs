@@ -197,9 +197,10 @@ fn read_one<'a>(
     let table = value::table(problems, entry)?;
     let section = Section::open(entry.key_span.clone(), table, kind.keys);
     let (name, name_span) = (entry.key, entry.key_span.clone());
-    let like = section.read("like", problems, value::text);
+    let inherits = kind.keys.iter().any(|key| key.name == "like");
+    let like = inherits.then(|| section.read("like", problems, value::text)).flatten();
     let mut raw = RawTable { kind, name, name_span, like, entries: BTreeMap::new() };
-    for entry in entries(table).into_iter().filter(|entry| entry.key != "like") {
+    for entry in entries(table).into_iter().filter(|entry| !inherits || entry.key != "like") {
         match kind.shape_of(entry.key) {
             Some(Shape::Settings) => {
                 let Some(settings) = value::table(problems, &entry) else { continue };

@@ -19,7 +19,8 @@ use super::{Plan, PlannedStep};
 use crate::keys::Key;
 use crate::parse::kind::KINDS;
 use crate::{
-    Design, FieldValue, LoadLevel, Order, ProbeSource, Sought, Study, Table, UserProbe, Variant,
+    Design, FieldValue, HostPool, LoadLevel, Order, ProbeSource, Sought, Study, Table, UserProbe,
+    Variant,
 };
 
 /// The format of the text.
@@ -76,6 +77,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         statement_timeout,
         retries,
         workers,
+        generators,
         generator_cpus,
         server_cpus,
         // In the plan.
@@ -112,6 +114,11 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     add("statement_timeout", statement_timeout.0.to_string());
     add("retries", retries.to_string());
     workers.iter().for_each(|workers| add("workers", workers.to_string()));
+    if let Some(HostPool { name: _, reach, names, hidden_variables: _ }) = generators {
+        let reach = redact_command(reach);
+        add("generators", list(names.iter().map(|name| quoted(name))));
+        add("generators.reach", list(reach.iter().map(|word| quoted(word))));
+    }
     add("generator_cpus", numbers(generator_cpus));
     add("server_cpus", numbers(server_cpus));
     for UserProbe { name, source, every, databases, hidden_variables: _ } in &study.probes {

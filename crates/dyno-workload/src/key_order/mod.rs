@@ -90,6 +90,10 @@ impl Workload for KeyOrder {
         (0..self.settings.tables).map(insert).collect()
     }
 
+    fn check_apart(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// What the tables take on disk, second by second.
     fn readings_query(&self, dialect: Dialect) -> Option<String> {
         audit::readings_query(&self.settings, dialect)

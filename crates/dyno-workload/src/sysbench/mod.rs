@@ -181,6 +181,17 @@ impl Workload for Sysbench {
         vec![TableShape { first: 0, n_tables: self.schema.n_tables, rows }]
     }
 
+    /// The ids of further rows follow from one count of all clients.
+    fn check_apart(&self) -> Result<(), String> {
+        match self.shape {
+            Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Ok(()),
+            Shape::Insert | Shape::BulkInsert { .. } => Err(format!(
+                "the clients of `{}` number their rows together, and so run in one process",
+                self.name
+            )),
+        }
+    }
+
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
         self.schema.fill_row(table_idx, number, row);
     }
@@ -237,6 +248,14 @@ impl Clients for SysbenchClients {
                 Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), context))
             }
         }
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        self.drawn.as_ref().map(|drawn| drawn.sums()).unwrap_or_default()
+    }
+
+    fn add_counts(&self, counts: &[u64]) {
+        self.drawn.iter().for_each(|drawn| drawn.add(counts));
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {

@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub(crate) mod agent;
 mod beforehand;
 pub(crate) mod bench;
 #[cfg(feature = "servers")]
@@ -135,8 +136,8 @@ fn parse_with(name: &str, source: &str, vocabulary: &Vocabulary) -> Option<Study
     None
 }
 
-/// Puts the values of environment variables into the URLs of a study. The commands of its probes do not
-/// inherit them.
+/// Puts the values of environment variables into the URLs of a study. The commands of its probes and
+/// hosts do not inherit them.
 pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
     let urls = study.databases.iter().filter_map(|database| match &database.product {
         Product::Url(url) => Some(url),
@@ -145,6 +146,9 @@ pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
     let variables: Vec<String> = urls.flat_map(|url| secrets::variables(url)).collect();
     for probe in &mut study.probes {
         probe.hidden_variables.clone_from(&variables);
+    }
+    if let Some(pool) = &mut study.design.generators {
+        pool.hidden_variables.clone_from(&variables);
     }
     study.map_urls(|name, url| secrets::expand(url).with_context(|| format!("database `{name}`")))
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails if something is missing")]
 
+mod agents;
 mod bench;
 mod browser;
 mod command_line;

@@ -1,0 +1,282 @@
+//! The messages: orders of the controller, answers of the agent.
+//!
+//! The first message of each side is its hello, which every version understands: see [`Hello`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dyno_load::{IntervalPart, SliceEnd, StepSpec};
+use dyno_model::{Arrivals, Load};
+use dyno_units::{Nanoseconds, Seed};
+use serde::{Deserialize, Serialize};
+
+/// What the controller says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Who it is; the first message.
+    Hello(Hello),
+    /// Asks for the time; answered at once.
+    Ping {
+        /// Repeated in the answer.
+        id: u64,
+    },
+    /// Connect the clients of a load and wait.
+    Load(Box<LoadOrder>),
+    /// Begin the load whose clients are connected, at this time of the agent's clock.
+    Begin {
+        /// Which load.
+        load: u64,
+        /// When.
+        at: Nanoseconds,
+    },
+    /// Stop the load before its time.
+    Stop,
+}
+
+/// What the agent says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// Who it is and where; the first message.
+    Hello(Hello),
+    /// The time.
+    Pong {
+        /// Of the ping.
+        id: u64,
+        /// When the ping came in, by the agent's clock.
+        received: Nanoseconds,
+        /// When this went out, by the same clock.
+        sent: Nanoseconds,
+        /// The wall clock, in milliseconds since 1970 UTC.
+        unix_ms: u64,
+    },
+    /// All clients of the load are connected.
+    Connected {
+        /// Which load.
+        load: u64,
+        /// How many clients.
+        clients: usize,
+    },
+    /// A second of load.
+    Interval {
+        /// Which load.
+        load: u64,
+        /// What was counted in it.
+        part: IntervalPart,
+    },
+    /// The load has ended.
+    Ended(Box<LoadEnd>),
+    /// The load could not be run.
+    Failed {
+        /// Which load.
+        load: u64,
+        /// Why.
+        message: String,
+    },
+}
+
+/// Who speaks. Its two versions are in every protocol under these names; all else has a default, so
+/// that each side can say of which versions they are before it refuses the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    /// The version of the messages.
+    pub(crate) protocol: u32,
+    /// The version of Dyno.
+    pub(crate) dyno: String,
+    /// Of an agent: the machine's name for itself.
+    #[serde(default)]
+    pub(crate) machine: String,
+    /// Of an agent: what is known of the machine, by name.
+    #[serde(default)]
+    pub(crate) facts: BTreeMap<String, String>,
+    /// Of an agent: CPUs that it may use.
+    #[serde(default)]
+    pub(crate) cpus: u32,
+}
+
+/// A load, as one of several generators runs it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct LoadOrder {
+    /// Which load, counted from 1 in a trial.
+    pub(crate) load: u64,
+    /// The server's address, without a password.
+    pub(crate) url: String,
+    /// The password.
+    pub(crate) password: Option<Password>,
+    /// What the clients do.
+    pub(crate) work: Work,
+    /// How, and how long.
+    pub(crate) step: Step,
+    /// Its index among the generators.
+    pub(crate) index: usize,
+    /// How many generators there are.
+    pub(crate) count: usize,
+    /// Threads; if it is not given, one for each of its CPUs …
+    pub(crate) workers: Option<usize>,
+    /// … divided by the number of agents that share them.
+    pub(crate) sharing: usize,
+}
+
+/// A password on its way. It is in no debug output.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Password(pub(crate) String);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("***")
+    }
+}
+
+/// A workload to be planned: the same words give the same workload everywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// Its name in the catalogue.
+    pub(crate) workload: String,
+    /// Its options, by name.
+    pub(crate) options: BTreeMap<String, String>,
+    /// Clients that it is planned for.
+    pub(crate) clients: usize,
+    /// Length of its own steps.
+    pub(crate) duration: Nanoseconds,
+    /// Determines the rows.
+    pub(crate) seed: u64,
+}
+
+/// [`StepSpec`] as it travels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Step {
+    clients: usize,
+    rate: Option<f64>,
+    rates: Option<String>,
+    arrivals: Option<String>,
+    step: usize,
+    warm_up: Nanoseconds,
+    duration: Nanoseconds,
+    statement_timeout: Nanoseconds,
+    retries: u32,
+    cpus: Vec<u32>,
+    seed: u64,
+}
+
+impl Step {
+    /// A step that several generators can run: by time, without roles; none if it is another one.
+    pub(crate) fn of(spec: &StepSpec, cpus: Vec<u32>) -> Option<Step> {
+        if spec.until_steady.is_some() {
+            return None;
+        }
+        let (rate, rates, arrivals) = match &spec.load {
+            Load::Closed { .. } => (None, None, None),
+            Load::Open { rate, arrivals, .. } => (Some(*rate), None, Some(*arrivals)),
+            Load::Stepped { rate, arrivals, .. } => (None, Some(rate.to_string()), Some(*arrivals)),
+            Load::Roles(_) => return None,
+        };
+        Some(Step {
+            clients: spec.load.clients(),
+            rate,
+            rates,
+            arrivals: arrivals.map(|arrivals| arrivals.word().to_owned()),
+            step: spec.step,
+            warm_up: spec.warm_up,
+            duration: spec.duration,
+            statement_timeout: spec.statement_timeout,
+            retries: spec.retries,
+            cpus,
+            seed: spec.seed.0,
+        })
+    }
+
+    /// The step with so many threads; none if a word in it is not known.
+    pub(crate) fn spec(&self, workers: usize) -> Option<StepSpec> {
+        let clients = self.clients;
+        let arrivals = match &self.arrivals {
+            Some(word) => Arrivals::ALL.into_iter().find(|arrivals| arrivals.word() == word),
+            None => None,
+        };
+        let load = match (self.rate, &self.rates, arrivals) {
+            (Some(rate), None, Some(arrivals)) => Load::Open { rate, arrivals, clients },
+            (None, Some(rates), Some(arrivals)) => {
+                Load::Stepped { rate: rates.parse().ok()?, arrivals, clients }
+            }
+            (None, None, None) if self.arrivals.is_none() => Load::Closed { clients },
+            _ => return None,
+        };
+        Some(StepSpec {
+            load,
+            step: self.step,
+            warm_up: self.warm_up,
+            duration: self.duration,
+            until_steady: None,
+            statement_timeout: self.statement_timeout,
+            retries: self.retries,
+            workers,
+            cpus: self.cpus.clone(),
+            seed: Seed(self.seed),
+        })
+    }
+
+    /// Clients of all generators.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients
+    }
+}
+
+/// What a generator says at the end of a load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LoadEnd {
+    /// Which load.
+    pub(crate) load: u64,
+    /// What its share came to.
+    pub(crate) end: SliceEnd,
+    /// What its clients have counted for the audit.
+    pub(crate) counts: Vec<u64>,
+    /// User and system CPU seconds of the whole agent in the measure phase.
+    pub(crate) process_cpu: Option<(f64, f64)>,
+    /// Resident memory of the agent.
+    pub(crate) rss_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_come_out_as_they_went_in() {
+        let check = |load: Load| {
+            let spec = StepSpec {
+                load,
+                step: 3,
+                warm_up: Nanoseconds::from_secs(1),
+                duration: Nanoseconds::from_millis(1500),
+                until_steady: None,
+                statement_timeout: Nanoseconds::from_secs(7),
+                retries: 2,
+                workers: 4,
+                cpus: vec![1, 3],
+                seed: Seed(0xffff_ffff_ffff_fff1),
+            };
+            let step = Step::of(&spec, spec.cpus.clone()).expect("it can travel");
+            let text = serde_json::to_string(&step).expect("it is text");
+            let back: Step = serde_json::from_str(&text).expect("it is a step");
+            assert_eq!(back.spec(4), Some(spec));
+        };
+        let arrivals = Arrivals::Poisson;
+        check(Load::Closed { clients: 7 });
+        check(Load::Open { rate: 1000.0 / 3.0, arrivals, clients: 9 });
+        let rate = "500 for 10s, 0 for 2.5s".parse().expect("it is a rate");
+        check(Load::Stepped { rate, arrivals: Arrivals::Constant, clients: 9 });
+    }
+
+    #[test]
+    fn a_hello_of_any_version_is_understood() {
+        let hello: Hello =
+            serde_json::from_str(r#"{"protocol": 9, "dyno": "7.1", "news": [1]}"#).expect("it is");
+        assert_eq!((hello.protocol, hello.dyno.as_str()), (9, "7.1"));
+    }
+
+    #[test]
+    fn a_password_is_in_no_debug_output() {
+        assert_eq!(format!("{:?}", Password("hush".to_owned())), "***");
+    }
+}

@@ -1,0 +1,23 @@
+//! The agent: what Dyno does on another machine, or in another process of this one.
+//!
+//! A host is a command that starts `dyno agent` there. The agent speaks messages on its standard
+//! input and output and nothing else: it opens no port, stays for nobody, and ends with its input. The
+//! controller, which runs the study, plans, records and analyses; the agent does what it is ordered to,
+//! with the code that does it locally.
+//!
+//! Today an agent generates load. A message of another kind is one more word of [`message::Order`] or
+//! [`message::Answer`], and a new [`PROTOCOL`].
+
+mod frame;
+pub(crate) mod message;
+mod serve;
+
+pub(crate) use frame::{FrameError, read_frame, write_frame};
+pub use serve::{AgentSetup, RunSlice, serve};
+
+/// The version of the messages. Controller and agent must be of one version: there is no
+/// translation.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The version of this Dyno.
+pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

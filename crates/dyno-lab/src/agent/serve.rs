@@ -1,0 +1,358 @@
+//! The agent's side of the conversation.
+//!
+//! The thread that reads orders answers pings itself, so that the time on its answers is good while a
+//! load goes on. A load runs on a thread of its own. Whoever writes waits until the controller has
+//! taken what was written before: nothing is piled up.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use dyno_database::{Endpoint, Secret};
+use dyno_load::{
+    AbortFlag, IntervalPart, Job, LoadError, Phase, Slice, SliceEnd, StepEvent, StepSpec,
+    StepTotals, run_slice,
+};
+use dyno_model::StepRequest;
+use dyno_units::{Clock, Nanoseconds, Seed};
+use dyno_workload::MadeWorkload;
+use dyno_workload::catalog::Catalog;
+
+use super::message::{Answer, Hello, LoadEnd, LoadOrder, Order, Work};
+use super::{DYNO, FrameError, PROTOCOL, read_frame, write_frame};
+
+/// An agent whose controller says nothing for so long is alone, and ends. Controllers ask for the
+/// time every second.
+const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// How often it looks for that, and whether it is to stop.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How a generator's share of a step is run: [`run_slice`], or a simulation in tests.
+pub type RunSlice = Arc<
+    dyn Fn(
+            &StepSpec,
+            &Job,
+            Slice,
+            &mut dyn FnMut(Nanoseconds) -> Result<Nanoseconds, LoadError>,
+            &mut dyn FnMut(StepEvent<'_>),
+        ) -> Result<StepTotals, LoadError>
+        + Send
+        + Sync,
+>;
+
+/// What an agent works with.
+pub struct AgentSetup {
+    clock: Arc<dyn Clock>,
+    catalog: Catalog,
+    machine: String,
+    facts: BTreeMap<String, String>,
+    cpus: u32,
+    run: RunSlice,
+}
+
+impl AgentSetup {
+    /// An agent on a machine of this name, with so many CPUs and these facts.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        (machine, cpus): (String, u32),
+        facts: BTreeMap<String, String>,
+    ) -> AgentSetup {
+        let run: RunSlice = Arc::new(|spec, job, slice, begin, observe| {
+            run_slice(spec, job, slice, begin, observe)
+        });
+        AgentSetup { clock, catalog: Catalog::built_in(), machine, facts, cpus, run }
+    }
+
+    /// The same, with another way to run loads.
+    #[must_use]
+    pub fn running(self, run: RunSlice) -> AgentSetup {
+        AgentSetup { run, ..self }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            protocol: PROTOCOL,
+            dyno: DYNO.to_owned(),
+            machine: self.machine.clone(),
+            facts: self.facts.clone(),
+            cpus: self.cpus,
+        }
+    }
+}
+
+/// Does what it is ordered to until its input ends. Whoever calls it then ends the process, and with it
+/// a load that is still going on. `on_silence` is called when nothing has been heard for a minute,
+/// which ends the process as well.
+///
+/// # Errors
+///
+/// What came in is not of a controller of this version; the output is closed. Says why.
+pub fn serve(
+    input: &mut dyn Read,
+    output: Box<dyn Write + Send>,
+    setup: AgentSetup,
+    on_silence: Box<dyn Fn() + Send>,
+) -> Result<(), String> {
+    let setup = Arc::new(setup);
+    let heard = Arc::new(AtomicU64::new(setup.clock.now().0));
+    let out = Outlet(Arc::new(Mutex::new(output)));
+    // Dropped with this function, which ends the watch.
+    let (_alive, ended) = channel();
+    watch(&setup.clock, &heard, ended, on_silence)?;
+    let mut agent = Agent { setup, out, load: None, made: None };
+    let Some(first) = next(input)? else { return Ok(()) };
+    agent.greet(&first)?;
+    while let Some(order) = next(input)? {
+        heard.store(agent.setup.clock.now().0, Ordering::Relaxed);
+        agent.obey(order)?;
+    }
+    Ok(())
+}
+
+/// The next order; none at the end of the input.
+fn next(input: &mut dyn Read) -> Result<Option<Order>, String> {
+    match read_frame(input) {
+        Ok(order) => Ok(Some(order)),
+        Err(FrameError::Closed) => Ok(None),
+        Err(FrameError::Broken(error)) => Err(format!("the controller is gone: {error}")),
+        Err(FrameError::Wrong(why)) => Err(why),
+        Err(FrameError::Foreign(_)) => {
+            Err("what came in is no message of Dyno: `dyno agent` is started by a study with \
+                 `generators`, not by hand"
+                .to_owned())
+        }
+    }
+}
+
+/// Looks for silence until the other end of `ended` is gone.
+fn watch(
+    clock: &Arc<dyn Clock>,
+    heard: &Arc<AtomicU64>,
+    ended: Receiver<()>,
+    on_silence: Box<dyn Fn() + Send>,
+) -> Result<(), String> {
+    let (clock, heard) = (Arc::clone(clock), Arc::clone(heard));
+    let work = move || {
+        while ended.recv_timeout(POLL) == Err(RecvTimeoutError::Timeout) {
+            let last = Nanoseconds(heard.load(Ordering::Relaxed));
+            if clock.now().saturating_sub(last) > SILENCE_MOST {
+                on_silence();
+                return;
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("dyno-agent-watch".to_owned()).spawn(work);
+    thread.map(drop).map_err(|error| format!("no thread can be started: {error}"))
+}
+
+/// Where answers go; each as a whole.
+#[derive(Clone)]
+struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
+
+impl Outlet {
+    fn say(&self, answer: &Answer) -> Result<(), String> {
+        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        write_frame(&mut **out, answer).map_err(|error| format!("the controller is gone: {error}"))
+    }
+}
+
+struct Agent {
+    setup: Arc<AgentSetup>,
+    out: Outlet,
+    load: Option<RunningLoad>,
+    /// The workload of the last load: a trial's clients go on where they were in the step before.
+    made: Option<(Work, MadeWorkload)>,
+}
+
+/// A load that goes on, or has ended.
+struct RunningLoad {
+    number: u64,
+    begin: Sender<Nanoseconds>,
+    abort: AbortFlag,
+    thread: JoinHandle<()>,
+}
+
+impl Agent {
+    fn greet(&self, first: &Order) -> Result<(), String> {
+        let Order::Hello(Hello { protocol, dyno, .. }) = first else {
+            return Err("the controller did not say its version first".to_owned());
+        };
+        // Also to one of another version, so that it can say of which this one is.
+        self.out.say(&Answer::Hello(self.setup.hello()))?;
+        if (*protocol, dyno.as_str()) == (PROTOCOL, DYNO) {
+            return Ok(());
+        }
+        Err(format!(
+            "the controller is Dyno {dyno} (protocol {protocol}) and this agent Dyno {DYNO} \
+             (protocol {PROTOCOL}): install the same one on both machines"
+        ))
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), String> {
+        match order {
+            Order::Hello(_) => Err("the controller said hello twice".to_owned()),
+            Order::Ping { id } => {
+                let clock = &self.setup.clock;
+                let (received, unix_ms) = (clock.now(), clock.unix_millis());
+                // What waiting for the outlet takes would count as the way.
+                let mut out = self.out.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let pong = Answer::Pong { id, received, sent: clock.now(), unix_ms };
+                write_frame(&mut **out, &pong)
+                    .map_err(|error| format!("the controller is gone: {error}"))
+            }
+            Order::Load(order) => self.load(*order),
+            Order::Begin { load, at } => {
+                // One that has failed meanwhile has said so.
+                if let Some(running) = self.load.as_ref().filter(|running| running.number == load) {
+                    let _ = running.begin.send(at);
+                }
+                Ok(())
+            }
+            Order::Stop => {
+                self.load.iter().for_each(|running| running.abort.raise());
+                Ok(())
+            }
+        }
+    }
+
+    /// Starts a load on a thread of its own.
+    fn load(&mut self, order: LoadOrder) -> Result<(), String> {
+        if let Some(before) = self.load.take() {
+            before.abort.raise();
+            // Its panic has been reported.
+            let _ = before.thread.join();
+        }
+        let (number, out) = (order.load, self.out.clone());
+        let fail = |message: String| out.say(&Answer::Failed { load: number, message });
+        let workload = match self.workload(&order.work) {
+            Ok(workload) => workload,
+            Err(message) => return fail(message),
+        };
+        let abort = AbortFlag::new();
+        let connector = match endpoint(&order) {
+            Ok(endpoint) => endpoint.protocol.connector(&endpoint),
+            Err(message) => return fail(message),
+        };
+        let clock = Arc::clone(&self.setup.clock);
+        let job = Job { workload, connector, clock, abort: abort.clone() };
+        let (begin, begins) = channel();
+        let (setup, outlet) = (Arc::clone(&self.setup), self.out.clone());
+        let work = move || generate(&setup, &outlet, (&order, &job), &begins);
+        let thread = thread::Builder::new().name("dyno-generator".to_owned()).spawn(work);
+        match thread {
+            Ok(thread) => {
+                self.load = Some(RunningLoad { number, begin, abort, thread });
+                Ok(())
+            }
+            Err(error) => fail(format!("no thread can be started for the load: {error}")),
+        }
+    }
+
+    fn workload(&mut self, work: &Work) -> Result<MadeWorkload, String> {
+        if let Some((_, made)) = self.made.as_ref().filter(|(known, _)| known == work) {
+            return Ok(made.clone());
+        }
+        let spec = self.setup.catalog.find(&work.workload);
+        let spec = spec.ok_or_else(|| format!("there is no workload `{}` here", work.workload))?;
+        let request = StepRequest { clients: work.clients, duration: work.duration };
+        let planned = spec.plan(&work.options, request, Seed(work.seed));
+        let made = MadeWorkload::new(planned.map_err(|error| error.to_string())?);
+        self.made = Some((work.clone(), made.clone()));
+        Ok(made)
+    }
+}
+
+fn endpoint(order: &LoadOrder) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::from_url(&order.url).map_err(|error| error.0)?;
+    let password = order.password.as_ref().map(|password| Secret::new(password.0.clone()));
+    Ok(Endpoint { password, ..endpoint })
+}
+
+/// Runs a load to its end, and says what came of it.
+fn generate(
+    setup: &AgentSetup,
+    out: &Outlet,
+    (order, job): (&LoadOrder, &Job),
+    begins: &Receiver<Nanoseconds>,
+) {
+    let load = order.load;
+    let answer = match share(setup, out, (order, job), begins) {
+        Ok(end) => Answer::Ended(Box::new(end)),
+        Err(message) => Answer::Failed { load, message },
+    };
+    // A controller that is gone is noticed by whoever reads.
+    let _ = out.say(&answer);
+}
+
+fn share(
+    setup: &AgentSetup,
+    out: &Outlet,
+    (order, job): (&LoadOrder, &Job),
+    begins: &Receiver<Nanoseconds>,
+) -> Result<LoadEnd, String> {
+    let slice = Slice { index: order.index, count: order.count.max(1) };
+    let own = slice.share_of(order.step.clients());
+    let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
+    let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
+    let spec = order.step.spec(workers).ok_or("the load is of a kind that is not known here")?;
+    let (load, counted_before) = (order.load, job.workload.counts());
+    let mut begin = |_| {
+        out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
+        await_begin(setup.clock.as_ref(), begins, &job.abort)
+    };
+    let mut idx = 0;
+    let mut cpu: [Option<(f64, f64)>; 2] = [None; 2];
+    let mut observe = |event: StepEvent<'_>| match event {
+        StepEvent::Connected { .. } => {}
+        StepEvent::PhaseBegan { phase, .. } => {
+            if phase == Phase::Measure {
+                cpu[0] = dyno_host::own_cpu();
+            }
+        }
+        StepEvent::Interval(interval) => {
+            cpu[1] = dyno_host::own_cpu();
+            let part = IntervalPart::of(idx, interval);
+            idx += 1;
+            if out.say(&Answer::Interval { load, part }).is_err() {
+                job.abort.raise();
+            }
+        }
+    };
+    let totals = (setup.run)(&spec, job, slice, &mut begin, &mut observe);
+    let totals = totals.map_err(|error| error.0)?;
+    // They have counted since the trial began.
+    let counts = job.workload.counts();
+    let counts = counts.iter().zip(counted_before).map(|(now, before)| now - before).collect();
+    let process_cpu = match cpu {
+        [Some(began), Some(ended)] => Some((ended.0 - began.0, ended.1 - began.1)),
+        _ => None,
+    };
+    let rss_bytes = dyno_host::own_rss_bytes().unwrap_or_default();
+    Ok(LoadEnd { load, end: SliceEnd::of(&totals), counts, process_cpu, rss_bytes })
+}
+
+/// Waits until the controller has said when the load begins.
+fn await_begin(
+    clock: &dyn Clock,
+    begins: &Receiver<Nanoseconds>,
+    abort: &AbortFlag,
+) -> Result<Nanoseconds, LoadError> {
+    let at = loop {
+        match begins.recv_timeout(POLL) {
+            Ok(at) => break at,
+            Err(RecvTimeoutError::Timeout) if !abort.is_raised() => {}
+            Err(_) => return Err(LoadError("stopped before the load began".to_owned())),
+        }
+    };
+    let late = clock.now().saturating_sub(at);
+    if late == Nanoseconds::ZERO {
+        return Ok(at);
+    }
+    // It would begin with a burst of arrivals that are overdue, which the others do not have.
+    Err(LoadError(format!("the order to begin came {late} after the time at which to begin")))
+}

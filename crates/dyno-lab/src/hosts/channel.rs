@@ -1,0 +1,258 @@
+//! The controller's end of the conversation with one agent.
+//!
+//! A thread reads what the agent says, and notes itself when answers to pings came in; another one keeps
+//! the last lines that its command has complained of. Both end with the agent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
+use std::time::Duration;
+
+use dyno_host::{PipedProcess, Pipes};
+use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
+
+use super::clock::RoundTrip;
+use crate::agent::message::{Answer, Order};
+use crate::agent::{FrameError, read_frame, write_frame};
+
+/// Lines of a command's complaints that are kept.
+const LINES: usize = 20;
+/// Bytes of one of them.
+const LINE_BYTES: u64 = 4096;
+/// Lines of them that are in a message.
+const LINES_SHOWN: usize = 3;
+/// How long a command may take to end when its agent has said its last word.
+const END_LIMIT: Duration = Duration::from_secs(2);
+/// How long an agent may take to end when it is ordered to.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// What comes from an agent, by its index.
+pub(super) enum Said {
+    /// An answer; pongs are taken by the channel itself.
+    Answer(Box<Answer>),
+    /// Its last word: why there will be no more.
+    Lost(String),
+}
+
+/// Where what agents say is put.
+pub(super) type Inbox = SyncSender<(usize, Said)>;
+
+/// A conversation with an agent.
+pub(crate) struct Channel {
+    pub(super) name: String,
+    clock: Arc<dyn Clock>,
+    input: Mutex<Option<Box<dyn Write + Send>>>,
+    state: Mutex<State>,
+    process: Mutex<Option<PipedProcess>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the pings went out that are not answered.
+    pings: BTreeMap<u64, Nanoseconds>,
+    n_pings: u64,
+    trips: Vec<RoundTrip>,
+    heard: Nanoseconds,
+    complaints: VecDeque<String>,
+    lost: Option<String>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Channel {
+    /// Begins the conversation with agent `idx` of this name, whose answers go into the inbox.
+    pub(super) fn open(
+        (name, idx): (&str, usize),
+        (process, pipes): (Option<PipedProcess>, Pipes),
+        clock: &Arc<dyn Clock>,
+        inbox: &Inbox,
+    ) -> std::io::Result<Arc<Channel>> {
+        let channel_of = Arc::new(Channel {
+            name: name.to_owned(),
+            clock: Arc::clone(clock),
+            input: Mutex::new(Some(pipes.input)),
+            state: Mutex::new(State { heard: clock.now(), ..State::default() }),
+            process: Mutex::new(process),
+        });
+        let (is_silent, silence) = channel::<()>();
+        let (listener, errors) = (Arc::clone(&channel_of), pipes.errors);
+        thread::Builder::new().name("dyno-host-errors".to_owned()).spawn(move || {
+            listener.keep_complaints(errors);
+            drop(is_silent);
+        })?;
+        let (reader, inbox, mut output) = (Arc::clone(&channel_of), inbox.clone(), pipes.output);
+        thread::Builder::new().name("dyno-host".to_owned()).spawn(move || {
+            let why = reader.read(idx, &mut *output, &inbox);
+            if let Some(error) = why {
+                // Its complaints come by another way, and may come later.
+                let _ = silence.recv_timeout(END_LIMIT);
+                let last = reader.lose(&reader.in_words(&error));
+                // That it was ended for what somebody else has seen is no reason.
+                let why = reader.lost().unwrap_or(last);
+                let _ = inbox.send((idx, Said::Lost(why)));
+            }
+        })?;
+        Ok(channel_of)
+    }
+
+    /// Reads to the end; none if nobody wants more.
+    fn read(&self, idx: usize, output: &mut dyn Read, inbox: &Inbox) -> Option<FrameError> {
+        loop {
+            match read_frame::<Answer>(output) {
+                Ok(Answer::Pong { id, received, sent, unix_ms }) => {
+                    self.pong(id, [received, sent], unix_ms);
+                }
+                Ok(answer) => {
+                    locked(&self.state).heard = self.clock.now();
+                    if inbox.send((idx, Said::Answer(Box::new(answer)))).is_err() {
+                        return None;
+                    }
+                }
+                Err(error) => return Some(error),
+            }
+        }
+    }
+
+    fn pong(&self, id: u64, theirs: [Nanoseconds; 2], unix_ms: u64) {
+        let (answered, own_unix_ms) = (self.clock.now(), self.clock.unix_millis());
+        let mut state = locked(&self.state);
+        state.heard = answered;
+        let Some(sent) = state.pings.remove(&id) else { return };
+        let wall_ms = unix_ms.cast_signed().saturating_sub(own_unix_ms.cast_signed());
+        let trip = RoundTrip::of([sent, answered], theirs, wall_ms);
+        // Half of the way back has passed since it looked at its wall clock.
+        let wall_ms = wall_ms + (trip.took.0 / 2_000_000).cast_signed();
+        state.trips.push(RoundTrip { wall_ms, ..trip });
+    }
+
+    fn keep_complaints(&self, errors: Box<dyn Read + Send>) {
+        let mut lines = BufReader::new(errors);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let result = Read::take(&mut lines, LINE_BYTES).read_until(b'\n', &mut line);
+            if !matches!(result, Ok(1..)) {
+                return;
+            }
+            let text = String::from_utf8_lossy(&line);
+            let text = clean_text(&redact_secrets(text.trim_end()));
+            if text.is_empty() {
+                continue;
+            }
+            let mut state = locked(&self.state);
+            if state.complaints.len() == LINES {
+                state.complaints.pop_front();
+            }
+            state.complaints.push_back(text);
+        }
+    }
+
+    /// Why nothing more comes, in words.
+    fn in_words(&self, error: &FrameError) -> String {
+        let ended = |limit| locked(&self.process).as_mut().and_then(|process| process.wait(limit));
+        match error {
+            FrameError::Closed | FrameError::Broken(_) => match ended(END_LIMIT) {
+                Some(how) => format!("its agent's command {how}"),
+                None => "its agent has closed the connection".to_owned(),
+            },
+            FrameError::Foreign(text) => format!(
+                "its command said “{}”, which is no message of an agent; what it runs at login must \
+                 print nothing",
+                clean_text(text.trim())
+            ),
+            FrameError::Wrong(why) => format!("its agent cannot be understood: {why}"),
+        }
+    }
+
+    /// Notes why the agent is lost, unless it was before, and ends its command. Returns this reason, with
+    /// the last lines of complaint.
+    pub(super) fn lose(&self, why: &str) -> String {
+        let why = {
+            let mut state = locked(&self.state);
+            let skip = state.complaints.len().saturating_sub(LINES_SHOWN);
+            let lines: Vec<&str> = state.complaints.iter().skip(skip).map(String::as_str).collect();
+            let why = match lines.as_slice() {
+                [] => format!("host {}: {why}", self.name),
+                lines => format!("host {}: {why}; it said: {}", self.name, lines.join(" / ")),
+            };
+            state.lost.get_or_insert_with(|| why.clone());
+            why
+        };
+        if let Some(process) = &mut *locked(&self.process) {
+            process.kill();
+        }
+        why
+    }
+
+    /// Why the agent is lost; none while it is there.
+    pub(super) fn lost(&self) -> Option<String> {
+        locked(&self.state).lost.clone()
+    }
+
+    /// Gives an order; one that does not arrive is followed by the agent's last word.
+    pub(super) fn say(&self, order: &Order) {
+        let mut input = locked(&self.input);
+        if let Some(out) = &mut *input
+            && write_frame(&mut **out, order).is_err()
+        {
+            *input = None;
+        }
+    }
+
+    /// Asks for the time, unless an order is being given.
+    pub(super) fn ping(&self) {
+        let mut input = match self.input.try_lock() {
+            Ok(input) => input,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let Some(out) = &mut *input else { return };
+        let id = {
+            let mut state = locked(&self.state);
+            let id = state.n_pings;
+            state.n_pings += 1;
+            state.pings.insert(id, self.clock.now());
+            id
+        };
+        if write_frame(&mut **out, &Order::Ping { id }).is_err() {
+            *input = None;
+        }
+    }
+
+    /// When it was last heard.
+    pub(super) fn heard(&self) -> Nanoseconds {
+        locked(&self.state).heard
+    }
+
+    /// How many round trips there are.
+    pub(super) fn n_trips(&self) -> usize {
+        locked(&self.state).trips.len()
+    }
+
+    /// Takes the round trips so far.
+    pub(super) fn take_trips(&self) -> Vec<RoundTrip> {
+        std::mem::take(&mut locked(&self.state).trips)
+    }
+
+    /// Closes its input, which ends it.
+    pub(super) fn close(&self) {
+        *locked(&self.input) = None;
+    }
+
+    /// Waits for its end, and kills what does not end.
+    pub(super) fn end(&self) {
+        self.close();
+        if let Some(mut process) = locked(&self.process).take()
+            && process.wait(STOP_LIMIT).is_none()
+        {
+            process.kill();
+        }
+    }
+}
+
+/// What agents say, in the order in which it comes.
+pub(super) type Answers = Receiver<(usize, Said)>;

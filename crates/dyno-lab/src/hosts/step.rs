@@ -1,0 +1,429 @@
+//! A step of load that several generators run as one.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread;
+use std::time::Duration;
+
+use dyno_database::Endpoint;
+use dyno_load::{
+    AbortFlag, IntervalPart, LoadError, OUTCOMES, StepEvent, StepMerge, StepSpec, StepTotals,
+};
+use dyno_model::Name;
+use dyno_record::{EncodedHistogram, GeneratorSummary, HostSummary, KindSummary, new_histogram};
+use dyno_study::{Plan, Variant};
+use dyno_units::Nanoseconds;
+use dyno_workload::MadeWorkload;
+
+use super::channel::{Channel, Said};
+use super::clock::{self, RoundTrip};
+use super::{Generators, POLL};
+use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Password, Step, Work};
+use crate::observe::six_digits;
+
+/// Round trips by which a clock is measured, before and after a load.
+const ROUND_TRIPS: usize = 8;
+/// How long each of them may take, in looks …
+const LOOKS: usize = 5000;
+/// … with this time between them.
+const LOOK: Duration = Duration::from_micros(200);
+/// From the order to begin to the beginning, at least; and how many of the slowest round trips.
+const LEAD: Nanoseconds = Nanoseconds::from_millis(100);
+const LEAD_TRIPS: u64 = 10;
+/// How long generators may take to end after the last statement must have ended.
+const END_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+/// Time limit of statements that have none.
+const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+/// How often somebody looks whether generators have stopped, and how often at most.
+const STOP_LOOKS: usize = 100;
+
+/// What a load on several generators needs besides its specification.
+pub(crate) struct LoadRequest<'a> {
+    /// The server.
+    pub(crate) endpoint: Endpoint,
+    /// What the clients do.
+    pub(crate) work: Work,
+    /// The same, as this process has made it.
+    pub(crate) workload: &'a MadeWorkload,
+    /// Threads of each generator, if the study says how many.
+    pub(crate) workers: Option<u32>,
+    /// Stops the load before its time.
+    pub(crate) abort: &'a AbortFlag,
+}
+
+/// What several generators have measured.
+pub(crate) struct Generated {
+    /// All of them together.
+    pub(crate) totals: StepTotals,
+    /// Each of them.
+    pub(crate) hosts: Vec<HostSummary>,
+    /// User and system CPU seconds of all agents in the measure phase; none if one could not tell.
+    pub(crate) process_cpu: Option<(f64, f64)>,
+}
+
+/// The workload of a variant as agents plan it; the same as [`crate::manifest::plan_workload`] does.
+pub(crate) fn work_of(plan: &Plan, variant: &Variant) -> Work {
+    let request = plan.step_request();
+    Work {
+        workload: variant.workload.workload.clone(),
+        options: variant.workload.options.clone(),
+        clients: request.clients,
+        duration: request.duration,
+        seed: plan.seed.derive("data", 0).0,
+    }
+}
+
+impl Generators {
+    /// Runs a step of load as [`dyno_load::run_step`] does, each agent with its slice.
+    ///
+    /// # Errors
+    ///
+    /// Those of `run_step`, with the name of the host; an agent is lost.
+    pub(crate) fn run_load(
+        &self,
+        spec: &StepSpec,
+        request: &LoadRequest<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<Generated, LoadError> {
+        let load = self.n_loads.get() + 1;
+        self.n_loads.set(load);
+        if let Some(why) = self.lost() {
+            return Err(LoadError(why));
+        }
+        self.check_address(&request.endpoint)?;
+        let mut course = Course {
+            generators: self,
+            load,
+            spec,
+            request,
+            has_ended: vec![false; self.channels.0.len()],
+        };
+        let result = course.run(observe);
+        if result.is_err() {
+            course.stop();
+        }
+        result
+    }
+
+    /// Refuses a server that agents on other machines cannot reach.
+    fn check_address(&self, endpoint: &Endpoint) -> Result<(), LoadError> {
+        if self.is_local || matches!(endpoint.address, dyno_database::Address::Tcp { .. }) {
+            return Ok(());
+        }
+        Err(LoadError(
+            "the server listens on a Unix socket of this machine, which generators on other hosts \
+             cannot reach: give a server by a URL with a host and port, or use local generators"
+                .to_owned(),
+        ))
+    }
+
+    /// Measures all clocks.
+    fn measure_clocks(&self) -> Vec<Vec<RoundTrip>> {
+        let channels = &self.channels.0;
+        let before: Vec<usize> = channels.iter().map(|channel| channel.n_trips()).collect();
+        for nth in 1..=ROUND_TRIPS {
+            channels.iter().for_each(|channel| channel.ping());
+            for _ in 0..LOOKS {
+                let mut trips = channels.iter().zip(&before);
+                if trips.all(|(channel, n)| channel.n_trips() >= n + nth) {
+                    break;
+                }
+                if self.lost().is_some() {
+                    break;
+                }
+                thread::sleep(LOOK);
+            }
+        }
+        channels.iter().map(|channel| channel.take_trips()).collect()
+    }
+
+    /// How many agents share a machine's CPUs.
+    fn sharing(&self) -> usize {
+        if self.is_local { self.channels.0.len() } else { 1 }
+    }
+}
+
+/// A load on its way.
+struct Course<'a> {
+    generators: &'a Generators,
+    load: u64,
+    spec: &'a StepSpec,
+    request: &'a LoadRequest<'a>,
+    /// Of each generator, whether this load has ended there.
+    has_ended: Vec<bool>,
+}
+
+/// What has come of one generator so far.
+#[derive(Default)]
+struct Share {
+    committed: Vec<u64>,
+    lag_p99_us: Vec<f64>,
+    end: Option<LoadEnd>,
+}
+
+impl Course<'_> {
+    fn run(&mut self, observe: &mut dyn FnMut(StepEvent<'_>)) -> Result<Generated, LoadError> {
+        let asked = self.generators.clock.now();
+        self.order()?;
+        self.await_connections()?;
+        let clients = self.spec.load.clients();
+        let took = self.generators.clock.now().saturating_sub(asked);
+        observe(StepEvent::Connected { clients, took });
+        // Round trips of before the connections were open say less.
+        self.channels().iter().for_each(|channel| drop(channel.take_trips()));
+        let before = self.generators.measure_clocks();
+        let began = self.begin(&before)?;
+        let (totals, shares) = self.collect(began, observe)?;
+        let during: Vec<_> = self.channels().iter().map(|channel| channel.take_trips()).collect();
+        let after = self.generators.measure_clocks();
+        let facts = before.iter().zip(&during).zip(&after);
+        let clocks = facts.map(|((before, during), after)| clock::facts(before, during, after));
+        let names = self.request.workload.kinds();
+        let mut hosts = Vec::new();
+        let mut process_cpu = Some((0.0, 0.0));
+        for (idx, (share, clock)) in shares.into_iter().zip(clocks).enumerate() {
+            let hello = &self.generators.hellos[idx];
+            let Some(end) = &share.end else { continue };
+            self.request.workload.add_counts(&end.counts);
+            process_cpu =
+                process_cpu.zip(end.process_cpu).map(|(all, own)| (all.0 + own.0, all.1 + own.1));
+            hosts.push(HostSummary {
+                name: self.channels()[idx].name.clone(),
+                machine: hello.machine.clone(),
+                facts: hello.facts.clone(),
+                clock,
+                ..summary(names, share)
+            });
+        }
+        Ok(Generated { totals, hosts, process_cpu })
+    }
+
+    fn channels(&self) -> &[std::sync::Arc<Channel>] {
+        &self.generators.channels.0
+    }
+
+    /// Gives each generator its share.
+    fn order(&self) -> Result<(), LoadError> {
+        let Generators { channels, is_local, .. } = self.generators;
+        let (count, cpus) = (channels.0.len(), &self.spec.cpus);
+        for (index, channel) in channels.0.iter().enumerate() {
+            // Worker k of generator i of a machine is worker i + n·k of all.
+            let own_cpus = (0..cpus.len()).map(|nth| match is_local {
+                true => cpus[(index + count * nth) % cpus.len()],
+                false => cpus[nth],
+            });
+            let step = Step::of(self.spec, own_cpus.collect()).ok_or_else(|| {
+                LoadError("several generators run steps that end by time, without roles".to_owned())
+            })?;
+            let password = self.request.endpoint.password.as_ref();
+            channel.say(&Order::Load(Box::new(LoadOrder {
+                load: self.load,
+                url: self.request.endpoint.to_string(),
+                password: password.map(|password| Password(password.reveal().to_owned())),
+                work: self.request.work.clone(),
+                step,
+                index,
+                count,
+                workers: self.request.workers.map(|workers| workers as usize),
+                sharing: self.generators.sharing(),
+            })));
+        }
+        Ok(())
+    }
+
+    fn await_connections(&mut self) -> Result<(), LoadError> {
+        let mut left = self.channels().len();
+        while left > 0 {
+            if self.request.abort.is_raised() {
+                return Err(LoadError("stopped while the connections were opened".to_owned()));
+            }
+            match self.next(None)? {
+                Some((_, Answer::Connected { .. })) => left -= 1,
+                Some((idx, _)) => return Err(self.out_of_turn(idx)),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn out_of_turn(&self, idx: usize) -> LoadError {
+        LoadError(self.channels()[idx].lose("its agent answered out of turn"))
+    }
+
+    /// Orders all to begin at one time; returns it by the controller's clock.
+    fn begin(&self, clocks: &[Vec<RoundTrip>]) -> Result<Nanoseconds, LoadError> {
+        let mut best = Vec::new();
+        for (trips, channel) in clocks.iter().zip(self.channels()) {
+            let trip = clock::best(trips).ok_or_else(|| {
+                LoadError(channel.lose("its agent did not answer when its clock was measured"))
+            })?;
+            best.push(trip);
+        }
+        let slowest = best.iter().map(|trip| trip.took.0).max().unwrap_or_default();
+        let lead = LEAD + Nanoseconds(LEAD_TRIPS * slowest);
+        let at = self.generators.clock.now() + lead;
+        for (trip, channel) in best.iter().zip(self.channels()) {
+            channel.say(&Order::Begin { load: self.load, at: trip.to_agent(at) });
+        }
+        Ok(at)
+    }
+
+    /// Adds up what comes until all have ended.
+    fn collect(
+        &mut self,
+        began: Nanoseconds,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<(StepTotals, Vec<Share>), LoadError> {
+        let n = self.channels().len();
+        let n_kinds = self.request.workload.kinds().len();
+        let mut merge = StepMerge::new(self.spec, began, n, n_kinds);
+        let mut shares: Vec<Share> = (0..n).map(|_| Share::default()).collect();
+        let statement = match self.spec.statement_timeout {
+            Nanoseconds::ZERO => STATEMENT_LIMIT,
+            limit => limit,
+        };
+        let limit = began + self.spec.warm_up + self.spec.duration + statement + END_LIMIT;
+        let mut is_stopped = false;
+        while !merge.is_complete() {
+            if self.request.abort.is_raised() && !is_stopped {
+                self.channels().iter().for_each(|channel| channel.say(&Order::Stop));
+                is_stopped = true;
+            }
+            let until = merge.announce(self.generators.clock.now(), observe);
+            match self.next(until)? {
+                Some((idx, Answer::Interval { part, .. })) => {
+                    shares[idx].add(&part);
+                    merge.add(idx, &part, observe).map_err(|error| {
+                        LoadError(
+                            self.channels()[idx].lose(&format!("its agent is wrong: {error}")),
+                        )
+                    })?;
+                }
+                Some((idx, Answer::Ended(end))) => {
+                    self.has_ended[idx] = true;
+                    merge.end(&end.end);
+                    shares[idx].end = Some(*end);
+                }
+                Some((idx, _)) => return Err(self.out_of_turn(idx)),
+                None if self.generators.clock.now() > limit => return Err(self.overdue()),
+                None => {}
+            }
+        }
+        Ok((merge.finish()?, shares))
+    }
+
+    /// A generator goes on although its load must have ended.
+    fn overdue(&self) -> LoadError {
+        let mut all = self.has_ended.iter().zip(self.channels());
+        let late = all.find(|(has_ended, _)| !**has_ended);
+        LoadError(late.map_or_else(String::new, |(_, channel)| {
+            channel.lose(&format!("its load has not ended {END_LIMIT} after its time"))
+        }))
+    }
+
+    /// The next answer of this load; none if there is none for a while, or until a time.
+    fn next(&mut self, until: Option<Nanoseconds>) -> Result<Option<(usize, Answer)>, LoadError> {
+        let now = self.generators.clock.now();
+        let wait = until.map_or(POLL, |until| until.saturating_sub(now).to_duration().min(POLL));
+        let (idx, said) = match self.generators.answers.recv_timeout(wait) {
+            Ok(said) => said,
+            Err(RecvTimeoutError::Timeout) => {
+                return self.generators.lost().map_or(Ok(None), |why| Err(LoadError(why)));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(LoadError("all generators have ended".to_owned()));
+            }
+        };
+        match said {
+            Said::Lost(why) => Err(LoadError(why)),
+            Said::Answer(answer) => match *answer {
+                Answer::Failed { load, message } if load == self.load => {
+                    self.has_ended[idx] = true;
+                    Err(LoadError(format!("host {}: {message}", self.channels()[idx].name)))
+                }
+                answer if load_of(&answer) == Some(self.load) => Ok(Some((idx, answer))),
+                // Of a load that was stopped before.
+                _ => Ok(None),
+            },
+        }
+    }
+
+    /// Stops what goes on, and waits until it has ended everywhere.
+    fn stop(&mut self) {
+        self.channels().iter().for_each(|channel| channel.say(&Order::Stop));
+        for _ in 0..STOP_LOOKS {
+            let mut all = self.has_ended.iter().zip(self.channels());
+            if all.all(|(has_ended, channel)| *has_ended || channel.lost().is_some()) {
+                return;
+            }
+            let Ok((idx, said)) = self.generators.answers.recv_timeout(POLL) else { continue };
+            let has_ended = match &said {
+                Said::Lost(_) => true,
+                Said::Answer(answer) => match &**answer {
+                    Answer::Ended(end) => end.load == self.load,
+                    Answer::Failed { load, .. } => *load == self.load,
+                    _ => false,
+                },
+            };
+            self.has_ended[idx] |= has_ended;
+        }
+    }
+}
+
+/// Which load an answer belongs to; none if to none.
+fn load_of(answer: &Answer) -> Option<u64> {
+    match answer {
+        Answer::Hello(_) | Answer::Pong { .. } => None,
+        Answer::Connected { load, .. }
+        | Answer::Interval { load, .. }
+        | Answer::Failed { load, .. } => Some(*load),
+        Answer::Ended(end) => Some(end.load),
+    }
+}
+
+impl Share {
+    fn add(&mut self, part: &IntervalPart) {
+        self.committed.push(part.committed());
+        self.lag_p99_us.push(six_digits(part.lag.quantile(0.99).as_micros_f64()));
+    }
+}
+
+/// What one generator did, as the record keeps it.
+fn summary(names: &[Name], share: Share) -> HostSummary {
+    let Some(LoadEnd { end, process_cpu, rss_bytes, .. }) = share.end else {
+        return HostSummary::default();
+    };
+    let encoded = |times: &dyno_load::TimesPart| {
+        EncodedHistogram::encode(&times.histogram().unwrap_or_else(new_histogram))
+    };
+    let kinds = names.iter().zip(&end.measured.kinds).map(|(name, kind)| {
+        let counted = OUTCOMES.iter().zip(kind.outcomes).filter(|(_, count)| *count > 0);
+        KindSummary {
+            name: name.clone().into_owned(),
+            outcomes: counted.map(|(name, count)| ((*name).to_owned(), count)).collect(),
+            response: encoded(&kind.response),
+            service: encoded(&kind.service),
+            commits_100ms: None,
+        }
+    });
+    HostSummary {
+        clients: end.clients as u64,
+        kinds: kinds.collect(),
+        due: end.measured.due,
+        missed: end.measured.missed,
+        lag: encoded(&end.measured.lag),
+        committed: share.committed,
+        lag_p99_us: share.lag_p99_us,
+        generator: GeneratorSummary {
+            workers: end.workers as u32,
+            cpu_user_s: end.cpu_user.as_secs_f64(),
+            cpu_system_s: end.cpu_system.as_secs_f64(),
+            process_cpu_user_s: process_cpu.map(|(user, _)| user),
+            process_cpu_system_s: process_cpu.map(|(_, system)| system),
+            run_queue_s: end.run_queue.map(Nanoseconds::as_secs_f64),
+            busiest_worker: end.busiest_worker,
+            rss_bytes,
+            ..GeneratorSummary::default()
+        },
+        ..HostSummary::default()
+    }
+}

@@ -1,0 +1,351 @@
+//! Agents in threads of this process: on simulated servers, with clocks of their own that are wrong, and
+//! on pipes on which other things come than answers.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+use dyno_database::Endpoint;
+use dyno_load::simulation::{ServiceTime, SimulatedServer, run_simulated_slice};
+use dyno_load::{Interval, LoadError, StepEvent, StepSpec};
+use dyno_model::{Arrivals, Load, StepRequest};
+use dyno_units::{ManualClock, Seed};
+use dyno_workload::MadeWorkload;
+use dyno_workload::catalog::Catalog;
+
+use super::*;
+use crate::agent::message::Work;
+use crate::agent::{AgentSetup, RunSlice, read_frame, serve, write_frame};
+
+const SECONDS: u64 = 4;
+
+/// Where the controller's clock begins: clocks that are slow are not below zero.
+const BEGAN: Nanoseconds = Nanoseconds::from_secs(20);
+
+fn work() -> Work {
+    Work {
+        workload: "oltp_point_select".to_owned(),
+        clients: 6,
+        duration: Nanoseconds::SECOND,
+        ..Work::default()
+    }
+}
+
+fn workload() -> MadeWorkload {
+    let work = work();
+    let catalog = Catalog::built_in();
+    let request = StepRequest { clients: work.clients, duration: work.duration };
+    let spec = catalog.find(&work.workload).expect("there is such a workload");
+    MadeWorkload::new(
+        spec.plan(&work.options, request, Seed(work.seed)).expect("it can be planned"),
+    )
+}
+
+fn step(load: Load) -> StepSpec {
+    StepSpec {
+        load,
+        step: 0,
+        warm_up: Nanoseconds::SECOND,
+        duration: Nanoseconds::from_secs(SECONDS),
+        until_steady: None,
+        statement_timeout: Nanoseconds::from_secs(5),
+        retries: 0,
+        workers: 1,
+        cpus: Vec::new(),
+        seed: Seed(7),
+    }
+}
+
+fn open() -> StepSpec {
+    step(Load::Open { rate: 900.0, arrivals: Arrivals::Poisson, clients: 6 })
+}
+
+/// A clock that is wrong: ahead of the controller's by so much, and faster.
+#[derive(Clone, Copy)]
+struct Wrong {
+    ahead_s: i64,
+    ppm: i64,
+}
+
+const RIGHT: Wrong = Wrong { ahead_s: 0, ppm: 0 };
+
+/// Starts an agent in a thread whose clock is wrong. Its step takes as long by its own clock as it is
+/// ordered to; the controller's clock moves by as much, corrected for the drift.
+fn agent(wrong: Wrong, controllers: &Arc<ManualClock>) -> (Option<PipedProcess>, Pipes) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let clock = Arc::new(ManualClock::new());
+    let ahead = Nanoseconds::from_secs(BEGAN.as_secs_f64() as u64).0.cast_signed();
+    let began = ahead + wrong.ahead_s * 1_000_000_000;
+    clock.advance_to(Nanoseconds(began.cast_unsigned()));
+    let (own, controllers) = (Arc::clone(&clock), Arc::clone(controllers));
+    let run: RunSlice = Arc::new(move |spec, job, slice, begin, observe| {
+        let server = SimulatedServer::new(4, ServiceTime::Exponential(Nanoseconds::from_millis(2)));
+        let server = server.with_seed(Seed(slice.index as u64));
+        let mut from = Nanoseconds::ZERO;
+        let mut begin = |took| {
+            from = begin(took)?;
+            Ok(from)
+        };
+        let totals = run_simulated_slice(
+            (spec, slice),
+            &job.workload,
+            (&server, &own),
+            &mut begin,
+            observe,
+        )?;
+        // All simulate the same time; the last one to end moves the clock that they share.
+        let truly = (own.now().0.cast_signed() - began) * (1_000_000 - wrong.ppm) / 1_000_000;
+        controllers.advance_to(Nanoseconds(BEGAN.0 + truly.cast_unsigned()));
+        Ok(totals)
+    });
+    let setup =
+        AgentSetup::new(clock, ("simulated".to_owned(), 2), Default::default()).running(run);
+    thread::spawn(move || {
+        let mut input = theirs.try_clone().expect("it has two ends");
+        let _ = serve(&mut input, Box::new(theirs), setup, Box::new(|| {}));
+    });
+    (None, pipes(ours))
+}
+
+fn pipes(ours: UnixStream) -> Pipes {
+    let input = ours.try_clone().expect("it has two ends");
+    Pipes {
+        input: Box::new(Closing(input)),
+        output: Box::new(ours),
+        errors: Box::new(std::io::empty()),
+    }
+}
+
+/// A socket that is closed in both directions when it is dropped, as the input of a process is.
+struct Closing(UnixStream);
+
+impl Write for Closing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn names(n: usize) -> Vec<String> {
+    (1..=n).map(|nth| format!("g{nth}")).collect()
+}
+
+/// Generators whose clocks are wrong in these ways.
+fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new());
+    clock.advance_to(BEGAN);
+    let all = Mutex::new(wrong.iter());
+    let start = |_: &str| {
+        let wrong = *all.lock().expect("no panic").next().expect("there is one for each");
+        Ok(agent(wrong, &clock))
+    };
+    let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+    let abort = AbortFlag::new();
+    let generators = Generators::with(&names(wrong.len()), &start, &shared, (&abort, true));
+    (generators.unwrap_or_else(|error| panic!("{error:?}")), clock)
+}
+
+fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<'a> {
+    let url = "mysql://me@127.0.0.1:1/test";
+    let endpoint = Endpoint::from_url(url).expect("it is a URL");
+    LoadRequest { endpoint, work: work(), workload, workers: Some(1), abort }
+}
+
+fn run(generators: &Generators, spec: &StepSpec) -> (Result<Generated, LoadError>, Vec<Interval>) {
+    let (workload, abort) = (workload(), AbortFlag::new());
+    let mut intervals = Vec::new();
+    let result = generators.run_load(spec, &request(&workload, &abort), &mut |event| {
+        if let StepEvent::Interval(interval) = event {
+            intervals.push(interval.clone());
+        }
+    });
+    (result, intervals)
+}
+
+fn committed(interval: &Interval) -> u64 {
+    interval.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
+}
+
+/// What was measured, without times of the clock.
+fn measured(intervals: &[Interval]) -> Vec<String> {
+    let start = intervals[0].start;
+    let interval = |interval: &Interval| {
+        let Interval { phase, length, kinds, lag, due, missed, tally, .. } = interval;
+        let at = interval.start.saturating_sub(start);
+        format!("{phase:?} {at} {length} {kinds:?} {lag:?} {due} {missed} {tally:?}")
+    };
+    intervals.iter().map(interval).collect()
+}
+
+#[test]
+fn wrong_clocks_change_no_result_and_are_reported() {
+    let (all, _) = generators(&[RIGHT; 3]);
+    let (expected, right) = run(&all, &open());
+    let expected = expected.expect("it runs");
+    let n = committed(&expected.totals.measured);
+    assert!((3200..4000).contains(&n), "{n}");
+    assert_eq!(right.len() as u64, 1 + SECONDS);
+    let wrong = [
+        Wrong { ahead_s: 5, ppm: 50 },
+        Wrong { ahead_s: -5, ppm: -50 },
+        Wrong { ahead_s: 0, ppm: 0 },
+    ];
+    let (all, _) = generators(&wrong);
+    let (found, intervals) = run(&all, &open());
+    let found = found.expect("it runs");
+    assert_eq!(measured(&intervals), measured(&right));
+    assert_eq!(committed(&found.totals.measured), n);
+    let before: Vec<_> = expected.hosts.iter().map(|host| (&host.kinds, host.due)).collect();
+    let after: Vec<_> = found.hosts.iter().map(|host| (&host.kinds, host.due)).collect();
+    assert_eq!(before, after);
+    for (host, wrong) in found.hosts.iter().zip(wrong) {
+        let clock = host.clock.as_ref().expect("it was measured");
+        assert!((clock.wall_offset_ms - wrong.ahead_s as f64 * 1e3).abs() <= clock.wall_bound_ms);
+        assert!(clock.bound_us < 1.0, "time stands still while it is measured: {clock:?}");
+    }
+}
+
+#[test]
+fn a_drift_is_found() {
+    for ppm in [50, -50] {
+        let (all, _) = generators(&[Wrong { ahead_s: 3, ppm }]);
+        let (found, _) = run(&all, &open());
+        let hosts = found.expect("it runs").hosts;
+        let clock = hosts[0].clock.as_ref().expect("it was measured");
+        let drift = clock.drift_ppm.expect("the step was long enough");
+        assert!((drift - ppm as f64).abs() < 1.0, "{drift} of {ppm}");
+    }
+}
+
+#[test]
+fn shares_are_slices_of_the_clients_and_the_schedule() {
+    let (all, _) = generators(&[RIGHT; 3]);
+    let (found, intervals) = run(&all, &step(Load::Closed { clients: 7 }));
+    let found = found.expect("it runs");
+    let clients: Vec<u64> = found.hosts.iter().map(|host| host.clients).collect();
+    assert_eq!(clients, [3, 2, 2]);
+    assert_eq!(found.totals.roles[0].clients, 7);
+    let of_hosts: u64 = found.hosts.iter().map(|host| host.kinds[0].outcomes["committed"]).sum();
+    assert_eq!(of_hosts, committed(&found.totals.measured));
+    let of_seconds: u64 =
+        intervals.iter().skip(1).map(|one| one.kinds[0].outcomes.committed()).sum();
+    assert_eq!(of_seconds, of_hosts);
+    // The next load of the same agents.
+    let constant = Load::Open { rate: 300.0, arrivals: Arrivals::Constant, clients: 6 };
+    let (found, _) = run(&all, &step(constant));
+    let due: Vec<u64> = found.expect("it runs").hosts.iter().map(|host| host.due).collect();
+    assert_eq!(due, [100 * SECONDS; 3]);
+}
+
+#[test]
+fn a_raised_flag_ends_the_load_before_its_time() {
+    let (all, _) = generators(&[RIGHT; 2]);
+    let (workload, abort) = (workload(), AbortFlag::new());
+    abort.raise();
+    let result = all.run_load(&open(), &request(&workload, &abort), &mut |_| {});
+    let message = result.err().expect("it was stopped").0;
+    assert!(message.contains("stopped"), "{message}");
+    let (again, _) = run(&all, &open());
+    assert!(again.is_ok(), "{:?}", again.err());
+}
+
+/// What is said of a host whose agent says these bytes and then closes.
+fn said_of(bytes: &[u8]) -> String {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let start = |_: &str| {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+        let bytes = bytes.to_vec();
+        thread::spawn(move || {
+            let _ = theirs.write_all(&bytes);
+            let _ = theirs.shutdown(std::net::Shutdown::Write);
+            let _ = theirs.read_to_end(&mut Vec::new());
+        });
+        Ok((None, pipes(ours)))
+    };
+    let abort = AbortFlag::new();
+    match Generators::with(&names(1), &start, &clock, (&abort, true)) {
+        Err(TrialError::Failed { message, .. }) => message,
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("it is no agent"),
+    }
+}
+
+#[test]
+fn what_is_no_agent_of_this_version_is_refused_with_its_host() {
+    let check = |bytes: &[u8], parts: &[&str]| {
+        let message = said_of(bytes);
+        assert!(message.starts_with("host g1"), "{message}");
+        parts.iter().for_each(|part| assert!(message.contains(part), "{message}"));
+    };
+    let frame = |answer: &Answer| {
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, answer).expect("memory takes it");
+        bytes
+    };
+    let hello = |protocol, dyno: &str| {
+        frame(&Answer::Hello(Hello { protocol, dyno: dyno.to_owned(), ..Hello::default() }))
+    };
+    check(b"Last login: Monday\n", &["“Last login: Monday”", "must print nothing"]);
+    check(b"", &["closed the connection"]);
+    check(&hello(9, "7.1"), &["Dyno 7.1 (protocol 9)", &format!("Dyno {DYNO} (protocol 1)")]);
+    check(&hello(PROTOCOL, "7.1"), &["install the same one there"]);
+    check(&frame(&Answer::Connected { load: 1, clients: 1 }), &["did not say its version first"]);
+    check(b"DynA\x02\0\0\0[]", &["cannot be understood"]);
+    check(b"DynA\xff\xff\xff\xff", &["too long"]);
+}
+
+#[test]
+fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+    let hello = Hello { protocol: PROTOCOL, dyno: DYNO.to_owned(), ..Hello::default() };
+    let check = |answers: Vec<Answer>, part: &str| {
+        let answers = Mutex::new(Some(answers));
+        let start = |_: &str| {
+            let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+            let answers = answers.lock().expect("no panic").take().expect("one agent");
+            let hello = hello.clone();
+            thread::spawn(move || {
+                let _: Result<Order, _> = read_frame(&mut theirs);
+                let _ = write_frame(&mut theirs, &Answer::Hello(hello));
+                while let Ok(order) = read_frame::<Order>(&mut theirs) {
+                    if let Order::Load(_) = order {
+                        answers.iter().for_each(|answer| drop(write_frame(&mut theirs, answer)));
+                        return;
+                    }
+                }
+            });
+            Ok((None, pipes(ours)))
+        };
+        let abort = AbortFlag::new();
+        let all = Generators::with(&names(1), &start, &clock, (&abort, true));
+        let all = all.unwrap_or_else(|error| panic!("{error:?}"));
+        let message = run(&all, &open()).0.err().expect("it cannot go on").0;
+        assert!(message.contains("host g1") && message.contains(part), "{message}");
+    };
+    let failed = |load, message: &str| Answer::Failed { load, message: message.to_owned() };
+    check(vec![failed(1, "client 1 of 6: refused")], "client 1 of 6: refused");
+    check(vec![failed(7, "of another load")], "closed the connection");
+    check(vec![Answer::Interval { load: 1, part: Default::default() }], "out of turn");
+    check(vec![Answer::Connected { load: 1, clients: 6 }], "");
+}
+
+#[test]
+fn servers_that_other_hosts_cannot_reach_are_refused() {
+    let (all, _) = generators(&[RIGHT]);
+    let all = Generators { is_local: false, ..all };
+    let (workload, abort) = (workload(), AbortFlag::new());
+    let url = "mysql://me@localhost/test?socket=/run/server.sock";
+    let endpoint = Endpoint::from_url(url).expect("it is a URL");
+    let request = LoadRequest { endpoint, ..request(&workload, &abort) };
+    let message = all.run_load(&open(), &request, &mut |_| {}).err().expect("it is refused").0;
+    assert!(message.contains("Unix socket of this machine"), "{message}");
+}

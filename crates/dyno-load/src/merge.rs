@@ -1,0 +1,169 @@
+//! Adds up what several generators count in one step.
+
+use std::collections::BTreeMap;
+
+use dyno_units::Nanoseconds;
+use serde::{Deserialize, Serialize};
+
+use crate::collector::{Collector, Until};
+use crate::load::ClientPlans;
+use crate::part::IntervalPart;
+use crate::recorder::WorkerEnd;
+use crate::timeline::Timeline;
+use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, StepTotals};
+
+/// What a generator says when its share of a step has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SliceEnd {
+    /// Number of its workers.
+    pub workers: usize,
+    /// Number of its clients.
+    pub clients: usize,
+    /// User CPU time of its workers in the measure phase.
+    pub cpu_user: Nanoseconds,
+    /// System CPU time of its workers in the measure phase.
+    pub cpu_system: Nanoseconds,
+    /// Time that its workers waited for a CPU, if its kernel reports it.
+    pub run_queue: Option<Nanoseconds>,
+    /// CPU time of its busiest worker as a share of the measure phase.
+    pub busiest_worker: f64,
+    /// See [`StepTotals::in_flight_at_end`].
+    pub in_flight_at_end: u64,
+    /// First message of each outcome that was an error.
+    pub error_examples: BTreeMap<String, String>,
+    /// Transactions that its clients committed, warm-up included.
+    pub committed: u64,
+    /// All its measured intervals together.
+    pub measured: IntervalPart,
+    /// Length of its measure phase by its own clock.
+    pub measured_for: Nanoseconds,
+}
+
+impl SliceEnd {
+    /// The end of a generator's share with these totals.
+    pub fn of(totals: &StepTotals) -> SliceEnd {
+        let examples = totals.error_examples.iter();
+        SliceEnd {
+            workers: totals.generator.workers,
+            clients: totals.roles.iter().map(|role| role.clients).sum(),
+            cpu_user: totals.generator.cpu_user,
+            cpu_system: totals.generator.cpu_system,
+            run_queue: totals.generator.run_queue,
+            busiest_worker: totals.generator.busiest_worker,
+            in_flight_at_end: totals.in_flight_at_end,
+            error_examples: examples
+                .map(|(outcome, message)| ((*outcome).to_owned(), message.clone()))
+                .collect(),
+            committed: totals.roles.iter().map(|role| role.committed).sum(),
+            measured: IntervalPart::of(0, &totals.measured),
+            measured_for: totals.measure_ended.saturating_sub(totals.measure_began),
+        }
+    }
+}
+
+/// One step of several generators while it goes on.
+pub struct StepMerge {
+    collector: Collector,
+    /// Of each generator, the interval that it sends next.
+    next: Vec<u64>,
+    roles: Vec<RoleTotals>,
+    workers: usize,
+    busiest_worker: f64,
+}
+
+impl StepMerge {
+    /// A step that begins at `began` on `n_generators` generators, each of which has a slice of it.
+    pub fn new(
+        spec: &StepSpec,
+        began: Nanoseconds,
+        n_generators: usize,
+        n_kinds: usize,
+    ) -> StepMerge {
+        let timeline = Timeline::new(began, spec.warm_up, spec.duration);
+        let until = Until { finish: None, steady_for: None };
+        let stop = AbortFlag::new();
+        let roles = spec.load.roles().into_iter();
+        StepMerge {
+            collector: Collector::of_parts((timeline, n_generators), until, n_kinds, stop),
+            next: vec![0; n_generators],
+            roles: roles.map(|(name, _)| RoleTotals { name, ..RoleTotals::default() }).collect(),
+            workers: 0,
+            busiest_worker: 0.0,
+        }
+    }
+
+    /// Announces the phases that have begun by now; returns when the next one begins.
+    pub fn announce(
+        &mut self,
+        now: Nanoseconds,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Option<Nanoseconds> {
+        self.collector.announce(now, observe)
+    }
+
+    /// Adds an interval of a generator, and passes on those that all of them have sent.
+    ///
+    /// # Errors
+    ///
+    /// It is not the interval that this generator sends next, or it is not one of this step.
+    pub fn add(
+        &mut self,
+        generator: usize,
+        part: &IntervalPart,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<(), LoadError> {
+        let next = &mut self.next[generator];
+        if part.idx != *next {
+            let why = format!("interval {} came in place of interval {next}", part.idx);
+            return Err(LoadError(why));
+        }
+        *next += 1;
+        if self.collector.accept_part(part, observe) {
+            return Ok(());
+        }
+        Err(LoadError(format!("interval {} does not belong to this step", part.idx)))
+    }
+
+    /// A generator has ended its share.
+    pub fn end(&mut self, end: &SliceEnd) {
+        self.workers += end.workers;
+        self.busiest_worker = self.busiest_worker.max(end.busiest_worker);
+        if let Some(role) = self.roles.first_mut() {
+            role.clients += end.clients;
+            role.committed += end.committed;
+        }
+        let example = |name: &&'static str| Some((*name, end.error_examples.get(*name)?.clone()));
+        self.collector.accept_end(WorkerEnd {
+            cpu_user: end.cpu_user,
+            cpu_system: end.cpu_system,
+            run_queue: end.run_queue,
+            in_flight_at_end: end.in_flight_at_end,
+            error_examples: OUTCOMES.iter().filter_map(example).collect(),
+            roles: Vec::new(),
+        });
+    }
+
+    /// Whether all generators have ended.
+    pub fn is_complete(&self) -> bool {
+        self.collector.is_complete()
+    }
+
+    /// The totals of the step, of all generators together.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::run_step`].
+    pub fn finish(self) -> Result<StepTotals, LoadError> {
+        let mut totals = self.collector.finish()?;
+        totals.generator.workers = self.workers;
+        totals.generator.busiest_worker = self.busiest_worker;
+        totals.roles = self.roles;
+        Ok(totals)
+    }
+}
+
+impl std::fmt::Debug for StepMerge {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("StepMerge").field("next", &self.next).finish_non_exhaustive()
+    }
+}

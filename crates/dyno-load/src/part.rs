@@ -1,0 +1,254 @@
+//! What one of several generators has counted in an interval, as it crosses the border of a process.
+//!
+//! Nothing is lost on the way: times travel as the counts of the histogram's own buckets, so that
+//! adding the parts of all generators gives the histogram that one generator would have made.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use dyno_units::Nanoseconds;
+use dyno_workload::Tally;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::times::{TimeCounts, place};
+use crate::{BINS, Interval, OUTCOMES, Outcomes};
+
+/// One interval of one generator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalPart {
+    /// Which interval of the step, counted from 0 at the beginning of the warm-up.
+    pub idx: u64,
+    /// By kind of transaction.
+    pub kinds: Vec<KindPart>,
+    /// Lag, sent − due.
+    pub lag: TimesPart,
+    /// See [`Interval::due`].
+    pub due: u64,
+    /// See [`Interval::missed`].
+    pub missed: u64,
+    /// See [`Interval::retries`].
+    pub retries: u64,
+    /// See [`Interval::reconnects`].
+    pub reconnects: u64,
+    /// Statements that read, statements that wrote, others, rows received, rows changed, warnings.
+    pub tally: [u64; 6],
+}
+
+/// One kind of transaction in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindPart {
+    /// Attempts by outcome, in the order of [`OUTCOMES`].
+    pub outcomes: [u64; OUTCOMES.len()],
+    /// Response times of commits.
+    pub response: TimesPart,
+    /// Service times of commits.
+    pub service: TimesPart,
+    /// Commits in each tenth of a second.
+    pub bins: [u32; BINS],
+}
+
+impl KindPart {
+    pub(crate) fn outcomes(&self) -> Outcomes {
+        Outcomes(self.outcomes)
+    }
+}
+
+impl IntervalPart {
+    /// The part of an interval that this generator has counted.
+    pub fn of(idx: u64, interval: &Interval) -> IntervalPart {
+        let Tally { reads, writes, others, rows_received, rows_changed, warnings } = interval.tally;
+        let kinds = interval.kinds.iter().map(|kind| KindPart {
+            outcomes: kind.outcomes.0,
+            response: TimesPart::of(&kind.response),
+            service: TimesPart::of(&kind.service),
+            bins: kind.bins,
+        });
+        IntervalPart {
+            idx,
+            kinds: kinds.collect(),
+            lag: TimesPart::of(&interval.lag),
+            due: interval.due,
+            missed: interval.missed,
+            retries: interval.retries,
+            reconnects: interval.reconnects,
+            tally: [reads, writes, others, rows_received, rows_changed, warnings],
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let [reads, writes, others, rows_received, rows_changed, warnings] = self.tally;
+        Tally { reads, writes, others, rows_received, rows_changed, warnings }
+    }
+
+    /// Transactions that committed, of all kinds.
+    pub fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes[0]).sum()
+    }
+
+    /// Attempts that failed, of all kinds.
+    pub fn failed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes().failed()).sum()
+    }
+}
+
+/// Times as the buckets of a histogram that are in use: of each the gap to the one before and the
+/// count, as numbers of variable length (LEB128) in base64.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TimesPart(String);
+
+impl TimesPart {
+    /// The times of a histogram with the bounds of a step's.
+    pub fn of(histogram: &Histogram<u64>) -> TimesPart {
+        if histogram.is_empty() {
+            return TimesPart::default();
+        }
+        let mut bytes = Vec::new();
+        let mut last = 0;
+        for bucket in histogram.iter_recorded() {
+            let place = place(bucket.value_iterated_to());
+            push(&mut bytes, (place - last) as u64);
+            push(&mut bytes, bucket.count_at_value());
+            last = place;
+        }
+        TimesPart(STANDARD.encode(bytes))
+    }
+
+    /// The buckets and their counts; none if it is damaged.
+    fn buckets(&self) -> Option<Vec<(usize, u64)>> {
+        let bytes = STANDARD.decode(&self.0).ok()?;
+        let mut bytes = bytes.as_slice();
+        let mut buckets = Vec::with_capacity(bytes.len() / 2);
+        let mut place = 0_usize;
+        while !bytes.is_empty() {
+            let gap = pull(&mut bytes)?;
+            place = place.checked_add(usize::try_from(gap).ok()?)?;
+            buckets.push((place, pull(&mut bytes)?));
+        }
+        Some(buckets)
+    }
+
+    /// Adds all times; false if it is damaged, and then part of them may have been added.
+    pub(crate) fn add_to(&self, times: &mut TimeCounts) -> bool {
+        let Some(buckets) = self.buckets() else { return false };
+        buckets.into_iter().all(|(place, n)| times.add_at(place, n))
+    }
+
+    /// The times as a histogram; none if it is damaged.
+    pub fn histogram(&self) -> Option<Histogram<u64>> {
+        let mut histogram = crate::times::new_histogram();
+        for (place, n) in self.buckets()? {
+            let time = crate::times::shortest_of(place)?;
+            histogram.record_n(time, n).ok()?;
+        }
+        Some(histogram)
+    }
+
+    /// The shortest time of the bucket in which this share of the times has come; zero if there are
+    /// none.
+    pub fn quantile(&self, share: f64) -> Nanoseconds {
+        let buckets = self.buckets().unwrap_or_default();
+        let n: u64 = buckets.iter().map(|(_, n)| n).sum();
+        let wanted = ((share * n as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (place, n) in buckets {
+            seen += n;
+            if seen >= wanted {
+                return Nanoseconds(crate::times::shortest_of(place).unwrap_or_default());
+            }
+        }
+        Nanoseconds::ZERO
+    }
+}
+
+/// Appends a number, seven bits a byte, the lowest first.
+fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Takes a number from the front.
+fn pull(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(first & 0x7f);
+        if shift == 63 && bits > 1 {
+            return None;
+        }
+        number |= bits << shift;
+        if first & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::times::new_histogram;
+
+    fn histogram(times: &[u64]) -> Histogram<u64> {
+        let mut histogram = new_histogram();
+        times.iter().for_each(|time| histogram.record(*time).expect("it is within the bounds"));
+        histogram
+    }
+
+    fn time() -> impl Strategy<Value = u64> {
+        (0_u32..42, any::<u64>())
+            .prop_map(|(bits, x)| (x & ((2 << bits) - 1)).min(3_600_000_000_000))
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_to_the_histogram_of_all_times(
+            times in prop::collection::vec(time(), 0..80),
+            more in prop::collection::vec(time(), 0..80),
+        ) {
+            let mut counts = TimeCounts::default();
+            for part in [&times, &more] {
+                prop_assert!(TimesPart::of(&histogram(part)).add_to(&mut counts));
+            }
+            let mut merged = new_histogram();
+            counts.add_to(&mut merged);
+            let expected = histogram(&[times.clone(), more].concat());
+            prop_assert_eq!(&merged, &expected);
+            prop_assert_eq!(
+                (merged.max(), merged.min(), merged.min_nz(), merged.len()),
+                (expected.max(), expected.min(), expected.min_nz(), expected.len())
+            );
+            let one = TimesPart::of(&histogram(&times));
+            prop_assert_eq!(one.histogram(), Some(histogram(&times)));
+        }
+
+        #[test]
+        fn what_is_damaged_is_refused_and_ends_nothing(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let part = TimesPart(STANDARD.encode(bytes));
+            part.add_to(&mut TimeCounts::default());
+            part.histogram();
+            part.quantile(0.5);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_times() {
+        let part = TimesPart::of(&histogram(&[10, 20, 30, 40]));
+        assert_eq!(part.quantile(0.5), Nanoseconds(20));
+        assert_eq!(part.quantile(0.99), Nanoseconds(40));
+        assert_eq!(TimesPart::default().quantile(0.5), Nanoseconds::ZERO);
+        let check = |text: &str| {
+            assert!(!TimesPart(text.to_owned()).add_to(&mut TimeCounts::default()), "{text}");
+        };
+        check("not base64");
+        // A place that no histogram has, and a number without its end.
+        check(&STANDARD.encode([0xff, 0xff, 0xff, 0x0f, 1]));
+        check(&STANDARD.encode([1, 0x80]));
+    }
+}

@@ -1,0 +1,126 @@
+//! The hosts that generated the load: what each did, and how well its clock was known.
+
+use dyno_analysis::hosts::HostFacts;
+
+use super::Page;
+use crate::document::{Block, Cell, Section, Table};
+use crate::format::Unit;
+use crate::words::counted;
+
+/// The section; none where the machine that runs the study generated the load.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let view = page.view;
+    let (n_variants, n_steps) = (view.findings.variants.len(), view.findings.steps.len());
+    let known = |host: &&HostFacts| host.variant < n_variants && host.step < n_steps;
+    let hosts: Vec<&HostFacts> = view.findings.hosts.iter().filter(known).collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    let mut names: Vec<&str> = hosts.iter().map(|host| host.host.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let lead = "Each host had an equal part of the clients and of the schedule, counted by its own \
+                clock, and began at one time with the others. Shares, rates and CPU times are means of \
+                the trials; lag, the busiest worker and the clock are the worst of them.";
+    let mut section = Section::new("hosts", "Hosts", "Load generators", lead);
+    let heads = [
+        "Host",
+        "Machine",
+        "Variant",
+        "Step",
+        "Share",
+        "Share meant",
+        "Throughput",
+        "Busiest worker",
+        "CPU per transaction",
+        "Lag p99",
+        "Round trip",
+        "Clock offset",
+        "Drift",
+        "Began within",
+    ];
+    let mut table = Table::new("", &heads, 4);
+    hosts.iter().for_each(|host| {
+        table.row(row(host, view.variant(host.variant), view.step(host.step)));
+    });
+    // A few rows are read at once; many are looked up.
+    let is_open = hosts.len() <= 12;
+    let summary =
+        format!("{}, at each step of each variant", counted(names.len(), "host", "hosts"));
+    section.add(Block::Fold { summary, is_open, blocks: vec![Block::Table(table)] });
+    Some(section)
+}
+
+fn row(host: &HostFacts, variant: &str, step: &str) -> [Cell; 14] {
+    let percent = |share: f64| Unit::Percent.show(share * 100.0);
+    let clock = host.clock.as_ref();
+    let of_clock = |show: &dyn Fn(&dyno_record::ClockFacts) -> String| {
+        clock.map_or_else(|| "not measured".to_owned(), show)
+    };
+    let drift = clock.and_then(|clock| clock.drift_ppm.zip(clock.drift_bound_ppm));
+    [
+        Cell::from(host.host.as_str()),
+        Cell::from(host.machine.as_str()),
+        Cell::Variant(host.variant, variant.to_owned()),
+        Cell::from(step),
+        Cell::from(percent(host.share)),
+        Cell::from(percent(host.share_meant)),
+        Cell::from(Unit::PerSecond.show(host.throughput)),
+        Cell::from(percent(host.busiest_worker)),
+        Cell::from(host.cpu_us.map_or_else(String::new, |us| Unit::Micros.show(us))),
+        Cell::from(Unit::Micros.show(host.lag_p99_us)),
+        Cell::from(of_clock(&|clock| Unit::Micros.show(clock.round_trip_us))),
+        Cell::from(of_clock(&|clock| {
+            format!("{:+.1} ms ± {:.1} ms", clock.wall_offset_ms, clock.wall_bound_ms)
+        })),
+        Cell::from(
+            drift
+                .map_or_else(String::new, |(ppm, bound)| format!("{ppm:+.0} ppm ± {bound:.0} ppm")),
+        ),
+        Cell::from(of_clock(&|clock| format!("± {}", Unit::Micros.show(clock.bound_us)))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_analysis::Findings;
+    use dyno_record::ClockFacts;
+
+    use super::*;
+    use crate::html::written;
+
+    #[test]
+    fn each_host_has_a_row_with_its_clock() {
+        let clock = ClockFacts {
+            wall_offset_ms: -5000.0,
+            wall_bound_ms: 1.2,
+            bound_us: 150.0,
+            round_trip_us: 300.0,
+            drift_ppm: Some(50.2),
+            drift_bound_ppm: Some(3.0),
+            ..ClockFacts::default()
+        };
+        let host = HostFacts {
+            host: "sql1".to_owned(),
+            machine: "node-1".to_owned(),
+            n: 3,
+            share: 0.333,
+            share_meant: 0.333,
+            throughput: 1000.0,
+            cpu_us: Some(12.0),
+            clock: Some(clock),
+            ..HostFacts::default()
+        };
+        let mut findings = Findings {
+            variants: vec![Default::default()],
+            steps: vec![Default::default()],
+            ..Findings::default()
+        };
+        assert_eq!(written(&findings, section), "");
+        findings.hosts = vec![host];
+        let page = written(&findings, section);
+        for part in ["sql1", "node-1", "1,000/s", "-5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Reads the `[host.NAME]` tables, and `generators`, which names one of them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::problems::Problems;
+use super::table::{NamedTables, RawTable};
+use super::value::Section;
+use super::vary::{KnownNames, known_name};
+use crate::host::{LOCAL, words};
+use crate::keys::{Key, Shape, key, with_default};
+use crate::{Diagnostic, FieldValue, HostPool, LoadLevel, Product, Table, Variant, Vocabulary};
+
+/// Hosts. They are the same in all variants.
+pub(crate) const KIND: Kind = Kind {
+    name: "host",
+    help: "Machines on which agents of Dyno generate load: [host.NAME].",
+    lead: "One table for each group of machines on which agents of Dyno generate load (docs/hosts.md). \
+           Servers, volumes and jobs are on the machine that runs the study.",
+    example: "{ sql = { reach = \"ssh {name} dyno agent\", names = [\"sql1\", \"sql2\"] } }",
+    names: ["\"sql\"", "\"load\""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &[],
+    is_chosen: false,
+    needed: None,
+    read: read_one,
+};
+
+const KEYS: &[Key] = &[
+    with_default(
+        "reach",
+        Shape::Text,
+        "\"local\"",
+        "The command that starts an agent on a host, run without a shell, with the host's name in place \
+         of {name}. Local: the agents are processes of the machine that runs the study.",
+    )
+    .example("\"ssh {name} dyno agent\""),
+    key(
+        "names",
+        Shape::Texts,
+        "The names of the hosts, each of which has one agent; if not given, one host with the table's \
+         name.",
+    )
+    .example("[\"sql1\", \"sql2\", \"sql3\"]"),
+];
+
+/// Most hosts of one table.
+const HOSTS_MAX: usize = 1000;
+
+fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    let before = problems.count();
+    let reach = table.as_ref().and_then(|table| table.text("reach"));
+    if let (Some(entry), Some(Err(why))) = (raw.entry("reach"), reach.map(words)) {
+        let message = "`reach` is no command";
+        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
+    }
+    let names = table.as_ref().map(|table| names(table)).unwrap_or_default();
+    if let (Some(entry), Some((message, why))) = (raw.entry("names"), wrong_names(&names)) {
+        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
+    }
+    table.filter(|_| problems.count() == before)
+}
+
+/// What is wrong with the names of hosts: a message, and what to do.
+fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
+    let is_odd = |c: char| c.is_control() || c.is_whitespace();
+    let odd =
+        names.iter().find(|name| name.is_empty() || name.starts_with('-') || name.contains(is_odd));
+    if let Some(odd) = odd {
+        let message = format!("`{odd}` cannot be the name of a host");
+        return Some((message, "a name begins with no `-`, and holds no blank"));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+        return Some((format!("host `{twice}` is named twice"), "one agent runs on each host"));
+    }
+    if names.is_empty() || names.len() > HOSTS_MAX {
+        let message = format!("`names` must hold 1 to {HOSTS_MAX} names");
+        return Some((message, "the hosts of this table"));
+    }
+    None
+}
+
+/// The names of a table's hosts.
+fn names(table: &Table) -> Vec<String> {
+    match table.fields.get("names") {
+        Some(FieldValue::Texts(names)) => names.clone(),
+        _ => vec![table.name.clone()],
+    }
+}
+
+impl HostPool {
+    /// The hosts of a table; none if it has been reported as wrong.
+    fn of(table: &Table) -> Option<HostPool> {
+        let reach = match table.text("reach") {
+            None | Some(LOCAL) => Vec::new(),
+            Some(command) => words(command).ok()?,
+        };
+        let (name, names) = (table.name.clone(), names(table));
+        Some(HostPool { name, reach, names, hidden_variables: Vec::new() })
+    }
+}
+
+/// Reads `generators`: the hosts that it names, and where it stands.
+pub(super) fn read(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    hosts: &NamedTables<'_>,
+) -> Option<(Option<HostPool>, Range<usize>)> {
+    let known = KnownNames::new(hosts.names());
+    let given = section.read("generators", problems, |problems, entry| {
+        known_name(problems, entry, "host", &known)
+    })?;
+    let name = given.value.as_deref();
+    let table = hosts.tables.iter().find(|table| Some(table.name) == name);
+    let pool = table.and_then(|table| HostPool::of(table.table.as_ref()?));
+    Some((pool, given.key_span))
+}
+
+/// Refuses what generators on other hosts, or several of them, cannot do.
+pub(super) fn check(
+    problems: &mut Problems,
+    (pool, span): (&HostPool, &Range<usize>),
+    (variants, loads): (Option<&[Variant]>, Option<&[LoadLevel]>),
+    is_until_steady: bool,
+    vocabulary: &Vocabulary,
+) {
+    let mut refuse = |message: String, why: &str| {
+        let diagnostic = Diagnostic::new(span.clone(), message);
+        problems.add(diagnostic.with_label("the load is generated on hosts").with_help(why));
+    };
+    let products = variants.into_iter().flatten().map(|variant| &variant.database.product);
+    let private: BTreeSet<&str> = products
+        .filter_map(|product| match product {
+            Product::Private(name) => Some(name.as_str()),
+            Product::Url(_) => None,
+        })
+        .collect();
+    for name in private {
+        let word = vocabulary.products.iter().find(|word| word.name == name);
+        if word.is_some_and(|word| word.is_embedded && !word.has_socket) {
+            refuse(
+                format!("{name} is in Dyno's own process, and agents cannot connect to it"),
+                "choose a server, or leave out `generators`",
+            );
+        } else if !pool.is_local() {
+            refuse(
+                format!("a private server ({name}) cannot be reached from other hosts"),
+                "it listens on a Unix socket of the machine that runs the study: give the database a \
+                 `url`, or the host reach = \"local\"",
+            );
+        }
+    }
+    if is_until_steady {
+        refuse(
+            "`until_steady` does not go with `generators` yet".to_owned(),
+            "each generator would have to learn when all of them are steady: give a `duration`",
+        );
+    }
+    let n = pool.names.len();
+    let few =
+        loads.into_iter().flatten().map(LoadLevel::clients_least).find(|clients| *clients < n);
+    if let Some(clients) = few {
+        refuse(
+            format!("{n} generators cannot share a load of {}", in_words(clients)),
+            "each generator needs a client at every load: name fewer hosts, or more clients (a search \
+             for clients begins with one)",
+        );
+    }
+}
+
+fn in_words(clients: usize) -> String {
+    if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
+}
+
+/// Refuses steps that a workload defines itself.
+pub(super) fn check_own(problems: &mut Problems, span: Range<usize>, loads: &[LoadLevel]) {
+    if loads.iter().any(|load| matches!(load, LoadLevel::Own(_))) {
+        problems.add(
+            Diagnostic::new(
+                span,
+                "a workload with steps of its own does not go with `generators` yet",
+            )
+            .with_label("the load is generated on hosts")
+            .with_help("its roles share state and end together: leave out `generators`"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Seed;
+
+    use crate::fixture::{study, vocabulary};
+    use crate::plan::canonical_text;
+
+    /// A study whose load is generated on hosts that have these lines.
+    fn with_hosts(host: &str, design: &str) -> String {
+        format!(
+            "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[workload.oltp_read_only]\n\
+             [host.sql]\n{host}\n[design]\nclients = 4\ngenerators = 'sql'\n{design}\n"
+        )
+    }
+
+    #[test]
+    fn hosts_are_read_with_their_command() {
+        let pool = |host: &str| study(&with_hosts(host, "")).design.generators.expect("there are");
+        let local = pool("names = ['a', 'b']");
+        assert!(local.is_local() && local.names == ["a", "b"], "{local:?}");
+        assert_eq!(pool("reach = 'local'").names, ["sql"]);
+        assert_eq!(pool("names = 'one'").names, ["one"]);
+        let text = with_hosts("reach = 'ssh {name} \"my dyno\" agent'", "");
+        let text = text.replace("product = 'mariadb'", "url = 'mysql://me@db/x'");
+        let remote = study(&text).design.generators.expect("there are");
+        assert_eq!(remote.reach, ["ssh", "{name}", "my dyno", "agent"]);
+        assert_eq!(remote.reach_in_words(), "ssh {name} my dyno agent");
+    }
+
+    #[test]
+    fn a_study_without_generators_has_the_plan_that_it_had() {
+        let plan = |text: &str| {
+            let study = study(text);
+            canonical_text(&crate::plan(&study, Seed(1)), &study)
+        };
+        let with = plan(&with_hosts("names = ['a', 'b']", ""));
+        assert!(with.contains("\"generators\" = [\"a\", \"b\"]\n\"generators.reach\" = []\n"));
+        let without = with_hosts("", "").replace("generators = 'sql'", "");
+        assert!(!plan(&without).contains("generators\""));
+    }
+
+    #[test]
+    fn what_does_not_go_with_generators_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let found = crate::parse(text, &vocabulary()).expect_err("it has an error");
+            let messages: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+            assert!(messages.iter().any(|one| one.contains(expected)), "{messages:?}");
+        };
+        let names = "names = ['a', 'b']";
+        check(&with_hosts("reach = 'ssh {name}'", ""), "cannot be reached from other hosts");
+        check(&with_hosts("reach = 'ssh \"{name}'", ""), "`reach` is no command");
+        check(&with_hosts("names = []", ""), "`names`");
+        check(&with_hosts("names = ['a', 'a']", ""), "named twice");
+        check(&with_hosts("names = ['a b']", ""), "cannot be the name of a host");
+        check(&with_hosts("user = 'me'", ""), "unknown key `user`");
+        check(&with_hosts(names, "find_clients = 'p99 <= 5ms'"), "cannot share a load of 1 client");
+        check(&with_hosts(names, "vary = { 'host.reach' = ['a'] }"), "cannot be varied");
+        let few = with_hosts(names, "").replace("clients = 4", "clients = 1");
+        check(&few, "2 generators cannot share a load of 1 client");
+        let steady = with_hosts(names, "duration = '5s'\nuntil_steady = '60s'");
+        check(&steady, "`until_steady` does not go with `generators` yet");
+        let embedded = with_hosts(names, "").replace("'mariadb'", "'sqlite'");
+        check(&embedded, "agents cannot connect to it");
+        let own = with_hosts(names, "").replace("oltp_read_only", "staged");
+        check(&own, "a workload with steps of its own");
+    }
+}
