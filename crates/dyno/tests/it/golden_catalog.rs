@@ -185,13 +185,15 @@ pages! {
 }
 
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
-/// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor a pooler.
-const WITHOUT_PAGE: [&str; 8] = [
+/// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor a pooler, and agents cannot
+/// connect to it.
+const WITHOUT_PAGE: [&str; 9] = [
     "create-index",
     "migration",
     "pooling",
     "replicas",
     "restore",
+    "sql-servers",
     "two-drives",
     "versions",
     "zfs-by-hand",

@@ -35,6 +35,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "replicas/bench-top.toml",
         "queue/full.toml",
         "queue/bench-top.toml",
+        "sql-servers/full.toml",
+        "sql-servers/bench-top.toml",
         "tpcc-volumes/full.toml",
         "tpcc-volumes/bench-top.toml",
         "versions/full.toml",
