@@ -41,6 +41,8 @@ pub enum CaveatKind {
     DeadEnd,
     /// Arrivals were due and never sent.
     MissedArrivals,
+    /// Clients waited in a pooler for most of a step.
+    Unserved,
     /// Variants that are compared do not promise the same durability.
     DifferentDurability,
     /// The data of some trials lay in memory.

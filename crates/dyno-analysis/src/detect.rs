@@ -10,6 +10,7 @@ mod joined;
 mod law;
 mod missed;
 mod not_on_disk;
+mod unserved;
 mod user_space;
 
 pub(crate) use alike::is_cached_on_one_side;
@@ -55,6 +56,7 @@ pub(crate) fn caveats(
     caveats.extend(errors(joined, findings));
     caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));
+    caveats.extend(unserved::caveat(joined, findings));
     caveats.extend(different_durability(joined, findings));
     caveats.extend(in_memory::caveat(joined, findings));
     caveats.extend(not_on_disk::caveats(joined, findings));

@@ -47,6 +47,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::NotOnDisk => "not on disk",
         CaveatKind::UserSpace => "filesystem in user space",
         CaveatKind::MissedArrivals => "missed arrivals",
+        CaveatKind::Unserved => "clients not served",
         CaveatKind::DifferentDurability => "different durability",
         CaveatKind::MissingTrials => "missing trials",
         CaveatKind::AuditFailed => "audit failed",
