@@ -37,6 +37,8 @@ pub(crate) struct Worker<R: Reactor> {
     n_living: usize,
     happened: Happened,
     next_scan: Nanoseconds,
+    // Of which the clients were made.
+    workload: Option<MadeWorkload>,
 }
 
 /// Which clients of the step a worker has: `first`, `first + step` and so on. Clients are numbered
@@ -72,6 +74,7 @@ impl<R: Reactor> Worker<R> {
             n_living: 0,
             happened: Happened::default(),
             next_scan: Nanoseconds::ZERO,
+            workload: None,
         }
     }
 
@@ -122,7 +125,15 @@ impl<R: Reactor> Worker<R> {
             self.clients.push(Client { plan, future: Some(workload.client(context)), pace });
         }
         self.n_living = self.clients.len();
+        self.workload = Some((*workload).clone());
         Ok(())
+    }
+
+    /// The error if no client goes on.
+    fn all_ended(&self) -> LoadError {
+        let why = self.workload.as_ref().and_then(MadeWorkload::why_ended);
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        LoadError(format!("all clients of the workload ended before the step did{why}"))
     }
 
     /// Begins the step: starts the schedules and puts all clients in line. `slice` is the worker's
@@ -139,7 +150,7 @@ impl<R: Reactor> Worker<R> {
         let now = self.state.read_clock();
         match self.state.mode() {
             Mode::Running if self.n_living == 0 && self.state.n_finished() < self.clients.len() => {
-                return Err(all_ended());
+                return Err(self.all_ended());
             }
             Mode::Running => self.wake_due(now),
             Mode::Draining => {
@@ -287,8 +298,4 @@ impl<R: Reactor> Worker<R> {
         };
         self.state.measure_ended() + limit
     }
-}
-
-fn all_ended() -> LoadError {
-    LoadError("all clients of the workload ended before the step did".to_owned())
 }

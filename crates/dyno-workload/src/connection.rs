@@ -41,6 +41,18 @@ pub trait Connection: Send {
     /// what was prepared before.
     fn prepare(&mut self, statements: &[Statement]) -> Result<(), StatementError>;
 
+    /// Prepares one more statement: at the end of those that were, or in the place of one that is not
+    /// executed any more. Cold.
+    ///
+    /// # Errors
+    ///
+    /// The server's; the product prepares all statements at once.
+    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+        let _ = idx;
+        let message = format!("a single statement cannot be prepared: {}", statement.sql);
+        Err(StatementError::new(ErrorClass::Refused, "prepare", message))
+    }
+
     /// Sends prepared statement `statement` with its values. Hot.
     ///
     /// An error in sending is kept and returned by `poll_reply`, so that there is one place that
@@ -51,7 +63,7 @@ pub trait Connection: Send {
     fn send_text(&mut self, sql: &str);
 
     /// The same with a statement that returns rows of `n_columns` columns, which are kept as texts
-    /// for [`Connection::kept_rows`]. Not in a pipeline. A product that is not reached by a
+    /// for [`Connection::kept_rows`]; with 0, whatever columns there are. Not in a pipeline. A product that is not reached by a
     /// protocol keeps none. Hot.
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
         let _ = n_columns;
@@ -273,6 +285,23 @@ pub enum StatementClass {
     Write,
     /// Anything else: BEGIN, COMMIT, SET.
     Other,
+}
+
+impl StatementClass {
+    /// The class of a statement, by its first word.
+    pub fn of_text(sql: &str) -> StatementClass {
+        let text = sql.trim_start();
+        let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+        let is_one_of =
+            |words: &[&str]| words.iter().any(|word| text[..end].eq_ignore_ascii_case(word));
+        if is_one_of(&["select", "values", "table", "with", "show"]) {
+            StatementClass::Read
+        } else if is_one_of(&["insert", "update", "delete", "merge", "replace"]) {
+            StatementClass::Write
+        } else {
+            StatementClass::Other
+        }
+    }
 }
 
 /// A value for a placeholder.

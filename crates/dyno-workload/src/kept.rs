@@ -60,6 +60,11 @@ impl KeptRows {
         self.values.push(Kept::Text(start, self.bytes.len()));
     }
 
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
     /// Number of complete rows.
     pub fn n_rows(&self) -> usize {
         self.values.len().checked_div(self.n_columns).unwrap_or(0)

@@ -23,6 +23,8 @@ pub mod insert_benchmark;
 mod kept;
 pub mod key_order;
 mod last_rows;
+#[cfg(feature = "lua")]
+pub mod lua;
 pub mod options;
 pub mod pgbench;
 mod row;

@@ -108,6 +108,25 @@ impl Session {
         Ok(())
     }
 
+    /// Prepares one more statement; see [`Connection::prepare_at`]. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The server refused it.
+    pub fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+        self.connection.prepare_at(idx, statement)?;
+        match self.classes.get_mut(idx) {
+            Some(class) => *class = statement.class,
+            None => self.classes.push(statement.class),
+        }
+        Ok(())
+    }
+
+    /// The connection, for cold calls before the first transaction.
+    pub fn connection(&mut self) -> &mut dyn Connection {
+        self.connection.as_mut()
+    }
+
     /// The SQL to speak.
     pub fn dialect(&self) -> Dialect {
         self.connection.dialect()

@@ -182,6 +182,11 @@ pub trait Clients: Send + Sync {
         let _ = counts;
     }
 
+    /// Why clients have ended before their step did, if they know.
+    fn why_ended(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the server did what it confirmed. `answers` are those to
     /// [`Workload::audit_queries`], one for each, in their order. A pure function of them and of
     /// what the clients counted.
@@ -232,6 +237,11 @@ impl MadeWorkload {
     /// Adds what clients elsewhere have counted; see [`Clients::add_counts`].
     pub fn add_counts(&self, counts: &[u64]) {
         self.clients.add_counts(counts);
+    }
+
+    /// Why clients have ended early; see [`Clients::why_ended`].
+    pub fn why_ended(&self) -> Option<String> {
+        self.clients.why_ended()
     }
 
     /// Whether the server did what it confirmed; see [`Clients::audit`].

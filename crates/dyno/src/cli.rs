@@ -7,7 +7,7 @@ use dyno_units::{ByteCount, Nanoseconds, Seed};
 
 use crate::commands::{
     agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
-    hold, pgbench, plan, products, report, run, schema, serve, sql, up, watch,
+    hold, pgbench, plan, products, report, run, schema, serve, sql, sysbench, up, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -86,6 +86,13 @@ enum Command {
     #[command(disable_help_flag = true)]
     Pgbench {
         /// The options and operands of pgbench; `dyno pgbench --help` lists them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// Take sysbench's command lines and Lua scripts: its output, with a record beside it
+    #[command(disable_help_flag = true)]
+    Sysbench {
+        /// The options, script and command of sysbench; `dyno sysbench --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
@@ -293,8 +300,10 @@ pub(crate) enum ReportFormat {
 pub(crate) fn run() -> anyhow::Result<End> {
     // Its words are not for clap: it would take options of its own out of them.
     let mut given = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    if given.next().as_deref() == Some("pgbench") {
-        return pgbench::run(&given.collect::<Vec<String>>());
+    match given.next().as_deref() {
+        Some("pgbench") => return pgbench::run(&given.collect::<Vec<String>>()),
+        Some("sysbench") => return sysbench::run(&given.collect::<Vec<String>>()),
+        _ => {}
     }
     let matches = command().try_get_matches().unwrap_or_else(|error| refuse(error));
     if let Some(("bench", matches)) = matches.subcommand() {
@@ -323,6 +332,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         ),
         Command::Datasets(options) => datasets::run(&options),
         Command::Pgbench { words } => pgbench::run(&words),
+        Command::Sysbench { words } => sysbench::run(&words),
         Command::Up(options) => up::run(&options),
         Command::Ls { json } => deployments::ls(json),
         Command::Connect { name, arguments } => deployments::connect(&name, &arguments),

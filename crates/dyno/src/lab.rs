@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_host::{BuildStore, Keeper};
@@ -104,6 +104,15 @@ pub(crate) fn environment(data_folder: &Path) -> Environment {
     }
 }
 
+/// Whether a signal has asked this program to end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a signal has asked this program to end.
+#[cfg(feature = "lua")]
+pub(crate) fn is_stopped() -> bool {
+    STOPPED.load(Ordering::Relaxed)
+}
+
 /// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
 /// and the next run cleans up.
 pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
@@ -116,6 +125,7 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
         .name("dyno-signals".to_owned())
         .spawn(move || {
             for signal in &mut signals {
+                STOPPED.store(true, Ordering::Relaxed);
                 if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
                     std::process::exit(128 + signal);
                 }

@@ -19,42 +19,149 @@ use toml::Value;
 pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::built_in();
     let Ok(study) = study.parse::<toml::Table>() else { return Ok(catalog) };
-    let Some(files) = named(&study) else { return Ok(catalog) };
-    let mut texts = BTreeMap::new();
-    for file in files {
-        if dyno_pgbench::BUILT_IN.iter().any(|script| script.name == file) {
-            continue;
+    if let Some(files) = named(&study, pgbench::NAME) {
+        let is_built_in =
+            |file: &String| dyno_pgbench::BUILT_IN.iter().any(|script| script.name == file);
+        let mut texts = BTreeMap::new();
+        for file in files.into_iter().filter(|file| !is_built_in(file)) {
+            let (text, digest) = read(&folder.join(&file))?;
+            texts.insert(file, ScriptText { text, digest });
         }
-        let path = folder.join(&file);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            crate::usage_error(anyhow::anyhow!(
-                "cannot read the script {}: {error}",
-                path.display()
-            ))
-        })?;
-        let digest = Sha256::digest(&text);
-        let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        texts.insert(file, ScriptText { text, digest });
+        catalog.add(pgbench::spec(texts));
     }
-    catalog.add(pgbench::spec(texts));
+    #[cfg(feature = "lua")]
+    if let Some(files) = named(&study, dyno_workload::lua::NAME) {
+        catalog.add(of_sysbench(files, folder)?);
+    }
     Ok(catalog)
 }
 
-/// The scripts that tables of the workload name, and those that are levels of a factor; none if no table
+/// The text of a script and its digest.
+fn read(path: &Path) -> anyhow::Result<(String, String)> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        crate::usage_error(anyhow::anyhow!("cannot read the script {}: {error}", path.display()))
+    })?;
+    let digest = digest(&text);
+    Ok((text, digest))
+}
+
+/// The digest that a record keeps of a text.
+pub(crate) fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The workload `sysbench` of a study in this folder that names these scripts.
+#[cfg(feature = "lua")]
+fn of_sysbench(
+    files: Vec<String>,
+    folder: &Path,
+) -> anyhow::Result<dyno_workload::catalog::WorkloadSpec> {
+    use dyno_workload::lua;
+    use std::sync::Arc;
+    let mut scripts = BTreeMap::new();
+    for file in files {
+        if dyno_sysbench::built_in(&file).is_some() {
+            continue;
+        }
+        let path = folder.join(&file);
+        let (text, own) = read(&path)?;
+        let beside = path.parent().map(Path::to_owned);
+        let host = Arc::new(StudyHost { folder: beside, ..StudyHost::default() });
+        let path = path.display().to_string();
+        let options = lua::declared(&path, &text, Arc::clone(&host) as _)
+            .map_err(|why| crate::usage_error(anyhow::anyhow!("the script {path}: {why}")))?;
+        let digest = match host.required() {
+            modules if modules.is_empty() => own,
+            modules => digest(&format!("{own}{modules}")),
+        };
+        scripts.insert(file, lua::ScriptFile { path, text, digest, options });
+    }
+    let host = StudyHost { folder: Some(folder.to_owned()), ..StudyHost::default() };
+    Ok(lua::spec(scripts, Arc::new(host)))
+}
+
+/// The host of scripts in a study: they print nothing.
+#[cfg(feature = "lua")]
+#[derive(Default)]
+struct StudyHost {
+    folder: Option<std::path::PathBuf>,
+    /// Digests of the modules that were required.
+    modules: std::sync::Mutex<BTreeMap<String, String>>,
+}
+
+#[cfg(feature = "lua")]
+impl StudyHost {
+    /// The modules that were required, with their digests.
+    fn required(&self) -> String {
+        let modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()
+    }
+
+    fn note(&self, name: &str, module: &dyno_sysbench::Module) {
+        let mut modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        modules.insert(name.to_owned(), digest(&module.text));
+    }
+}
+
+#[cfg(feature = "lua")]
+impl dyno_sysbench::Host for StudyHost {
+    fn print(&self, _: &str) {}
+
+    fn print_error(&self, _: &str) {}
+
+    fn log(&self, _: dyno_sysbench::Level, _: &str) {}
+
+    fn module(&self, name: &str, path: &str) -> Result<dyno_sysbench::Module, String> {
+        let module =
+            crate::commands::sysbench::host::find_module(name, path, self.folder.as_deref())?;
+        self.note(name, &module);
+        Ok(module)
+    }
+
+    fn file(&self, path: &str) -> Result<dyno_sysbench::Module, String> {
+        let folder = self.folder.clone().unwrap_or_default();
+        let found = folder.join(path);
+        let text = std::fs::read_to_string(&found).map_err(|error| error.to_string())?;
+        let module = dyno_sysbench::Module { path: found.display().to_string(), text };
+        self.note(path, &module);
+        Ok(module)
+    }
+
+    fn package_path(&self) -> String {
+        "/usr/share/sysbench/?.lua".to_owned()
+    }
+
+    fn sleep(&self, us: f64) {
+        std::thread::sleep(std::time::Duration::from_micros(us as u64));
+    }
+
+    fn is_stopped(&self) -> bool {
+        crate::lab::is_stopped()
+    }
+}
+
+/// The scripts that tables of this workload name, and those that are levels of a factor; none if no table
 /// is of that workload.
-fn named(study: &toml::Table) -> Option<Vec<String>> {
+fn named(study: &toml::Table, workload: &str) -> Option<Vec<String>> {
     let tables = study.get("workload")?.as_table()?;
-    let is_ours = |(name, table): (&String, &Value)| {
+    let is_ours = |(name, table): &(&String, &Value)| {
         let word = table.get("workload").and_then(Value::as_str).unwrap_or(name);
-        word == pgbench::NAME
+        word == workload
     };
-    if !tables.iter().any(is_ours) {
+    let ours: Vec<&Value> = tables.iter().filter(is_ours).map(|(_, table)| table).collect();
+    if ours.is_empty() {
         return None;
     }
-    let of_tables = tables.values().filter_map(|table| table.get("script"));
+    let is_alone = ours.len() == tables.len();
+    let of_tables = ours.into_iter().filter_map(|table| table.get("script"));
     let vary = study.get("design").and_then(|design| design.get("vary"));
     let levels = ["workload.script", "option.script"].into_iter();
     let of_levels = levels.filter_map(|key| vary?.get(key)?.as_array()).flatten();
+    // Beside other workloads that have scripts, the ends of the names tell whose a level is.
+    let is_lua = workload != pgbench::NAME;
+    let of_levels = of_levels.filter(move |level| {
+        is_alone || level.as_str().is_some_and(|name| name.ends_with(".lua") == is_lua)
+    });
     let texts = of_tables.chain(of_levels).filter_map(Value::as_str);
     Some(texts.map(str::to_owned).collect())
 }
@@ -65,7 +172,7 @@ mod tests {
 
     #[track_caller]
     fn check(study: &str, expected: Option<&[&str]>) {
-        let found = named(&study.parse().expect("it is TOML"));
+        let found = named(&study.parse().expect("it is TOML"), pgbench::NAME);
         let found: Option<Vec<&str>> =
             found.as_ref().map(|names| names.iter().map(String::as_str).collect());
         assert_eq!(found.as_deref(), expected, "{study}");
@@ -79,5 +186,9 @@ mod tests {
             [design]\nvary = { \"workload.script\" = ['a.sql', 'b.sql'] }\n";
         check(varied, Some(&["a.sql", "b.sql"]));
         check("title = 'x'\n", None);
+        check(
+            "[workload.sysbench]\nscript = 'a.lua'\n[workload.pgbench]\nscript = 'b.sql'\n",
+            Some(&["b.sql"]),
+        );
     }
 }

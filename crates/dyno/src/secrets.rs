@@ -51,8 +51,15 @@ fn pair_range(text: &str) -> Option<std::ops::Range<usize>> {
     (end > 0).then_some(start..start + end)
 }
 
+/// The range of the password in an option of another tool: `--…-password=secret`.
+fn option_range(text: &str) -> Option<std::ops::Range<usize>> {
+    let (name, value) = text.strip_prefix("--")?.split_once('=')?;
+    let is_one = name.ends_with("-password") || name.ends_with("_password");
+    (is_one && !value.is_empty()).then_some(text.len() - value.len()..text.len())
+}
+
 fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
-    match password_range(text).or_else(|| pair_range(text)) {
+    match password_range(text).or_else(|| pair_range(text)).or_else(|| option_range(text)) {
         Some(range) if !text[range.clone()].starts_with("${") => {
             let name = format!("DYNO_SECRET_{}", secrets.len());
             let hidden = format!("{}${{{name}}}{}", &text[..range.start], &text[range.end..]);

@@ -26,8 +26,25 @@ pub(crate) fn check_output() -> anyhow::Result<()> {
     }
 }
 
+/// Prints a part of a result, which ends its lines itself; see [`out`].
+#[cfg(feature = "lua")]
+pub(crate) fn out_part(text: &str) {
+    if let Err(error) = print_as_is(&mut io::stdout().lock(), text, "") {
+        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// The same to standard error.
+#[cfg(feature = "lua")]
+pub(crate) fn say_part(text: &str) {
+    let _ = write!(std::io::stderr().lock(), "{}", harmless(text));
+}
+
 fn print(to: &mut impl Write, text: &str) -> io::Result<()> {
-    let end = if text.ends_with('\n') { "" } else { "\n" };
+    print_as_is(to, text, if text.ends_with('\n') { "" } else { "\n" })
+}
+
+fn print_as_is(to: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
     let text = harmless(text);
     let printed = to
         .write_all(text.as_bytes())

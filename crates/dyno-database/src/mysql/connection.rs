@@ -567,6 +567,28 @@ impl Connection for MySqlConnection {
         })
     }
 
+    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+        let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
+        self.cold(limit, |connection| {
+            if let Some(template) = connection.templates.get(idx) {
+                connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
+            }
+            let (template, columns) = connection.prepare_one(&statement.sql)?;
+            let columns = statement.keeps_rows.then_some(columns);
+            match connection.templates.get_mut(idx) {
+                Some(place) => {
+                    *place = template;
+                    connection.columns[idx] = columns;
+                }
+                None => {
+                    connection.templates.push(template);
+                    connection.columns.push(columns);
+                }
+            }
+            Ok(())
+        })
+    }
+
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
         if !self.may_send() {
             return;

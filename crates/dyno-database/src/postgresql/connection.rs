@@ -199,6 +199,8 @@ impl PgConnection {
         }
         if expected.keeps_last {
             self.scanner.keep_last();
+        } else if expected.learns_columns {
+            self.scanner.learn_columns();
         }
         self.expected = expected;
         self.is_in_flight = true;
@@ -506,7 +508,7 @@ impl Connection for PgConnection {
                     connection.prepared.push(Prepared::of_texts(&name, statement, n_values));
                     continue;
                 }
-                match connection.prepare_one(&format!("s{idx}"), statement) {
+                match connection.prepare_one(&format!("s{idx}"), statement, false) {
                     Ok(template) => connection.prepared.push(Prepared {
                         template,
                         is_commit: is_commit(&statement.sql),
@@ -528,6 +530,23 @@ impl Connection for PgConnection {
         })
     }
 
+    fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
+        let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
+        let replaces = idx < self.prepared.len();
+        let unnamed = self.parses_each.then(|| statement.clone().unnamed());
+        let statement = unnamed.as_ref().unwrap_or(statement);
+        self.blocking(limit, |connection| {
+            let template = connection.prepare_one(&format!("s{idx}"), statement, replaces)?;
+            let is_commit = is_commit(&statement.sql);
+            let prepared = Prepared { template, is_commit, keeps_last: false, unparsed: None };
+            match connection.prepared.get_mut(idx) {
+                Some(place) => *place = prepared,
+                None => connection.prepared.push(prepared),
+            }
+            Ok(())
+        })
+    }
+
     fn send_execute(&mut self, statement: usize, values: &[Value<'_>]) {
         if !self.may_write() {
             return;
@@ -541,8 +560,8 @@ impl Connection for PgConnection {
                 template.encode(values, &mut self.out).map(|()| Expected {
                     prepared: Some(statement),
                     is_commit: *is_commit,
-                    n_kept_columns: 0,
                     keeps_last: *keeps_last,
+                    ..Expected::default()
                 })
             }
             None => Err(refused("26000", "no statement was prepared under this index")),
@@ -577,12 +596,20 @@ impl Connection for PgConnection {
         if !self.may_write() {
             return;
         }
-        let is_possible = !self.is_pipelining && (1..=TEXT_COLUMNS.len()).contains(&n_columns);
+        let is_possible = !self.is_pipelining && n_columns <= TEXT_COLUMNS.len();
         if let Err(error) = check_text(sql) {
             self.failure = Some(error);
         } else if is_possible {
             write_query(sql, &mut self.out);
-            self.start(Expected { n_kept_columns: n_columns, ..Expected::default() });
+            let is_commit = is_commit(sql);
+            let learns_columns = n_columns == 0;
+            let n_kept_columns = n_columns;
+            self.start(Expected {
+                n_kept_columns,
+                learns_columns,
+                is_commit,
+                ..Expected::default()
+            });
         } else {
             self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
         }

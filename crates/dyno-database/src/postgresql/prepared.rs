@@ -13,6 +13,8 @@ pub(super) struct Expected {
     pub(super) is_commit: bool,
     /// Columns of a text statement whose rows are kept; 0 if they are not.
     pub(super) n_kept_columns: usize,
+    /// Whether the rows of a text statement are kept whose columns are not known.
+    pub(super) learns_columns: bool,
     /// Whether the last rows are kept.
     pub(super) keeps_last: bool,
 }

@@ -246,12 +246,7 @@ pub(crate) fn class_of(sql: &Sql) -> StatementClass {
         Some(dyno_pgbench::Part::Text(text)) => text.trim_start(),
         _ => "",
     };
-    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
-    match text[..end].to_ascii_lowercase().as_str() {
-        "select" | "values" | "table" | "with" | "show" => StatementClass::Read,
-        "insert" | "update" | "delete" | "merge" | "replace" => StatementClass::Write,
-        _ => StatementClass::Other,
-    }
+    StatementClass::of_text(text)
 }
 
 impl Workload for PgBench {

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod beforehand;
 pub(crate) mod bench;
+mod beside;
 #[cfg(feature = "servers")]
 pub(crate) mod calibrate;
 pub(crate) mod check;
@@ -25,6 +26,11 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod sql;
+#[cfg(feature = "lua")]
+pub(crate) mod sysbench;
+#[cfg(not(feature = "lua"))]
+#[path = "sysbench_left_out.rs"]
+pub(crate) mod sysbench;
 pub(crate) mod up;
 pub(crate) mod watch;
 

@@ -40,6 +40,8 @@ mod stopping;
 mod studies;
 mod support;
 mod sysbench;
+#[cfg(feature = "lua")]
+mod sysbench_tool;
 mod tpcb;
 mod tpcc;
 mod up;

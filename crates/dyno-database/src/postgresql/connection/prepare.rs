@@ -25,17 +25,21 @@ impl PgConnection {
     }
 
     /// Prepares one statement under `name`; one that is parsed each time, without a name, to
-    /// learn its types.
+    /// learn its types. It may replace another one of that name.
     pub(super) fn prepare_one(
         &mut self,
         name: &str,
         statement: &Statement,
+        replaces: bool,
     ) -> Result<ExecuteTemplate, StatementError> {
         let name = if statement.is_unnamed { "" } else { name };
         let sql = statement.sql.as_str();
         check_text(sql)?;
         let mut out = BytesMut::new();
         let too_long = |_| refused("54000", "the statement is too long");
+        if replaces && !name.is_empty() {
+            frontend::close(b'S', name, &mut out).map_err(too_long)?;
+        }
         frontend::parse(name, sql, [], &mut out).map_err(too_long)?;
         frontend::describe(b'S', name, &mut out).map_err(too_long)?;
         frontend::sync(&mut out);

@@ -45,6 +45,8 @@ pub(in crate::postgresql) struct RowKeeper {
     // Instead of them, the last row of each result, with the names of its columns.
     keeps_last: bool,
     last: LastRows,
+    // The columns are those that the server describes, as texts.
+    learns: bool,
     // Bytes of the rows of this reply.
     n_bytes: usize,
 }
@@ -56,6 +58,7 @@ impl RowKeeper {
     pub(in crate::postgresql) fn begin(&mut self, encodings: Option<&[Encoding]>) {
         self.wants = encodings.is_some();
         self.keeps_last = false;
+        self.learns = false;
         if let Some(encodings) = encodings {
             self.encodings.clear();
             self.encodings.extend_from_slice(encodings);
@@ -72,15 +75,22 @@ impl RowKeeper {
         self.n_bytes = 0;
     }
 
+    /// The rows of the reply that was begun are kept as texts, whatever columns the server describes.
+    pub(in crate::postgresql) fn begin_learning(&mut self) {
+        self.begin(Some(&[]));
+        self.learns = true;
+    }
+
     /// Whether the body of such a message is read.
     #[inline]
     pub(in crate::postgresql) fn wants_message(&self, tag: u8) -> bool {
-        self.wants && (tag == b'D' || self.keeps_last)
+        self.wants && (tag == b'D' || self.keeps_last || self.learns)
     }
 
     /// Reads a `DataRow`, or a `RowDescription` where last rows are kept.
     pub(super) fn take(&mut self, tag: u8, body: &[u8]) -> Result<(), ProtocolError> {
         match (self.keeps_last, tag) {
+            (false, b'T') => self.learn(body),
             (false, _) => self.row(body),
             (true, b'T') => self.describe(body),
             (true, _) => self.last_row(body),
@@ -97,6 +107,14 @@ impl RowKeeper {
 
     pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
         &self.last
+    }
+
+    fn learn(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
+        let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, "a row description")?));
+        self.encodings.clear();
+        self.encodings.resize(n_columns, Encoding::Text);
+        self.rows.clear(n_columns);
+        Ok(())
     }
 
     fn describe(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {

@@ -53,6 +53,11 @@ impl ReplyScanner {
         self.keeper.begin_last();
     }
 
+    /// Keeps the rows of the reply that was begun as texts, whatever columns it has.
+    pub(in crate::postgresql) fn learn_columns(&mut self) {
+        self.keeper.begin_learning();
+    }
+
     /// Begins the next reply of a pipeline, after which there are others. It ends with its command;
     /// if that fails, the server skips the others, and the reply ends like the last one.
     pub(in crate::postgresql) fn begin_amid(&mut self, columns: Option<&[Encoding]>) {

@@ -1,14 +1,14 @@
 //! A run of scripts: through the lab, so that it leaves a record.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use dyno_database::Endpoint;
-use dyno_lab::{Lab, RunOrder};
+use dyno_lab::Lab;
 use dyno_record::EventKind;
 use dyno_study::Study;
-use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed};
+use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Workload;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
 use dyno_workload::pgbench::{NAME, PgBench, ScriptTotals, Settings, Statistics};
@@ -17,11 +17,9 @@ use sha2::{Digest, Sha256};
 use super::host::Terminal;
 use super::options::Options;
 use super::results::{self, Reported, TableFacts};
+use crate::commands::beside::{self, Folder};
 use crate::written::Written;
 use crate::{lab, terminal, vocabulary};
-
-/// Stands in the study for the password.
-const PASSWORD: &str = "PGBENCH_PASSWORD";
 
 /// How a run ended.
 pub(super) enum Ended {
@@ -53,8 +51,14 @@ pub(super) fn run(
     let statistics = Arc::new(Statistics::default());
     lab.catalog = catalog(options, tables, seed, (&host, &statistics));
     let (study, source) = study(options, endpoint, seed, &lab)?;
-    let folder = Folder::choose(options, &lab)?;
-    let failure = measure(options, &lab, (&study, &source), folder.path(), &statistics)?;
+    let folder = Folder::choose("pgbench", options.record.as_deref(), options.no_record, &lab)?;
+    let mut failure = None;
+    let mut progress = Progress::new(options, lab.clock.as_ref());
+    beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {
+        EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
+        EventKind::IntervalEnded { .. } => progress.on_interval(&statistics),
+        _ => {}
+    })?;
     let stopped_by = *host.stopped_by.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(thread) = stopped_by {
         terminal::say(&format!(
@@ -167,12 +171,7 @@ fn study(
     };
     let mut written = Written::new(&format!("pgbench: {title}"));
     written.table(&["database", "postgresql"]);
-    let url = endpoint.to_string();
-    let url = match (&endpoint.password, url.split_once('@')) {
-        (Some(_), Some((user, rest))) => format!("{user}:${{{PASSWORD}}}@{rest}"),
-        _ => url,
-    };
-    written.fixed("url", url);
+    written.fixed("url", beside::url(endpoint));
     written.table(&["workload", NAME]);
     written.table(&["design"]);
     written.fixed("repetitions", 1);
@@ -192,46 +191,8 @@ fn study(
     let source = written.text().to_owned();
     let words = vocabulary::vocabulary_of(&lab.products, &lab.catalog);
     let mut study = written.read_with(&words).context("the run cannot be planned")?;
-    let password = endpoint.password.as_ref().map(|password| {
-        PercentEncoded { bytes: password.reveal().as_bytes(), keep: b"" }.to_string()
-    });
-    study.map_urls(|_, url| {
-        let place = format!("${{{PASSWORD}}}");
-        Ok::<_, anyhow::Error>(url.replace(&place, password.as_deref().unwrap_or_default()))
-    })?;
+    beside::put_password(&mut study, endpoint)?;
     Ok((study, source))
-}
-
-/// Runs the one trial; returns why it failed.
-fn measure(
-    options: &Options,
-    lab: &Lab,
-    (study, source): (&Study, &str),
-    folder: &Path,
-    statistics: &Statistics,
-) -> anyhow::Result<Option<String>> {
-    let plan = dyno_study::plan(study, Seed(1));
-    let now = lab.clock.unix_millis();
-    let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, study, source, &lab.environment, now)?;
-    let order = RunOrder {
-        plan: &plan,
-        design: &study.design,
-        manifest: &manifest,
-        probes: &study.probes,
-        decide: None,
-        retry_failed: false,
-        void: None,
-        folder: folder.to_owned(),
-    };
-    let mut failure = None;
-    let mut progress = Progress::new(options, lab.clock.as_ref());
-    dyno_lab::run(lab, &order, &mut |event| match &event.kind {
-        EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
-        EventKind::IntervalEnded { .. } => progress.on_interval(statistics),
-        _ => {}
-    })?;
-    Ok(failure)
 }
 
 /// Reports progress every so many seconds.
@@ -269,61 +230,5 @@ impl<'a> Progress<'a> {
         };
         terminal::say(&results::progress(self.options, &time, &last, &now));
         self.last = Some(now);
-    }
-}
-
-/// The folder of the record.
-struct Folder {
-    path: PathBuf,
-    /// Its owner, where nobody wants the record.
-    passing: Option<Passing>,
-}
-
-struct Passing {
-    keeper: Arc<dyno_host::Keeper>,
-    folder: PathBuf,
-}
-
-impl Folder {
-    fn choose(options: &Options, lab: &Lab) -> anyhow::Result<Folder> {
-        if options.no_record {
-            let folder = lab.keeper.make_folder("pgbench").context("cannot make a folder")?;
-            let path = folder.join("record");
-            let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
-            return Ok(Folder { path, passing });
-        }
-        let path = match &options.record {
-            Some(folder) => {
-                let path = PathBuf::from(folder);
-                if path.exists() {
-                    anyhow::bail!("--record: {folder} exists already; choose another folder");
-                }
-                path
-            }
-            None => {
-                let numbered = (2..).map(|n| Path::new("runs").join(format!("pgbench-{n}")));
-                let mut names = std::iter::once(Path::new("runs").join("pgbench")).chain(numbered);
-                names.find(|path| !path.exists()).context("there is no free name")?
-            }
-        };
-        Ok(Folder { path, passing: None })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The folder, if it stays.
-    fn kept(&self) -> Option<PathBuf> {
-        (self.passing.is_none() && self.path.is_dir()).then(|| self.path.clone())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Some(Passing { keeper, folder }) = &self.passing {
-            // What stays behind is found and removed by the next run.
-            let _ = keeper.remove_folder(folder);
-        }
     }
 }

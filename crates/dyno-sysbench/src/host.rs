@@ -1,0 +1,56 @@
+//! What a script needs of the program that runs it, besides answers to its requests.
+
+/// How grave a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The run cannot go on.
+    Fatal,
+    /// Something is wrong.
+    Alert,
+    /// Something may be wrong.
+    Warning,
+}
+
+/// A file with a part of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its path, for messages.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The program that runs scripts; called in the thread of the client.
+pub trait Host: Send + Sync {
+    /// Prints a text to standard output, as it is.
+    fn print(&self, text: &str);
+
+    /// Prints a text to standard error, as it is.
+    fn print_error(&self, text: &str);
+
+    /// Reports something.
+    fn log(&self, level: Level, message: &str);
+
+    /// The file of a module that the script requires; `path` is `package.path`.
+    ///
+    /// # Errors
+    ///
+    /// Where it was looked for, as a text of lines.
+    fn module(&self, name: &str, path: &str) -> Result<Module, String>;
+
+    /// A file that the script runs.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read.
+    fn file(&self, path: &str) -> Result<Module, String>;
+
+    /// Where modules are looked for at first.
+    fn package_path(&self) -> String;
+
+    /// Waits for so many microseconds, where no other client is kept waiting.
+    fn sleep(&self, us: f64);
+
+    /// Whether scripts are to end now.
+    fn is_stopped(&self) -> bool;
+}

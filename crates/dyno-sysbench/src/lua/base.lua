@@ -1,0 +1,337 @@
+-- What scripts find in a state besides Lua's own libraries: asking Dyno for what takes time, random numbers,
+-- counters, histograms, and the stand-ins for `ffi`, `io`, `os` and `debug`.
+--
+-- The chunk is given the functions of the host and the numbers of the requests, and returns a table that
+-- the other chunks share.
+
+local host, op = ...
+local shared = { host = host, op = op }
+
+-- A coroutine that Dyno resumes asks by yielding. One that the script made passes the question on.
+local yield, raw_resume, create = coroutine.yield, coroutine.resume, coroutine.create
+local running = coroutine.running
+local PASSED = {}
+local n_inner = 0
+
+local function ask(...)
+  if n_inner > 0 then
+    return yield(PASSED, ...)
+  end
+  if not running() then
+    error("a script cannot use the database or wait while it is loaded; do it in a function", 0)
+  end
+  return yield(...)
+end
+shared.ask = ask
+
+local resume
+local function follow(co, ok, first, ...)
+  n_inner = n_inner - 1
+  if ok and first == PASSED then
+    return resume(co, ask(...))
+  end
+  return ok, first, ...
+end
+
+resume = function(co, ...)
+  n_inner = n_inner + 1
+  return follow(co, raw_resume(co, ...))
+end
+coroutine.resume = resume
+
+local function unwrap(ok, ...)
+  if not ok then
+    error((...), 0)
+  end
+  return ...
+end
+
+function coroutine.wrap(body)
+  local co = create(body)
+  return function(...)
+    return unwrap(resume(co, ...))
+  end
+end
+
+-- A literal of 64 bits makes LuaJIT load its own library, which only this file uses: for numbers of 64 bits,
+-- and for results that are no results, which equal nil and yet count as true.
+local _ = 0ULL
+local real_ffi = package.loaded.ffi
+-- What it knows of types lives as long as its functions.
+shared.real_ffi = real_ffi
+shared.wide = function(high, low)
+  return high * 4294967296ULL + low
+end
+
+local no_result_methods = {}
+shared.no_result_methods = no_result_methods
+real_ffi.cdef("typedef struct dyno_no_result { char unused_; } dyno_no_result;")
+real_ffi.metatype("dyno_no_result", {
+  __index = function(_, key)
+    return no_result_methods[key]
+  end,
+  __tostring = function()
+    return "<sql_result>"
+  end,
+})
+shared.NO_RESULT = real_ffi.cast("dyno_no_result *", 0)
+
+-- Numbers -----------------------------------------------------------------------------------------------
+
+sysbench = {
+  tid = host.tid,
+  version = host.version,
+  version_string = host.version_string,
+  error = { NONE = 0, RESTART_EVENT = 1 },
+  hooks = {},
+  rand = {
+    default = host.rand_default,
+    uniform = host.rand_uniform,
+    gaussian = host.rand_gaussian,
+    pareto = host.rand_pareto,
+    special = host.rand_special,
+    zipfian = host.rand_zipfian,
+    uniform_double = host.rand_unit,
+    string = host.rand_string,
+    varstring = host.rand_varstring,
+  },
+}
+
+function sysbench.rand.unique()
+  return host.rand_unique()
+end
+
+function sysbench.rand.uniform_uint64()
+  return shared.wide(host.rand_bits())
+end
+
+local histogram = {}
+histogram.__index = histogram
+histogram.__tostring = function()
+  return "<sb_histogram>"
+end
+sysbench.histogram = {}
+
+function sysbench.histogram.new(size, min, max)
+  return setmetatable({ id = host.histogram_new(size, min, max) }, histogram)
+end
+
+function histogram:update(value)
+  host.histogram_update(self.id, value)
+end
+
+function histogram:print()
+  host.print(host.histogram_text(self.id))
+end
+
+-- What scripts call of C --------------------------------------------------------------------------------
+
+local C = {
+  SB_CNT_OTHER = 0,
+  SB_CNT_READ = 1,
+  SB_CNT_WRITE = 2,
+  SB_CNT_TRX = 3,
+  SB_CNT_ERROR = 4,
+  SB_CNT_RECONNECT = 5,
+  SB_CNT_BYTES_READ = 6,
+  SB_CNT_BYTES_WRITTEN = 7,
+  SB_CNT_MAX = 8,
+  sb_counter_inc = function(_, counter)
+    host.counter_add(counter, 1)
+  end,
+  sb_counter_add = function(_, counter, n)
+    host.counter_add(counter, tonumber(n))
+  end,
+  sb_counter_val = function(_, counter)
+    return shared.wide(0, host.counter(counter))
+  end,
+  sb_rand_default = host.rand_default,
+  sb_rand_uniform = host.rand_uniform,
+  sb_rand_gaussian = host.rand_gaussian,
+  sb_rand_pareto = host.rand_pareto,
+  sb_rand_special = host.rand_special,
+  sb_rand_zipfian = host.rand_zipfian,
+  sb_rand_uniform_double = host.rand_unit,
+  sb_rand_unique = sysbench.rand.unique,
+  sb_rand_uniform_uint64 = sysbench.rand.uniform_uint64,
+  sb_more_events = function()
+    return ask(op.MORE)
+  end,
+  sb_event_start = function() end,
+  sb_event_stop = function()
+    ask(op.STOP)
+  end,
+  usleep = function(us)
+    ask(op.SLEEP, tonumber(us))
+    return 0
+  end,
+  sleep = function(seconds)
+    ask(op.SLEEP, tonumber(seconds) * 1e6)
+    return 0
+  end,
+  printf = function(format, ...)
+    host.print(string.format(tostring(format), ...))
+  end,
+  puts = function(text)
+    host.print(tostring(text) .. "\n")
+  end,
+}
+for name, value in pairs({
+  sb_more_events = C.sb_more_events,
+  sb_event_start = C.sb_event_start,
+  sb_event_stop = C.sb_event_stop,
+}) do
+  _G[name] = value
+end
+
+ffi = {
+  C = setmetatable(C, {
+    __index = function(_, name)
+      error("the script uses the C function or constant `" .. tostring(name) .. "`, which Dyno does not have", 2)
+    end,
+  }),
+  os = jit and jit.os,
+  arch = jit and jit.arch,
+  cdef = function() end,
+  abi = function()
+    return false
+  end,
+}
+setmetatable(ffi, {
+  __index = function(_, name)
+    error("the script uses `ffi." .. tostring(name) .. "`, which Dyno does not have", 2)
+  end,
+})
+package.loaded.ffi = ffi
+
+-- Compiled loops could not be stopped.
+if jit then
+  jit.off()
+  jit.on = function() end
+end
+
+debug = {
+  traceback = function(message)
+    return message
+  end,
+}
+package.loaded.debug = debug
+
+-- Output and files --------------------------------------------------------------------------------------
+
+local function joined(separator, ...)
+  local texts = { ... }
+  for i = 1, select("#", ...) do
+    texts[i] = tostring(texts[i])
+  end
+  return table.concat(texts, separator)
+end
+
+function print(...)
+  host.print(joined("\t", ...) .. "\n")
+end
+
+local function stream(write)
+  local methods = {}
+  function methods:write(...)
+    write(joined("", ...))
+    return self
+  end
+  function methods:flush()
+    return true
+  end
+  function methods:close()
+    return true
+  end
+  function methods:setvbuf()
+    return true
+  end
+  return methods
+end
+
+io.stdout, io.stderr = stream(host.print), stream(host.print_error)
+io.write = function(...)
+  return io.stdout:write(...)
+end
+
+os.exit = function(code)
+  if code == nil or code == true then
+    code = 0
+  end
+  ask(op.EXIT, tonumber(code) or 1)
+end
+
+if not host.is_trusted then
+  local function refuse(name)
+    return function()
+      error("a script of a study cannot use " .. name .. "; `dyno sysbench` runs scripts that do", 2)
+    end
+  end
+  for _, name in ipairs({ "execute", "remove", "rename", "tmpname" }) do
+    os[name] = refuse("os." .. name)
+  end
+  for _, name in ipairs({ "popen", "tmpfile", "output", "input" }) do
+    io[name] = refuse("io." .. name)
+  end
+  local open = io.open
+  io.open = function(path, mode)
+    if mode and not mode:match("^rb?$") then
+      error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
+    end
+    return open(path, mode)
+  end
+end
+
+-- Other files of the script -----------------------------------------------------------------------------
+
+local function run_file(path)
+  local text, name = host.read_file(path)
+  if not text then
+    error("cannot open " .. tostring(path) .. ": " .. tostring(name), 3)
+  end
+  local chunk, message = loadstring(text:gsub("^#[^\n]*", ""), "@" .. name)
+  if not chunk then
+    error(message, 0)
+  end
+  return chunk
+end
+
+function dofile(path)
+  return run_file(path)()
+end
+
+function loadfile(path)
+  local ok, chunk = pcall(run_file, path)
+  if ok then
+    return chunk
+  end
+  return nil, chunk
+end
+
+local loaded, preload = package.loaded, package.preload
+package.path = host.package_path
+function require(name)
+  if loaded[name] ~= nil then
+    return loaded[name]
+  end
+  local chunk = preload[name]
+  if not chunk then
+    local text, path = host.module(name, package.path)
+    if not text then
+      error("module '" .. name .. "' not found:" .. path, 2)
+    end
+    local message
+    chunk, message = loadstring(text:gsub("^#[^\n]*", ""), "@" .. path)
+    if not chunk then
+      error(message, 0)
+    end
+  end
+  loaded[name] = true
+  local value = chunk(name)
+  if value ~= nil then
+    loaded[name] = value
+  end
+  return loaded[name]
+end
+
+return shared

@@ -1,0 +1,425 @@
+-- `sysbench.sql`: drivers, connections, statements, parameters, results.
+
+local shared = ...
+local host, op, ask = shared.host, shared.op, shared.ask
+local NO_RESULT = shared.NO_RESULT
+
+local types = {
+  NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6, TIME = 7,
+  DATE = 8, DATETIME = 9, TIMESTAMP = 10, CHAR = 11, VARCHAR = 12,
+}
+sysbench.sql = {
+  type = types,
+  error = { NONE = 0, IGNORABLE = 1, FATAL = 2 },
+}
+
+local function class(name)
+  local methods = {}
+  methods.__index = methods
+  methods.__tostring = function()
+    return "<" .. name .. ">"
+  end
+  return methods
+end
+
+local driver, connection, statement = class("sql_driver"), class("sql_connection"), class("sql_statement")
+local param, result = class("sql_param"), class("sql_result")
+
+-- Drivers -----------------------------------------------------------------------------------------------
+
+function sysbench.sql.driver(name)
+  name = name or (sysbench.opt and sysbench.opt.db_driver) or host.driver
+  if name == "" then
+    name = host.driver
+  end
+  if name ~= host.driver then
+    if name ~= "mysql" and name ~= "pgsql" then
+      host.log("FATAL", "invalid database driver name: '" .. tostring(name) .. "'")
+    else
+      host.log("FATAL", "the driver of this run is '" .. host.driver .. "'; '" .. name .. "' cannot be used beside it")
+    end
+    error("failed to initialize the DB driver", 2)
+  end
+  return setmetatable({}, driver)
+end
+
+function driver:name()
+  return host.driver
+end
+
+function driver:connect()
+  local id = ask(op.CONNECT)
+  if not id then
+    error("connection creation failed", 2)
+  end
+  return setmetatable({ id = id, driver = self, error = 0, sql_errno = 0, sql_state = "", sql_errmsg = "" }, connection)
+end
+
+-- Errors ------------------------------------------------------------------------------------------------
+
+local function failed(con, query, errno, state, message, is_ignorable)
+  con.error = is_ignorable and 1 or 2
+  con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
+  errdesc = {
+    connection = con,
+    query = query,
+    sql_errno = errno,
+    sql_state = state,
+    sql_errmsg = message,
+  }
+  local ignores = is_ignorable
+  if not ignores and sysbench.hooks.sql_error_ignorable then
+    ignores = sysbench.hooks.sql_error_ignorable(errdesc)
+  end
+  if ignores then
+    errdesc.errcode = sysbench.error.RESTART_EVENT
+    error(errdesc, 0)
+  end
+  ask(op.NOTE_ERROR, tostring(errno ~= 0 and errno or state), message)
+  error(string.format("SQL error, errno = %d, state = '%s': %s", errno, state, message), 4)
+end
+
+-- `status` is 0 without a result, 1 with one, 2 after an error.
+local function outcome(con, query, binary, status, a, b, c, d)
+  if status == 2 then
+    failed(con, query, a, b, c, d)
+  end
+  con.error = 0
+  if status == 0 then
+    return NO_RESULT
+  end
+  return setmetatable({ connection = con, nrows = a, nfields = b, next_row = 0, is_binary = binary }, result)
+end
+
+function connection:check_error(rs)
+  return rs
+end
+
+-- Connections -------------------------------------------------------------------------------------------
+
+function connection:disconnect()
+  if self.is_closed then
+    host.log("ALERT", "attempt to close an already closed connection")
+    return
+  end
+  ask(op.DISCONNECT, self.id)
+  self.is_closed = true
+end
+
+function connection:reconnect()
+  ask(op.RECONNECT, self.id)
+  return 0
+end
+
+local function check_open(con)
+  if con.is_closed then
+    host.log("ALERT", "attempt to use an already closed connection")
+    error("SQL API error", 3)
+  end
+end
+
+function connection:query(sql)
+  check_open(self)
+  local rs = outcome(self, sql, false, ask(op.QUERY, self.id, tostring(sql)))
+  return rs
+end
+
+function connection:query_row(sql)
+  local rs = self:query(sql)
+  if rs == nil or rs.nrows == 0 then
+    return nil
+  end
+  return unpack(rs:fetch_row(), 1, rs.nfields)
+end
+
+function connection:more_results()
+  return false
+end
+
+function connection:next_result()
+  return NO_RESULT
+end
+
+local MOST_OF_A_PACKET = 512 * 1024
+
+function connection:bulk_insert_init(prefix)
+  check_open(self)
+  self.bulk = { prefix = prefix, rows = {}, size = #prefix }
+end
+
+local function flush(con)
+  local bulk = con.bulk
+  if #bulk.rows > 0 then
+    local sql = bulk.prefix .. " " .. table.concat(bulk.rows, ",")
+    bulk.rows, bulk.size = {}, #bulk.prefix
+    con:query(sql)
+  end
+end
+
+function connection:bulk_insert_next(row)
+  local bulk = self.bulk
+  if not bulk then
+    host.log("ALERT", "attempt to call bulk_insert_next() before bulk_insert_init()")
+    error("db_bulk_insert_next() failed", 2)
+  end
+  if bulk.size + #row + 2 > MOST_OF_A_PACKET then
+    flush(self)
+  end
+  bulk.rows[#bulk.rows + 1] = row
+  bulk.size = bulk.size + #row + 1
+end
+
+function connection:bulk_insert_done()
+  if self.bulk then
+    flush(self)
+    self.bulk = nil
+  end
+end
+
+function connection:prepare(sql)
+  check_open(self)
+  local id, errno, state, message = ask(op.PREPARE, self.id, tostring(sql))
+  if not id then
+    self.error, self.sql_errno, self.sql_state, self.sql_errmsg = 2, errno, state, message
+    error("SQL API error", 2)
+  end
+  return setmetatable({ connection = self, id = id, query = sql, params = {}, n = 0, values = {} }, statement)
+end
+
+-- Statements --------------------------------------------------------------------------------------------
+
+local function whole(value)
+  local number = type(value) == "number" and value or (type(value) == "cdata" and tonumber(value))
+  if not number then
+    error("cannot convert '" .. type(value) .. "' to 'int64_t'", 3)
+  end
+  return number < 0 and math.ceil(number) or math.floor(number)
+end
+
+local kinds = {
+  [types.TINYINT] = 1, [types.SMALLINT] = 1, [types.INT] = 1, [types.BIGINT] = 1,
+  [types.FLOAT] = 2, [types.DOUBLE] = 2,
+  [types.CHAR] = 3, [types.VARCHAR] = 3,
+}
+
+function statement:bind_create(type, max_len)
+  local kind = kinds[type]
+  if not kind then
+    error("Unsupported argument type: " .. tostring(type), 2)
+  end
+  if kind == 3 and not max_len then
+    error("the length of a string has to be given", 2)
+  end
+  return setmetatable({ kind = kind, max_len = max_len, type = type }, param)
+end
+
+function statement:bind_param(...)
+  self.n = select("#", ...)
+  if self.n == 0 then
+    return nil
+  end
+  self.params = { ... }
+  local bits = {}
+  for i = 1, self.n do
+    bits[i] = self.params[i].kind
+  end
+  ask(op.BIND, self.connection.id, self.id, unpack(bits))
+end
+
+local PREPARED = "<prepared statement>"
+
+function statement:execute()
+  local con = self.connection
+  if self.is_closed then
+    check_open({ is_closed = true })
+  end
+  local params, n = self.params, self.n
+  local rs
+  if n == 1 then
+    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, params[1].value))
+  elseif n == 0 then
+    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id))
+  elseif n == 2 then
+    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, params[1].value, params[2].value))
+  else
+    local values = self.values
+    for i = 1, n do
+      values[i] = params[i].value
+    end
+    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, unpack(values, 1, n)))
+  end
+  -- No tail call: errors name the place of the script that called this.
+  return rs
+end
+
+function statement:next_result()
+  return NO_RESULT
+end
+
+function statement:close()
+  if not self.is_closed then
+    self.is_closed = true
+    ask(op.CLOSE, self.connection.id, self.id)
+  end
+end
+
+function param:set(value)
+  local kind = self.kind
+  if value == nil then
+    self.value = nil
+  elseif kind == 1 then
+    self.value = whole(value)
+  elseif kind == 2 then
+    self.value = tonumber(value)
+  else
+    value = tostring(value)
+    self.value = #value > self.max_len and value:sub(1, self.max_len) or value
+  end
+end
+
+function param:set_rand_str(format)
+  self.value = host.rand_string(format)
+end
+
+-- Results -----------------------------------------------------------------------------------------------
+
+function result:fetch_row()
+  if self.is_binary then
+    error("the rows of a prepared statement cannot be fetched; use query()", 2)
+  end
+  local row = self.next_row
+  if self.is_freed or row >= self.nrows then
+    return nil
+  end
+  self.next_row = row + 1
+  local values = {}
+  local function keep(...)
+    for i = 1, self.nfields do
+      values[i] = (select(i, ...))
+    end
+  end
+  keep(ask(op.FETCH, self.connection.id, row))
+  return values
+end
+
+function result:free()
+  self.is_freed = true
+end
+
+local none = shared.no_result_methods
+none.nrows, none.nfields = 0, 0
+function none:fetch_row()
+  return nil
+end
+function none:free() end
+
+-- The API of sysbench 0.5 -------------------------------------------------------------------------------
+
+DB_ERROR_NONE, DB_ERROR_RESTART_TRANSACTION, DB_ERROR_FAILED = 0, 1, 2
+thread_id = sysbench.tid
+test = host.script_path
+myisam_max_rows = 1000000
+mysql_table_engine = "innodb"
+
+local legacy_connection
+local function current()
+  if not legacy_connection then
+    db_connect()
+  end
+  return legacy_connection
+end
+
+function db_connect()
+  local drv = sysbench.sql.driver()
+  db_driver = drv:name()
+  legacy_connection = drv:connect()
+end
+
+function db_disconnect()
+  if legacy_connection then
+    legacy_connection:disconnect()
+    legacy_connection = nil
+  end
+end
+
+function db_query(sql)
+  current():query(sql)
+end
+
+function db_bulk_insert_init(prefix)
+  current():bulk_insert_init(prefix)
+end
+
+function db_bulk_insert_next(row)
+  current():bulk_insert_next(row)
+end
+
+function db_bulk_insert_done()
+  current():bulk_insert_done()
+end
+
+function db_prepare(sql)
+  return current():prepare(sql)
+end
+
+function db_bind_param(stmt, values)
+  local params = {}
+  for i, value in ipairs(values) do
+    if type(value) == "number" then
+      params[i] = stmt:bind_create(types.BIGINT)
+    else
+      params[i] = stmt:bind_create(types.VARCHAR, 65535)
+    end
+  end
+  stmt:bind_param(unpack(params))
+  stmt.legacy_values = values
+end
+
+function db_bind_result() end
+
+function db_execute(stmt)
+  for i, value in ipairs(stmt.legacy_values or {}) do
+    stmt.params[i]:set(value)
+  end
+  return stmt:execute()
+end
+
+function db_store_results() end
+
+function db_free_results(rs)
+  if rs ~= nil then
+    rs:free()
+  end
+end
+
+function db_close(stmt)
+  stmt:close()
+end
+
+sysbench.db = {
+  connect = db_connect, disconnect = db_disconnect, query = db_query,
+  bulk_insert_init = db_bulk_insert_init, bulk_insert_next = db_bulk_insert_next,
+  bulk_insert_done = db_bulk_insert_done, prepare = db_prepare, bind_param = db_bind_param,
+  bind_result = db_bind_result, execute = db_execute, store_results = db_store_results,
+  free_results = db_free_results, close = db_close,
+  DB_ERROR_NONE = 0, DB_ERROR_RESTART_TRANSACTION = 1, DB_ERROR_FAILED = 2,
+}
+
+local rand = sysbench.rand
+sb_rand, sb_rand_uniform, sb_rand_gaussian = rand.default, rand.uniform, rand.gaussian
+sb_rand_special, sb_rand_str = rand.special, rand.string
+
+function sb_rnd()
+  return (rand.uniform(0, 1073741822))
+end
+
+function sb_rand_uniq(low, high)
+  if not low then
+    return rand.unique()
+  end
+  local value
+  repeat
+    value = rand.unique()
+  until value >= low and value <= high
+  return value
+end

@@ -1,0 +1,191 @@
+//! Options that scripts declare, and the texts that command lines give for them.
+
+use std::fmt::Write;
+
+/// The type of an option, by sysbench's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `on` or `off`.
+    Bool,
+    /// A whole number.
+    Int,
+    /// A size: a number with K, M, G or T behind it.
+    Size,
+    /// A number.
+    Double,
+    /// A text.
+    String,
+    /// Texts, separated by commas.
+    List,
+    /// The name of a file.
+    File,
+}
+
+impl Kind {
+    pub(crate) fn of_number(number: i64) -> Kind {
+        match number {
+            1 => Kind::Bool,
+            2 => Kind::Int,
+            3 => Kind::Size,
+            4 => Kind::Double,
+            6 => Kind::List,
+            7 => Kind::File,
+            _ => Kind::String,
+        }
+    }
+
+    /// What follows the name in a help text.
+    fn placeholder(self) -> &'static str {
+        match self {
+            Kind::Bool => "[=on|off]",
+            Kind::Int | Kind::Double => "=N",
+            Kind::Size => "=SIZE",
+            Kind::String => "=STRING",
+            Kind::List => "=[LIST,...]",
+            Kind::File => "=FILENAME",
+        }
+    }
+
+    /// The value that a text stands for.
+    ///
+    /// # Errors
+    ///
+    /// The text is none of this type.
+    pub fn parse(self, text: Option<&str>) -> Result<OptionValue, ParseError> {
+        let given = text.unwrap_or_default();
+        Ok(match self {
+            Kind::Bool => match text {
+                None | Some("on" | "true" | "1") => OptionValue::Bool(true),
+                Some("off" | "false" | "0") => OptionValue::Bool(false),
+                Some(_) => return Err(ParseError),
+            },
+            Kind::Int => {
+                OptionValue::Number(given.trim().parse::<i64>().map_err(|_| ParseError)? as f64)
+            }
+            Kind::Size => OptionValue::Number(size(given).ok_or(ParseError)?),
+            // As C reads it: what is no number is 0.
+            Kind::Double => OptionValue::Number(given.trim().parse().unwrap_or(0.0)),
+            Kind::String => OptionValue::Text(given.to_owned()),
+            Kind::List => OptionValue::List(match given {
+                "" => Vec::new(),
+                given => given.split(',').map(str::to_owned).collect(),
+            }),
+            Kind::File => OptionValue::Nothing,
+        })
+    }
+}
+
+/// A number with K, M, G or T for powers of 1024.
+fn size(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let power = match text[end..].to_ascii_uppercase().as_str() {
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return None,
+    };
+    Some(number * 1024_f64.powi(power))
+}
+
+/// A text that is none of its option's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseError;
+
+/// The value of an option, as scripts find it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionValue {
+    /// No value.
+    Nothing,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// A table of texts.
+    List(Vec<String>),
+}
+
+/// An option that a script declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptOption {
+    /// Its name, with underscores.
+    pub name: String,
+    /// What it means.
+    pub description: String,
+    /// Its type.
+    pub kind: Kind,
+    /// Its default as a text, if there is one.
+    pub default: Option<String>,
+}
+
+impl ScriptOption {
+    /// Its default as a value; texts without one are empty.
+    pub fn default_value(&self) -> OptionValue {
+        match (&self.default, self.kind) {
+            (Some(text), kind) => kind.parse(Some(text)).unwrap_or(OptionValue::Nothing),
+            (None, Kind::String) => OptionValue::Text(String::new()),
+            (None, Kind::List) => OptionValue::List(Vec::new()),
+            (None, Kind::Bool) => OptionValue::Bool(false),
+            (None, Kind::File) => OptionValue::Nothing,
+            (None, _) => OptionValue::Number(0.0),
+        }
+    }
+}
+
+/// The name with underscores, as scripts have it.
+pub fn normal_name(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The lines of options in a help text.
+pub fn options_text(options: &[ScriptOption]) -> String {
+    let rows = options.iter().map(|option| {
+        let head = format!("{}{}", option.name, option.kind.placeholder());
+        (head, option.description.as_str(), option.default.as_deref())
+    });
+    described(&rows.collect::<Vec<_>>())
+}
+
+/// Options with what they mean and their defaults, as lines of a help text whose texts begin in the same
+/// column.
+pub fn described(rows: &[(String, &str, Option<&str>)]) -> String {
+    let width = rows.iter().map(|(head, ..)| head.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (head, description, default) in rows {
+        // Writing into a String cannot fail.
+        let _ = match default {
+            Some(default) => writeln!(out, "  --{head:<width$} {description} [{default}]"),
+            None => writeln!(out, "  --{head:<width$} {description}"),
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: Kind, text: Option<&str>, expected: Option<OptionValue>) {
+        assert_eq!(kind.parse(text).ok(), expected, "{kind:?} {text:?}");
+    }
+
+    #[test]
+    fn texts_become_values() {
+        check(Kind::Bool, None, Some(OptionValue::Bool(true)));
+        check(Kind::Bool, Some("off"), Some(OptionValue::Bool(false)));
+        check(Kind::Bool, Some("foo"), None);
+        check(Kind::Int, Some("12"), Some(OptionValue::Number(12.0)));
+        check(Kind::Int, Some("12x"), None);
+        check(Kind::Size, Some("2K"), Some(OptionValue::Number(2048.0)));
+        check(Kind::Size, Some("2X"), None);
+        check(Kind::Double, Some("0.5"), Some(OptionValue::Number(0.5)));
+        let list = vec!["a".to_owned(), "b".to_owned()];
+        check(Kind::List, Some("a,b"), Some(OptionValue::List(list)));
+    }
+}

@@ -1,0 +1,141 @@
+//! What a script asks for, and what it is answered.
+
+use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
+
+/// How the values of a parameter are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ParamKind {
+    /// As whole numbers.
+    #[default]
+    Integer,
+    /// As numbers of double precision.
+    Real,
+    /// As texts.
+    Text,
+}
+
+/// A value for a statement; texts are in [`crate::State::bytes`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Held {
+    /// NULL.
+    Null,
+    /// A number.
+    Number(f64),
+    /// A range of the bytes.
+    Text(usize, usize),
+}
+
+/// What a script asks for. Texts and values are in the [`crate::State`] until it is resumed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// A connection; answered with its number, or with [`Reply::No`].
+    Connect,
+    /// To close a connection.
+    Disconnect(usize),
+    /// To replace a connection by a new one.
+    Reconnect(usize),
+    /// To execute [`crate::State::sql`].
+    Query(usize),
+    /// To prepare [`crate::State::sql`]; answered with the statement's number.
+    Prepare(usize),
+    /// What the parameters of a statement are.
+    Bind(usize, usize, Vec<ParamKind>),
+    /// To execute a prepared statement with [`crate::State::values`].
+    Execute(usize, usize),
+    /// To forget a prepared statement.
+    Close(usize, usize),
+    /// A row of the latest result of a connection.
+    Fetch(usize, usize),
+    /// Its preparations are over: it waits for the beginning.
+    Ready,
+    /// The next event; answered with whether there is one.
+    More,
+    /// Its event has ended well.
+    Stop,
+    /// Its event has ended well, and it waits for the next one.
+    Next,
+    /// Its event failed in a way that it ignores, and begins again; answered with whether it may.
+    Restart,
+    /// Its event failed: with what message. Answered with whether to go on with the next event.
+    Failed(String),
+    /// The database refused a statement: its code and message. [`Request::Failed`] may follow.
+    NoteError(String, String),
+    /// Its event ended, is not counted, and was the last one.
+    Cancel,
+    /// A pause of so many microseconds.
+    Sleep(f64),
+    /// To end the program with this exit code.
+    Exit(i32),
+    /// It is over. The value is whether the function returned `false`.
+    Ended(bool),
+    /// It is over by an error: of which function, and what went wrong.
+    Broken(String, String),
+}
+
+/// An answer to a script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// Yes.
+    Yes,
+    /// No.
+    No,
+    /// The number of a connection or of a statement.
+    Number(usize),
+    /// A statement was executed that returned no rows.
+    Executed,
+    /// A statement has returned so many rows of so many columns.
+    Rows(u64, usize),
+    /// A row.
+    Row(Vec<Option<Vec<u8>>>),
+    /// The database refused it.
+    Refused {
+        /// The number of the error, or 0.
+        number: u32,
+        /// The state of the error.
+        state: String,
+        /// Its message.
+        message: String,
+        /// Whether the options ignore it.
+        is_ignored: bool,
+    },
+    /// A statement could not be prepared.
+    Unprepared {
+        /// The number of the error, or 0.
+        number: u32,
+        /// The state of the error.
+        state: String,
+        /// Its message.
+        message: String,
+    },
+}
+
+impl IntoLuaMulti for Reply {
+    fn into_lua_multi(self, lua: &Lua) -> mlua::Result<MultiValue> {
+        match self {
+            Reply::Done => Ok(MultiValue::new()),
+            Reply::Yes => true.into_lua_multi(lua),
+            Reply::No => false.into_lua_multi(lua),
+            Reply::Number(number) => (number as f64).into_lua_multi(lua),
+            Reply::Executed => 0.into_lua_multi(lua),
+            Reply::Rows(rows, columns) => (1, rows as f64, columns as f64).into_lua_multi(lua),
+            Reply::Row(values) => {
+                let mut out = MultiValue::with_capacity(values.len());
+                for value in values {
+                    out.push_back(match value {
+                        None => Value::Nil,
+                        Some(bytes) => Value::String(lua.create_string(&bytes)?),
+                    });
+                }
+                Ok(out)
+            }
+            Reply::Refused { number, state, message, is_ignored } => {
+                (2, number, state, message, is_ignored).into_lua_multi(lua)
+            }
+            Reply::Unprepared { number, state, message } => {
+                (false, number, state, message).into_lua_multi(lua)
+            }
+        }
+    }
+}

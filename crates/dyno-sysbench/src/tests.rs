@@ -1,0 +1,376 @@
+//! Scripts in states whose requests are answered by the tests.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+
+#[derive(Default)]
+struct Page {
+    text: Mutex<String>,
+    is_stopped: AtomicBool,
+}
+
+impl Page {
+    fn push(&self, text: &str) {
+        self.text.lock().unwrap().push_str(text);
+    }
+
+    fn take(&self) -> String {
+        std::mem::take(&mut self.text.lock().unwrap())
+    }
+}
+
+impl Host for Page {
+    fn print(&self, text: &str) {
+        self.push(text);
+    }
+
+    fn print_error(&self, text: &str) {
+        self.push(text);
+    }
+
+    fn log(&self, level: Level, message: &str) {
+        self.push(&format!("{level:?}: {message}\n"));
+    }
+
+    fn module(&self, name: &str, _: &str) -> Result<Module, String> {
+        let text = built_in_module(name).ok_or("nowhere")?;
+        Ok(Module { path: name.to_owned(), text: text.to_owned() })
+    }
+
+    fn file(&self, _: &str) -> Result<Module, String> {
+        Err("there are no files".to_owned())
+    }
+
+    fn package_path(&self) -> String {
+        "./?.lua".to_owned()
+    }
+
+    fn sleep(&self, _: f64) {}
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Relaxed)
+    }
+}
+
+struct Bench {
+    page: Arc<Page>,
+    state: State,
+}
+
+fn load(text: &str, limits: Limits) -> Result<Bench, String> {
+    let page = Arc::new(Page::default());
+    let host: Arc<dyn Host> = page.clone();
+    let state = State::load(&Setup {
+        path: "test.lua",
+        text,
+        tid: 3,
+        seed: [1, 2],
+        random: RandomSettings::default(),
+        unique: Arc::new(Unique::new(1, 2)),
+        counters: Arc::new(Counters::default()),
+        host,
+        driver: "mysql",
+        argv: &["sysbench".to_owned(), "test.lua".to_owned()],
+        command: Some("run"),
+        is_trusted: false,
+        limits,
+    })?;
+    Ok(Bench { page, state })
+}
+
+impl Bench {
+    fn of(text: &str) -> Bench {
+        load(text, Limits::default()).expect("the script loads")
+    }
+
+    /// Runs the script, answers each request with what `answer` says, and returns what was asked.
+    fn run(&mut self, call: Call<'_>, mut answer: impl FnMut(&Request) -> Reply) -> Vec<String> {
+        self.state.begin(call).unwrap();
+        let mut asked = Vec::new();
+        let mut reply = Reply::Done;
+        loop {
+            let request = self.state.resume(reply);
+            asked.push(match &request {
+                Request::Query(_) | Request::Prepare(_) => {
+                    format!("{request:?} {}", self.state.sql())
+                }
+                Request::Execute(..) => {
+                    let texts = String::from_utf8_lossy(self.state.bytes());
+                    format!("{request:?} {:?} {texts}", self.state.values())
+                }
+                request => format!("{request:?}"),
+            });
+            if matches!(request, Request::Ended(_) | Request::Broken(..)) {
+                return asked;
+            }
+            reply = answer(&request);
+        }
+    }
+}
+
+/// Connections and statements are numbered, and statements return two rows.
+fn usual(request: &Request) -> Reply {
+    match request {
+        Request::Connect | Request::Prepare(_) => Reply::Number(0),
+        Request::Query(_) => Reply::Rows(2, 2),
+        Request::Execute(..) => Reply::Rows(1, 1),
+        Request::Fetch(_, row) => Reply::Row(vec![Some(row.to_string().into_bytes()), None]),
+        Request::Failed(_) | Request::More | Request::Next => Reply::No,
+        _ => Reply::Done,
+    }
+}
+
+/// What a function `f` prints.
+#[track_caller]
+fn check(body: &str, expected: &str) {
+    let mut bench = Bench::of(&format!("function f()\n{body}\nend"));
+    let asked = bench.run(Call::Function("f"), usual);
+    let last = asked.last().unwrap();
+    let printed = bench.page.take();
+    let shown = if last.starts_with("Ended") { printed } else { format!("{printed}{last}") };
+    assert_eq!(shown.trim(), expected, "{body}");
+}
+
+#[test]
+fn results_are_read_as_in_sysbench() {
+    let connect = "local c = sysbench.sql.driver():connect()\n";
+    let check = |body: &str, expected: &str| check(&format!("{connect}{body}"), expected);
+    check("print(c:query_row('SELECT 1'))", "0\tnil");
+    check(
+        "local rs = c:query('x') print(rs.nrows, rs.nfields, rs:fetch_row()[1], rs)",
+        "2\t2\t0\t<sql_result>",
+    );
+    check("local rs = c:query('x') rs:fetch_row() rs:fetch_row() print(rs:fetch_row())", "nil");
+    check("local rs = c:query('x') rs:free() print(rs:fetch_row())", "nil");
+    check(
+        "local s = c:prepare('x') local p = s:bind_create(sysbench.sql.type.INT) s:bind_param(p) p:set('a')",
+        "Broken(\"f\", \"test.lua:3: cannot convert 'string' to 'int64_t'\")",
+    );
+    check(
+        "c:prepare('x'):bind_create(sysbench.sql.type.DATE)",
+        "Broken(\"f\", \"test.lua:3: Unsupported argument type: 8\")",
+    );
+}
+
+#[test]
+fn a_statement_without_rows_has_a_result_that_equals_nil_and_is_true() {
+    let mut bench = Bench::of(
+        "function f() local rs = sysbench.sql.driver():connect():query('DELETE') \
+         print(rs == nil, rs and 'true', type(rs.free), rs.nrows) end",
+    );
+    bench.run(Call::Function("f"), |request| match request {
+        Request::Query(_) => Reply::Executed,
+        request => usual(request),
+    });
+    assert_eq!(bench.page.take(), "true\ttrue\tfunction\t0\n");
+}
+
+#[test]
+fn scripts_find_the_rest_of_the_api() {
+    check("print(sysbench.tid, sysbench.version, sysbench.cmdline.command)", "3\t1.0.20\trun");
+    check("print(sysbench.cmdline.argv[0], sysbench.cmdline.argv[1])", "sysbench\ttest.lua");
+    check("print(sysbench.rand.uniform(5, 5), #sysbench.rand.string('##'))", "5\t2");
+    check("local n = sysbench.rand.uniform_uint64() print(type(n), n == n + 0ULL)", "cdata\ttrue");
+    check("print(sb_rand(7, 7), #sb_rand_str('@@@'), thread_id, test)", "7\t3\t3\ttest.lua");
+    check(
+        "ffi.cdef[[int usleep(int);]] ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_ERROR) \
+         print(ffi.C.sb_counter_val(0, ffi.C.SB_CNT_ERROR), ffi.C.usleep(5))",
+        "1ULL\t0",
+    );
+    check("local h = sysbench.histogram.new(10, 1, 10) h:update(3) h:print()", 
+        "value  ------------- distribution ------------- count\n       2.783 |**************************************** 1"
+        .trim_start());
+    check("io.write('a', 1) io.stdout:write('b\\n')", "a1b");
+    check("print(require('ffi') == ffi, require('ffi').C.SB_CNT_READ)", "true\t1");
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let says = |body: &str, expected: &str| {
+        check(body, &format!("Broken(\"f\", \"test.lua:2: {expected}\")"));
+    };
+    says(
+        "ffi.C.mine()",
+        "the script uses the C function or constant `mine`, which Dyno does not have",
+    );
+    says("ffi.new('int')", "the script uses `ffi.new`, which Dyno does not have");
+    says("require('tpcc_common')", "module 'tpcc_common' not found:nowhere");
+    says(
+        "os.execute('ls')",
+        "a script of a study cannot use os.execute; `dyno sysbench` runs scripts that do",
+    );
+    says(
+        "io.open('/tmp/x', 'w')",
+        "a script of a study cannot write files; `dyno sysbench` runs scripts that do",
+    );
+}
+
+#[test]
+fn questions_pass_through_coroutines_of_the_script() {
+    check(
+        "local c = sysbench.sql.driver():connect()\n\
+         local rows = coroutine.wrap(function() for i = 1, 2 do coroutine.yield((c:query_row('x'))) end end)\n\
+         print(rows(), rows(), coroutine.running() ~= nil)",
+        "0\t0\ttrue",
+    );
+}
+
+const EVENTS: &str = "
+function thread_init(tid) c = sysbench.sql.driver():connect() end
+function event() if c:query('UPDATE') then end end
+function thread_done() c:disconnect() end
+function sysbench.hooks.before_restart_event(e) print('again', e.sql_errno) end
+";
+
+#[test]
+fn events_are_repeated_after_errors_that_are_ignored() {
+    let mut bench = Bench::of(EVENTS);
+    let mut n_queries = 0;
+    let asked = bench.run(Call::Run, |request| match request {
+        Request::Query(_) => {
+            n_queries += 1;
+            match n_queries {
+                1 => Reply::Refused {
+                    number: 1213,
+                    state: "40001".to_owned(),
+                    message: "Deadlock".to_owned(),
+                    is_ignored: true,
+                },
+                _ => Reply::Executed,
+            }
+        }
+        Request::More | Request::Restart => Reply::Yes,
+        request => usual(request),
+    });
+    let expected = [
+        "Connect",
+        "Ready",
+        "More",
+        "Query(0) UPDATE",
+        "Restart",
+        "Query(0) UPDATE",
+        "Next",
+        "Disconnect(0)",
+        "Ended(false)",
+    ];
+    assert_eq!(asked, expected);
+    assert_eq!(bench.page.take(), "again\t1213\n");
+}
+
+#[test]
+fn other_errors_end_the_client() {
+    let mut bench = Bench::of(EVENTS);
+    let asked = bench.run(Call::Run, |request| match request {
+        Request::Query(_) => Reply::Refused {
+            number: 1146,
+            state: "42S02".to_owned(),
+            message: "no table".to_owned(),
+            is_ignored: false,
+        },
+        Request::More => Reply::Yes,
+        request => usual(request),
+    });
+    let why = "test.lua:3: SQL error, errno = 1146, state = '42S02': no table";
+    assert_eq!(asked[asked.len() - 2], format!("Failed({why:?})"));
+    assert_eq!(asked.last(), Some(&format!("Broken(\"thread_run\", {why:?})")));
+}
+
+#[test]
+fn scripts_that_do_not_end_are_ended() {
+    let limits = Limits { memory: 64 << 20, instructions: 3_000_000 };
+    let ended = |text: &str| {
+        let mut bench = load(text, limits).unwrap();
+        bench.run(Call::Function("f"), usual).pop().unwrap()
+    };
+    for body in ["while true do end", "while true do pcall(function() while true do end end) end"] {
+        let last = ended(&format!("function f() {body} end"));
+        assert!(last.contains("the script ran for too long"), "{last}");
+    }
+    let last = ended(
+        "function f() local t = {} while true do t[#t + 1] = ('x'):rep(100000) .. #t end end",
+    );
+    assert!(last.contains("not enough memory"), "{last}");
+    let body = load("while true do end", limits).err().unwrap();
+    assert!(body.contains("the script ran for too long"), "{body}");
+}
+
+#[test]
+fn a_stopped_run_ends_its_scripts() {
+    let mut bench = Bench::of("function f() while true do end end");
+    bench.page.is_stopped.store(true, Relaxed);
+    let asked = bench.run(Call::Function("f"), usual);
+    assert!(asked[0].contains("stopped"), "{asked:?}");
+}
+
+#[test]
+fn rows_are_sent_in_statements_of_half_a_mebibyte() {
+    let mut bench = Bench::of(
+        "function f() local c = sysbench.sql.driver():connect() c:bulk_insert_init('INSERT INTO t VALUES') \
+         for i = 1, 3 do c:bulk_insert_next('(' .. ('1'):rep(200000) .. ')') end c:bulk_insert_done() end",
+    );
+    let mut lengths = Vec::new();
+    bench.state.begin(Call::Function("f")).unwrap();
+    let mut reply = Reply::Done;
+    loop {
+        let request = bench.state.resume(reply);
+        match &request {
+            Request::Query(_) => lengths.push(bench.state.sql().len()),
+            Request::Ended(_) => break,
+            _ => {}
+        }
+        reply = usual(&request);
+    }
+    assert_eq!(lengths, [20 + 1 + 2 * 200_002 + 1, 20 + 1 + 200_002]);
+}
+
+fn kinds(state: &State) -> Vec<String> {
+    let options = state.options().unwrap().unwrap_or_default();
+    options.iter().map(|o| format!("{}:{:?}={:?}", o.name, o.kind, o.default)).collect()
+}
+
+#[test]
+fn options_have_types_and_defaults() {
+    let bench = Bench::of(
+        "sysbench.cmdline.options = { a = {'A', 5}, ['b-c'] = {'B', false}, d = {'D'}, e = {'E', {'x','y'}}, \
+         f = {'F', 1, sysbench.cmdline.ARG_INT} }",
+    );
+    assert_eq!(
+        kinds(&bench.state),
+        [
+            "a:Double=Some(\"5\")",
+            "b_c:Bool=Some(\"off\")",
+            "d:String=None",
+            "e:List=Some(\"x,y\")",
+            "f:Int=Some(\"1\")",
+        ]
+    );
+    assert_eq!(Bench::of("").state.options().unwrap(), None);
+}
+
+#[test]
+fn the_built_in_scripts_send_sysbenchs_statements() {
+    let text = built_in("oltp_read_write").unwrap().text;
+    let mut bench = Bench::of(text);
+    let options = bench.state.options().unwrap().unwrap();
+    let mut values: Vec<(String, OptionValue)> =
+        options.iter().map(|option| (option.name.clone(), option.default_value())).collect();
+    values.push(("threads".to_owned(), OptionValue::Number(1.0)));
+    bench.state.export(&values, &[]).unwrap();
+    let mut n_statements = 0;
+    let asked = bench.run(Call::Run, |request| match request {
+        Request::Prepare(_) => {
+            n_statements += 1;
+            Reply::Number(n_statements - 1)
+        }
+        Request::More => Reply::Yes,
+        request => usual(request),
+    });
+    let of = |what: &str| asked.iter().filter(|one| one.starts_with(what)).count();
+    assert_eq!((of("Prepare"), of("Execute"), of("Close")), (11, 20, 11));
+    assert!(bench.state.memory() < 1 << 20, "{}", bench.state.memory());
+    for script in &BUILT_IN {
+        assert!(Bench::of(script.text).state.has_function("event"), "{}", script.name);
+    }
+}

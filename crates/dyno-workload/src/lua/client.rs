@@ -1,0 +1,379 @@
+//! The life of a client: its script's requests, answered without keeping other clients waiting.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dyno_sysbench::{Call, Counter, Held, Level, ParamKind, Reply, Request};
+use dyno_units::{Nanoseconds, Seed};
+
+use super::links::{Connected, Links};
+use super::serve::Runner;
+use super::{Shared, driver_of};
+use crate::{
+    ClientContext, Ended, ErrorClass, Next, Pace, Reply as Answered, Session, StatementClass,
+    StatementError, Value,
+};
+
+/// The kind of its transactions; there is one.
+const KIND: usize = 0;
+
+/// One client.
+pub(super) struct Client {
+    shared: Arc<Shared>,
+    runner: Runner,
+    pace: Rc<dyn Pace>,
+    /// When the event began that is under way, as far as its latency is concerned.
+    began: Option<Nanoseconds>,
+    /// The last error of the server.
+    error: Option<StatementError>,
+    is_over: bool,
+}
+
+impl Client {
+    /// Makes a client, whose script runs until its preparations are over. None if it fails before.
+    pub(super) fn start(shared: Arc<Shared>, context: ClientContext) -> Option<Client> {
+        let ClientContext { client_idx, mut random, session, pace, .. } = context;
+        let settings = Arc::clone(&shared.settings);
+        let cells = settings.statistics.client();
+        let driver = driver_of(session.dialect());
+        if let Some(seed) = settings.seed {
+            random = Seed(seed).derive("sysbench", client_idx as u64).stream();
+        }
+        let seed = [random.next_u64(), random.next_u64()];
+        let report = |function: &str, message: &str| {
+            let text = match function {
+                "script" => message.to_owned(),
+                function => format!("`{function}' function failed: {message}"),
+            };
+            settings.host.log(Level::Fatal, &text);
+            shared.broke(text, None);
+        };
+        let state = match settings.state(client_idx, seed, driver, &cells) {
+            Ok(state) => state,
+            Err(message) => {
+                report("script", &message);
+                return None;
+            }
+        };
+        let links = Links::new(Some(session), settings.connector.clone());
+        let mut runner = Runner { settings: Arc::clone(&settings), state, cells, links, driver };
+        if let Err(message) = runner.state.begin(Call::Run) {
+            report("script", &message);
+            return None;
+        }
+        let mut reply = Reply::Done;
+        loop {
+            match runner.state.resume(reply) {
+                Request::Ready => break,
+                Request::Broken(function, message) => {
+                    report(&function, &message);
+                    return None;
+                }
+                Request::Exit(code) => {
+                    shared.broke("the script ended the program".to_owned(), Some(code));
+                    return None;
+                }
+                request => reply = runner.serve(&request),
+            }
+        }
+        Some(Client { shared, runner, pace, began: None, error: None, is_over: false })
+    }
+
+    /// Goes on until the script has ended.
+    pub(super) async fn run(mut self) {
+        let mut reply = Reply::Done;
+        loop {
+            let request = self.runner.state.resume(reply);
+            reply = match request {
+                Request::Execute(number, statement) if self.runner.links.is_main(number) => {
+                    self.execute(statement).await
+                }
+                Request::Query(number) if self.runner.links.is_main(number) => self.query().await,
+                Request::Next => {
+                    self.done();
+                    self.more().await
+                }
+                Request::More => self.more().await,
+                Request::Stop => {
+                    self.done();
+                    Reply::Done
+                }
+                Request::Restart => self.restart(),
+                Request::Failed(message) => self.failed(&message).await,
+                Request::Cancel => {
+                    self.cancel();
+                    Reply::Done
+                }
+                Request::Sleep(us) => {
+                    self.pace.begin_sleep(Nanoseconds((us * 1000.0) as u64));
+                    let pace = Rc::clone(&self.pace);
+                    poll_fn(|_| pace.poll_pause()).await;
+                    Reply::Done
+                }
+                Request::Connect => self.connect().await,
+                Request::Reconnect(_) => {
+                    self.reconnect().await;
+                    Reply::Done
+                }
+                Request::Ended(_) => return self.end(),
+                Request::Broken(function, message) => {
+                    let text = format!("`{function}' function failed: {message}");
+                    return self.broke(text, None);
+                }
+                Request::Exit(code) => {
+                    return self.broke("the script ended the program".to_owned(), Some(code));
+                }
+                request => self.runner.serve(&request),
+            };
+        }
+    }
+
+    fn session(&mut self) -> Option<&mut Session> {
+        self.runner.links.main.as_mut()
+    }
+
+    /// The next event, when it is due.
+    async fn more(&mut self) -> Reply {
+        if self.is_over {
+            return Reply::No;
+        }
+        let pace = Rc::clone(&self.pace);
+        if !poll_fn(|_| pace.poll_due()).await {
+            return Reply::No;
+        }
+        if !self.shared.takes_event() {
+            pace.finished();
+            self.is_over = true;
+            return Reply::No;
+        }
+        let is_paced = self.shared.settings.is_paced;
+        pace.sent();
+        let began = if is_paced { pace.due() } else { pace.latest() };
+        self.runner.cells.began(began);
+        self.runner.cells.event_began();
+        self.began = Some(began);
+        Reply::Yes
+    }
+
+    /// An event has ended well.
+    fn done(&mut self) {
+        let Some(began) = self.began.take() else { return };
+        let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        let next = self.pace.done(KIND, tally, Ok(Ended::Committed));
+        let now = self.pace.latest();
+        self.runner.cells.event_ended(now, now.saturating_sub(began));
+        self.is_over |= next == Next::Stop;
+    }
+
+    /// The event was the last one, and is not counted.
+    fn cancel(&mut self) {
+        if self.began.take().is_some() {
+            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+            self.pace.done(KIND, tally, Ok(Ended::RolledBack));
+        }
+        self.pace.finished();
+        self.is_over = true;
+    }
+
+    /// What went wrong last; an error of the script itself if nothing did.
+    fn last_error(&mut self, message: &str) -> StatementError {
+        let error = self.error.take();
+        error.unwrap_or_else(|| StatementError::new(ErrorClass::Refused, "script", message))
+    }
+
+    /// The event begins again.
+    fn restart(&mut self) -> Reply {
+        let error = self.last_error("the script begins its event again");
+        let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        // True as long as the step goes on.
+        if self.pace.begin_pause(Nanoseconds::ZERO) {
+            self.pace.retried_at_once(KIND, tally, &error);
+            return Reply::Yes;
+        }
+        self.began = None;
+        self.pace.done(KIND, tally, Err(&error));
+        Reply::No
+    }
+
+    /// The event failed: whether the client goes on with the next one.
+    async fn failed(&mut self, message: &str) -> Reply {
+        let error = self.last_error(message);
+        let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        let is_lost = error.class.loses_connection();
+        // What the script did not want to retry is not retried.
+        let class = if is_lost { error.class } else { ErrorClass::Refused };
+        if self.began.take().is_some() {
+            self.pace.done(KIND, tally, Err(&StatementError { class, ..error }));
+        }
+        if !self.shared.settings.continues {
+            return Reply::No;
+        }
+        if is_lost {
+            self.reconnect().await;
+        } else if let Some(session) = self.session()
+            && session.is_in_transaction() != Some(false)
+        {
+            // If this fails, so does the next statement, which reports it.
+            let _ = session.rollback().await;
+        }
+        Reply::Yes
+    }
+
+    async fn connect(&mut self) -> Reply {
+        match self.runner.connect() {
+            Connected::Number(number) => Reply::Number(number),
+            Connected::Again => match self.reconnect().await {
+                true => Reply::Number(0),
+                false => self.runner.not_connected("the connection could not be opened again"),
+            },
+            Connected::Refused(why) => self.runner.not_connected(&why),
+        }
+    }
+
+    /// Replaces the connection by a new one with the same statements, however often that takes.
+    async fn reconnect(&mut self) -> bool {
+        let statements = self.runner.links.of_server();
+        let pace = Rc::clone(&self.pace);
+        let Some(session) = self.session() else { return false };
+        loop {
+            match session.reconnect(&statements).await {
+                Ok(()) => break,
+                Err(error) if !pace.reconnect_failed(&error) => return false,
+                Err(_) => {}
+            }
+        }
+        self.runner.cells.counters.add(Counter::Reconnect, 1);
+        true
+    }
+
+    async fn query(&mut self) -> Reply {
+        self.runner.links.forget_early();
+        let Runner { state, links, .. } = &mut self.runner;
+        let Some(session) = &mut links.main else { return Reply::No };
+        let class = StatementClass::of_text(state.sql());
+        match session.text_keeping(state.sql(), 0, class).await {
+            Ok(answer) => {
+                let n_columns = session.kept_rows().n_columns();
+                let is_read = n_columns > 0 || answer.rows > 0;
+                self.answered(is_read, n_columns, answer)
+            }
+            Err(error) => {
+                let sql = self.runner.state.sql().to_owned();
+                let call = self.runner.text_call();
+                self.refused(error, call, &sql).await
+            }
+        }
+    }
+
+    async fn execute(&mut self, statement: usize) -> Reply {
+        let links = &self.runner.links;
+        let Some(made) = links.statement(0, statement) else {
+            let closed = StatementError::new(ErrorClass::Refused, "2030", "Statement not prepared");
+            return self.refused(closed, "mysql_stmt_execute()", "").await;
+        };
+        let class = made.class;
+        let Some(idx) = made.prepared else {
+            let sql = self.runner.emulated(0, statement).unwrap_or_default();
+            let Some(session) = self.session() else { return Reply::No };
+            return match session.text(&sql, class).await {
+                Ok(answer) => self.answered(class == StatementClass::Read, 1, answer),
+                Err(error) => {
+                    let call = self.runner.text_call();
+                    self.refused(error, call, &sql).await
+                }
+            };
+        };
+        let Runner { state, links, .. } = &mut self.runner;
+        let Some(made) = links.statement(0, statement) else { return Reply::No };
+        let (held, bytes) = (state.values(), state.bytes());
+        let value = |at: usize| value_of(held[at], made.kinds.get(at).copied(), bytes);
+        // Most statements have a few values, which need no memory of their own.
+        let mut few = [Value::Null; 8];
+        let many: Vec<Value<'_>>;
+        let values = match few.get_mut(..held.len()) {
+            Some(few) => {
+                few.iter_mut().enumerate().for_each(|(at, place)| *place = value(at));
+                &*few
+            }
+            None => {
+                many = (0..held.len()).map(value).collect();
+                &many
+            }
+        };
+        let Some(session) = &mut links.main else { return Reply::No };
+        match session.execute(idx, values).await {
+            Ok(answer) => self.answered(class == StatementClass::Read, 1, answer),
+            Err(error) => {
+                let sql = self.runner.links.statement(0, statement).map(|made| made.sql.clone());
+                let call = if self.runner.is_pgsql() {
+                    "PQexecPrepared()"
+                } else {
+                    "mysql_stmt_execute()"
+                };
+                self.refused(error, call, &sql.unwrap_or_default()).await
+            }
+        }
+    }
+
+    fn answered(&self, is_read: bool, n_columns: usize, answer: Answered) -> Reply {
+        let has_rows = is_read || answer.rows > 0;
+        self.runner.count(has_rows, answer.affected);
+        match has_rows {
+            true => Reply::Rows(answer.rows, n_columns),
+            false => Reply::Executed,
+        }
+    }
+
+    #[cold]
+    async fn refused(&mut self, error: StatementError, call: &str, sql: &str) -> Reply {
+        let reply = self.runner.refused(&error, call, sql);
+        let is_ignored = self.runner.is_ignored(&error);
+        if error.class.loses_connection() {
+            if is_ignored {
+                self.reconnect().await;
+            }
+        } else if is_ignored
+            && self.runner.is_pgsql()
+            && let Some(session) = self.session()
+        {
+            // If this fails, so does the next statement, which reports it.
+            let _ = session.rollback().await;
+        }
+        self.error = Some(error);
+        reply
+    }
+
+    /// The script has ended.
+    fn end(&mut self) {
+        self.runner.cells.ended(self.pace.latest());
+        if self.began.take().is_some() {
+            // A loop of the script's own has left its last event open.
+            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+            self.pace.done(KIND, tally, Ok(Ended::RolledBack));
+        }
+        self.pace.finished();
+    }
+
+    fn broke(&mut self, problem: String, exit_code: Option<i32>) {
+        self.runner.cells.ended(self.pace.latest());
+        if self.began.take().is_some() {
+            let error = self.last_error(&problem);
+            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+            self.pace.done(KIND, tally, Err(&error));
+        }
+        if exit_code.is_none() {
+            self.shared.settings.host.log(Level::Fatal, &problem);
+        }
+        self.shared.broke(problem, exit_code);
+    }
+}
+
+fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
+    match (held, kind.unwrap_or_default()) {
+        (Held::Null, _) => Value::Null,
+        (Held::Number(number), ParamKind::Real) => Value::Real(number),
+        (Held::Number(number), _) => Value::Integer(number as i64),
+        (Held::Text(start, end), _) => Value::Text(&bytes[start..end]),
+    }
+}

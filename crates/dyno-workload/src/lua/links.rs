@@ -1,0 +1,232 @@
+//! The connections of a script, and the statements that it has prepared on them.
+
+use dyno_sysbench::ParamKind;
+
+use crate::{Connection, Connector, Dialect, Session, Statement, StatementClass, TextRows};
+
+/// A statement that a script has prepared.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) sql: String,
+    pub(super) class: StatementClass,
+    pub(super) kinds: Vec<ParamKind>,
+    /// The index of the connection's statement; none if values are written into the text.
+    pub(super) prepared: Option<usize>,
+    is_closed: bool,
+}
+
+/// A connection besides the client's own: it blocks the thread.
+struct Other {
+    connection: Box<dyn Connection>,
+    rows: TextRows,
+    n_columns: usize,
+}
+
+/// What the client's own connection is to the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// The script has not asked for it.
+    Free,
+    InUse,
+    /// The script has closed it.
+    Closed,
+}
+
+/// All connections of a script. Number 0 is the client's own, if it has one.
+pub(super) struct Links {
+    pub(super) main: Option<Session>,
+    main_use: Use,
+    others: Vec<Option<Other>>,
+    connector: Option<Connector>,
+    statements: Vec<Vec<Made>>,
+    /// Rows of the latest cold query on the client's own connection.
+    early: Option<(TextRows, usize)>,
+}
+
+/// A connection that a script has asked for.
+pub(super) enum Connected {
+    Number(usize),
+    /// The client's own, which was closed and is to be opened again.
+    Again,
+    /// None: why.
+    Refused(String),
+}
+
+impl Links {
+    pub(super) fn new(main: Option<Session>, connector: Option<Connector>) -> Links {
+        Links {
+            main,
+            main_use: Use::Free,
+            others: Vec::new(),
+            connector,
+            statements: vec![Vec::new()],
+            early: None,
+        }
+    }
+
+    pub(super) fn connect(&mut self) -> Connected {
+        if self.main.is_some() && self.main_use != Use::InUse {
+            let before = std::mem::replace(&mut self.main_use, Use::InUse);
+            self.statements[0].clear();
+            return if before == Use::Free { Connected::Number(0) } else { Connected::Again };
+        }
+        let Some(connector) = &self.connector else {
+            let why = "a script of a study has one connection for each client; `dyno sysbench` opens more";
+            return Connected::Refused(why.to_owned());
+        };
+        let mut connection = match connector() {
+            Ok(connection) => connection,
+            Err(error) => return Connected::Refused(error.to_string()),
+        };
+        connection.set_cold_limit(0);
+        self.others.push(Some(Other { connection, rows: Vec::new(), n_columns: 0 }));
+        self.statements.push(Vec::new());
+        Connected::Number(self.others.len())
+    }
+
+    pub(super) fn disconnect(&mut self, number: usize) {
+        match number.checked_sub(1) {
+            None => self.main_use = Use::Closed,
+            Some(idx) => {
+                if let Some(other) = self.others.get_mut(idx) {
+                    *other = None;
+                }
+            }
+        }
+    }
+
+    pub(super) fn is_main(&self, number: usize) -> bool {
+        number == 0 && self.main.is_some()
+    }
+
+    /// The connection for cold calls.
+    pub(super) fn cold(&mut self, number: usize) -> Option<&mut dyn Connection> {
+        match number.checked_sub(1) {
+            None => self.main.as_mut().map(Session::connection),
+            Some(idx) => {
+                let other = self.others.get_mut(idx)?.as_mut()?;
+                Some(other.connection.as_mut())
+            }
+        }
+    }
+
+    pub(super) fn keep(&mut self, number: usize, rows: TextRows, n_columns: usize) {
+        match number.checked_sub(1) {
+            None => self.early = Some((rows, n_columns)),
+            Some(idx) => {
+                if let Some(Some(other)) = self.others.get_mut(idx) {
+                    (other.rows, other.n_columns) = (rows, n_columns);
+                }
+            }
+        }
+    }
+
+    /// The client's own connection has sent a statement: what was kept of it before is over.
+    pub(super) fn forget_early(&mut self) {
+        self.early = None;
+    }
+
+    /// A row of the latest result.
+    pub(super) fn row(&self, number: usize, row: usize) -> Vec<Option<Vec<u8>>> {
+        let texts = |rows: &TextRows| {
+            let values = rows.get(row).into_iter().flatten();
+            values.map(|value| value.as_ref().map(|text| text.clone().into_bytes())).collect()
+        };
+        if let Some(idx) = number.checked_sub(1) {
+            let other = self.others.get(idx).and_then(Option::as_ref);
+            return other.map(|other| texts(&other.rows)).unwrap_or_default();
+        }
+        if let Some((rows, _)) = &self.early {
+            return texts(rows);
+        }
+        let Some(session) = &self.main else { return Vec::new() };
+        let rows = session.kept_rows();
+        let value = |column| {
+            let is_null = rows.is_null(row, column);
+            (!is_null).then(|| rows.text(row, column).unwrap_or_default().to_vec())
+        };
+        (0..rows.n_columns()).map(value).collect()
+    }
+
+    pub(super) fn statement(&self, number: usize, statement: usize) -> Option<&Made> {
+        self.statements.get(number)?.get(statement)
+    }
+
+    pub(super) fn bind(&mut self, number: usize, statement: usize, kinds: Vec<ParamKind>) {
+        let made = self.statements.get_mut(number).and_then(|all| all.get_mut(statement));
+        if let Some(made) = made {
+            made.kinds = kinds;
+        }
+    }
+
+    pub(super) fn close(&mut self, number: usize, statement: usize) {
+        let made = self.statements.get_mut(number).and_then(|all| all.get_mut(statement));
+        if let Some(made) = made {
+            made.is_closed = true;
+        }
+    }
+
+    /// Prepares a statement, in the place of one that was closed if there is any; `is_emulated` writes
+    /// its values into its text instead. Returns its number.
+    pub(super) fn prepare(
+        &mut self,
+        number: usize,
+        sql: &str,
+        is_emulated: bool,
+    ) -> Result<usize, crate::StatementError> {
+        let class = StatementClass::of_text(sql);
+        let mut made = Made {
+            sql: sql.to_owned(),
+            class,
+            kinds: Vec::new(),
+            prepared: None,
+            is_closed: false,
+        };
+        if !is_emulated && let Some(session) = self.main.as_mut().filter(|_| number == 0) {
+            let of_server = |made: &Made| made.prepared.map(|idx| (idx, made.is_closed));
+            let taken: Vec<(usize, bool)> =
+                self.statements[0].iter().filter_map(of_server).collect();
+            let free_place = taken.iter().find(|(_, is_closed)| *is_closed).map(|(idx, _)| *idx);
+            let place = free_place.unwrap_or(taken.len());
+            let text = match session.dialect() {
+                Dialect::PostgreSql => Dialect::PostgreSql.placeholders(sql),
+                _ => sql.to_owned(),
+            };
+            match session.prepare_at(place, &Statement::new(text, class)) {
+                Ok(()) => made.prepared = Some(place),
+                // This command is not supported in the prepared statement protocol.
+                Err(error) if error.code == "1295" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let all = &mut self.statements[number];
+        let is_alike = |one: &Made| one.is_closed && one.prepared == made.prepared;
+        match all.iter().position(is_alike) {
+            Some(idx) => {
+                all[idx] = made;
+                Ok(idx)
+            }
+            None => {
+                all.push(made);
+                Ok(all.len() - 1)
+            }
+        }
+    }
+
+    /// The statements of the client's own connection, in the order of their places on the server.
+    pub(super) fn of_server(&self) -> Vec<Statement> {
+        let mut all: Vec<(usize, Statement)> = Vec::new();
+        let dialect = self.main.as_ref().map(Session::dialect);
+        for made in &self.statements[0] {
+            if let Some(place) = made.prepared {
+                let sql = match dialect {
+                    Some(Dialect::PostgreSql) => Dialect::PostgreSql.placeholders(&made.sql),
+                    _ => made.sql.clone(),
+                };
+                all.push((place, Statement::new(sql, made.class)));
+            }
+        }
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, statement)| statement).collect()
+    }
+}

@@ -1,0 +1,221 @@
+//! What a script asks for, answered at once: where nothing else waits, or nothing has to be waited for.
+
+use std::sync::Arc;
+
+use dyno_sysbench::{Counter, Level, Reply, Request, State};
+
+use super::links::{Connected, Links};
+use super::statistics::ClientCells;
+use super::{Settings, emulate};
+use crate::{StatementClass, StatementError};
+
+/// A script that runs, with what it has.
+pub(super) struct Runner {
+    pub(super) settings: Arc<Settings>,
+    pub(super) state: State,
+    pub(super) cells: Arc<ClientCells>,
+    pub(super) links: Links,
+    /// The name of the driver.
+    pub(super) driver: &'static str,
+}
+
+/// The number of an error of MariaDB or MySQL, and its state.
+fn number_and_state(error: &StatementError) -> (u32, &str) {
+    if error.class.loses_connection() {
+        return (2013, "HY000");
+    }
+    let number = error.code.parse().unwrap_or(0);
+    let state = match number {
+        1213 => "40001",
+        1022 | 1062 | 1451 | 1452 | 1586 => "23000",
+        1050 => "42S01",
+        1051 | 1146 => "42S02",
+        1054 => "42S22",
+        1064 | 1149 => "42000",
+        1044 | 1049 | 1142 | 1143 | 1148 => "42000",
+        1045 => "28000",
+        1040 => "08004",
+        1264 | 1690 => "22003",
+        1406 => "22001",
+        _ => "HY000",
+    };
+    (number, state)
+}
+
+/// States of PostgreSQL after which sysbench begins an event again.
+const RETRIED_STATES: [&str; 3] = ["40P01", "40001", "23505"];
+
+impl Runner {
+    pub(super) fn is_pgsql(&self) -> bool {
+        self.driver == "pgsql"
+    }
+
+    /// Whether the event begins again after this error.
+    pub(super) fn is_ignored(&self, error: &StatementError) -> bool {
+        match self.is_pgsql() {
+            true => RETRIED_STATES.contains(&error.code.as_str()),
+            false => self.settings.ignored.contains(&number_and_state(error).0.to_string()),
+        }
+    }
+
+    /// Counts an error that is ignored and reports another one. `call` is what failed, in the words of
+    /// the driver.
+    pub(super) fn refused(&self, error: &StatementError, call: &str, sql: &str) -> Reply {
+        let is_ignored = self.is_ignored(error);
+        let (number, state) = match self.is_pgsql() {
+            true => (0, error.code.as_str()),
+            false => number_and_state(error),
+        };
+        if is_ignored {
+            self.cells.counters.add(Counter::Error, 1);
+        } else if !self.settings.continues {
+            let log = |text: &str| self.settings.host.log(Level::Fatal, text);
+            let message = &error.message;
+            if self.is_pgsql() {
+                log(&format!("{call} failed: 7 ERROR:  {message}"));
+                log(&format!("failed query was: '{sql}'"));
+            } else {
+                log(&format!("{call} returned error {number} ({message}) for query '{sql}'"));
+            }
+        }
+        let (state, message) = (state.to_owned(), error.message.clone());
+        Reply::Refused { number, state, message, is_ignored }
+    }
+
+    /// The name of the driver's function that executes a text.
+    pub(super) fn text_call(&self) -> &'static str {
+        if self.is_pgsql() { "PQexec()" } else { "mysql_drv_query()" }
+    }
+
+    /// Counts a statement as sysbench does: by what it has returned or changed.
+    pub(super) fn count(&self, has_rows: bool, changed: u64) {
+        let counter = match (has_rows, changed) {
+            (true, _) => Counter::Read,
+            (false, 0) => Counter::Other,
+            (false, _) => Counter::Write,
+        };
+        self.cells.counters.add(counter, 1);
+    }
+
+    /// Executes a text on a connection that blocks.
+    fn query(&mut self, number: usize, sql: &str) -> Reply {
+        let Some(connection) = self.links.cold(number) else { return closed() };
+        match connection.query_named(sql) {
+            Ok(answer) => {
+                let n_columns = answer.columns.len();
+                let n_rows = answer.rows.len() as u64;
+                // What it has changed is not known here.
+                let changed = u64::from(StatementClass::of_text(sql) == StatementClass::Write);
+                self.count(n_columns > 0, changed);
+                self.links.keep(number, answer.rows, n_columns);
+                match n_columns {
+                    0 => Reply::Executed,
+                    n_columns => Reply::Rows(n_rows, n_columns),
+                }
+            }
+            Err(error) => {
+                let reply = self.refused(&error, self.text_call(), sql);
+                if self.is_pgsql()
+                    && self.is_ignored(&error)
+                    && let Some(connection) = self.links.cold(number)
+                {
+                    // If this fails, so does the next statement, which reports it.
+                    let _ = connection.query("ROLLBACK");
+                }
+                reply
+            }
+        }
+    }
+
+    /// The text of a prepared statement with the values of the latest request.
+    pub(super) fn emulated(&self, number: usize, statement: usize) -> Option<String> {
+        let made = self.links.statement(number, statement)?;
+        let (values, bytes) = (self.state.values(), self.state.bytes());
+        Some(emulate::with_values(&made.sql, &made.kinds, values, bytes))
+    }
+
+    pub(super) fn prepare(&mut self, number: usize) -> Reply {
+        let sql = self.state.sql().to_owned();
+        match self.links.prepare(number, &sql, !self.settings.prepares) {
+            Ok(statement) => Reply::Number(statement),
+            Err(error) => {
+                let (errno, state) = match self.is_pgsql() {
+                    true => (0, error.code.as_str()),
+                    false => number_and_state(&error),
+                };
+                let ends = [" (when preparing `", ", in: "];
+                let cut = ends.iter().filter_map(|end| error.message.find(end)).min();
+                let message = &error.message[..cut.unwrap_or(error.message.len())];
+                let log = |text: &str| self.settings.host.log(Level::Fatal, text);
+                if self.is_pgsql() {
+                    log("PQprepare() failed: 7 ERROR:  ".to_owned().as_str());
+                    log(message);
+                } else {
+                    log("mysql_stmt_prepare() failed");
+                    log(&format!("MySQL error: {errno} \"{message}\""));
+                }
+                let (state, message) = (state.to_owned(), message.to_owned());
+                Reply::Unprepared { number: errno, state, message }
+            }
+        }
+    }
+
+    pub(super) fn connect(&mut self) -> Connected {
+        self.settings.statistics.connected();
+        self.links.connect()
+    }
+
+    pub(super) fn not_connected(&self, why: &str) -> Reply {
+        self.settings.host.log(Level::Fatal, why);
+        Reply::No
+    }
+
+    /// Answers what does not begin or end an event.
+    pub(super) fn serve(&mut self, request: &Request) -> Reply {
+        match request {
+            Request::Connect => match self.connect() {
+                Connected::Number(number) => Reply::Number(number),
+                Connected::Again => Reply::Number(0),
+                Connected::Refused(why) => self.not_connected(&why),
+            },
+            Request::Disconnect(number) => {
+                self.links.disconnect(*number);
+                Reply::Done
+            }
+            Request::Query(number) => {
+                let sql = self.state.sql().to_owned();
+                self.query(*number, &sql)
+            }
+            Request::Prepare(number) => self.prepare(*number),
+            Request::Bind(number, statement, kinds) => {
+                self.links.bind(*number, *statement, kinds.clone());
+                Reply::Done
+            }
+            Request::Execute(number, statement) => match self.emulated(*number, *statement) {
+                Some(sql) => self.query(*number, &sql),
+                None => closed(),
+            },
+            Request::Close(number, statement) => {
+                self.links.close(*number, *statement);
+                Reply::Done
+            }
+            Request::Fetch(number, row) => Reply::Row(self.links.row(*number, *row)),
+            Request::Sleep(us) => {
+                self.settings.host.sleep(*us);
+                Reply::Done
+            }
+            Request::NoteError(..) => Reply::Done,
+            // There are no events here.
+            _ => Reply::No,
+        }
+    }
+}
+
+fn closed() -> Reply {
+    Reply::Refused {
+        number: 2006,
+        state: "HY000".to_owned(),
+        message: "the connection is closed".to_owned(),
+        is_ignored: false,
+    }
+}

@@ -1,0 +1,192 @@
+//! What clients of sysbench scripts count, as sysbench counts it. Each counter has one writer, its client,
+//! and may be read at any time.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dyno_sysbench::{BUCKETS, Counter, Counters, Histogram, bucket_of};
+use dyno_units::Nanoseconds;
+
+/// What one client counts.
+#[derive(Debug)]
+pub struct ClientCells {
+    /// The counters that the script can read, too.
+    pub counters: Arc<Counters>,
+    buckets: Vec<AtomicU32>,
+    min: AtomicU64,
+    max: AtomicU64,
+    sum: AtomicU64,
+    began: AtomicU64,
+    latest: AtomicU64,
+    is_running: AtomicBool,
+    is_in_event: AtomicBool,
+}
+
+impl Default for ClientCells {
+    fn default() -> ClientCells {
+        ClientCells {
+            counters: Arc::default(),
+            buckets: (0..BUCKETS).map(|_| AtomicU32::new(0)).collect(),
+            min: AtomicU64::new(u64::MAX),
+            max: AtomicU64::new(0),
+            sum: AtomicU64::new(0),
+            began: AtomicU64::new(u64::MAX),
+            latest: AtomicU64::new(0),
+            is_running: AtomicBool::new(false),
+            is_in_event: AtomicBool::new(false),
+        }
+    }
+}
+
+impl ClientCells {
+    pub(super) fn began(&self, at: Nanoseconds) {
+        if self.began.load(Relaxed) == u64::MAX {
+            self.began.store(at.0, Relaxed);
+            self.is_running.store(true, Relaxed);
+        }
+        self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
+    }
+
+    pub(super) fn event_began(&self) {
+        self.is_in_event.store(true, Relaxed);
+    }
+
+    /// An event has ended, which took so long.
+    pub(super) fn event_ended(&self, at: Nanoseconds, took: Nanoseconds) {
+        self.counters.add(Counter::Event, 1);
+        let bucket = &self.buckets[bucket_of(took.0 as f64 / 1e6)];
+        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+        self.min.store(self.min.load(Relaxed).min(took.0), Relaxed);
+        self.max.store(self.max.load(Relaxed).max(took.0), Relaxed);
+        self.sum.store(self.sum.load(Relaxed) + took.0, Relaxed);
+        self.latest.store(at.0, Relaxed);
+        self.is_in_event.store(false, Relaxed);
+    }
+
+    pub(super) fn ended(&self, at: Nanoseconds) {
+        self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
+        self.is_running.store(false, Relaxed);
+        self.is_in_event.store(false, Relaxed);
+    }
+}
+
+/// What all clients came to by a moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Statements that returned rows.
+    pub reads: u64,
+    /// Statements that changed rows.
+    pub writes: u64,
+    /// Other statements.
+    pub others: u64,
+    /// Errors that were ignored.
+    pub errors: u64,
+    /// Reconnects.
+    pub reconnects: u64,
+    /// Events.
+    pub events: u64,
+    /// Latencies, by sysbench's buckets.
+    pub latencies: Histogram,
+    /// Their sum.
+    pub sum: Nanoseconds,
+    /// The least of all so far; none before the first.
+    pub min: Option<Nanoseconds>,
+    /// The greatest of all so far.
+    pub max: Nanoseconds,
+    /// Clients that have not ended.
+    pub running: usize,
+    /// Clients whose event is under way.
+    pub in_event: usize,
+    /// Events and sums of latencies of each client.
+    pub clients: Vec<(u64, Nanoseconds)>,
+}
+
+impl Snapshot {
+    /// What came after `before`; extremes are of the whole time.
+    #[must_use]
+    pub fn since(&self, before: &Snapshot) -> Snapshot {
+        let clients = self.clients.iter().enumerate().map(|(idx, (events, sum))| {
+            let then = before.clients.get(idx).copied().unwrap_or_default();
+            (events - then.0, sum.saturating_sub(then.1))
+        });
+        Snapshot {
+            reads: self.reads - before.reads,
+            writes: self.writes - before.writes,
+            others: self.others - before.others,
+            errors: self.errors - before.errors,
+            reconnects: self.reconnects - before.reconnects,
+            events: self.events - before.events,
+            latencies: self.latencies.since(&before.latencies),
+            sum: self.sum.saturating_sub(before.sum),
+            clients: clients.collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Statements of all kinds.
+    pub fn queries(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+}
+
+/// What the clients of a run count; shared with whoever shows it.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    clients: Mutex<Vec<Arc<ClientCells>>>,
+    uses_database: AtomicBool,
+}
+
+impl Statistics {
+    /// The counters of a new client.
+    pub fn client(&self) -> Arc<ClientCells> {
+        let cells = Arc::new(ClientCells::default());
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&cells));
+        cells
+    }
+
+    pub(super) fn connected(&self) {
+        self.uses_database.store(true, Relaxed);
+    }
+
+    /// Whether a script has asked for a connection.
+    pub fn uses_database(&self) -> bool {
+        self.uses_database.load(Relaxed)
+    }
+
+    /// When the first client began and the last one did something, by the lab's clock; none before.
+    pub fn span(&self) -> Option<(Nanoseconds, Nanoseconds)> {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = clients.iter().map(|one| one.began.load(Relaxed)).min();
+        let began = began.filter(|at| *at < u64::MAX)?;
+        let latest = clients.iter().map(|one| one.latest.load(Relaxed)).max()?;
+        Some((Nanoseconds(began), Nanoseconds(latest.max(began))))
+    }
+
+    /// What all clients came to by now.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut all = Snapshot::default();
+        for client in self.clients.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let get = |counter| client.counters.get(counter);
+            let (events, sum) = (get(Counter::Event), Nanoseconds(client.sum.load(Relaxed)));
+            all.reads += get(Counter::Read);
+            all.writes += get(Counter::Write);
+            all.others += get(Counter::Other);
+            all.errors += get(Counter::Error);
+            all.reconnects += get(Counter::Reconnect);
+            all.events += events;
+            all.sum = all.sum + sum;
+            for (bucket, count) in client.buckets.iter().enumerate() {
+                all.latencies.add(bucket, count.load(Relaxed).into());
+            }
+            let min = Some(client.min.load(Relaxed)).filter(|min| *min < u64::MAX);
+            all.min = [all.min, min.map(Nanoseconds)].into_iter().flatten().min();
+            all.max = all.max.max(Nanoseconds(client.max.load(Relaxed)));
+            all.running += usize::from(client.is_running.load(Relaxed));
+            all.in_event += usize::from(client.is_in_event.load(Relaxed));
+            if client.began.load(Relaxed) < u64::MAX {
+                all.clients.push((events, sum));
+            }
+        }
+        all
+    }
+}

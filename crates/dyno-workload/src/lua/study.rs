@@ -1,0 +1,237 @@
+//! Scripts as workloads of a study.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
+use dyno_sysbench::{
+    Distribution, Host, Kind, Limits, OptionValue, RandomSettings, ScriptOption, Setup, State,
+    Unique, built_in,
+};
+
+use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
+use crate::Workload;
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+
+/// A script file that a study names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptFile {
+    /// Its path, for messages.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+    /// The digest that the record keeps of it.
+    pub digest: String,
+    /// The options that it declares.
+    pub options: Vec<ScriptOption>,
+}
+
+/// The options that a script declares.
+///
+/// # Errors
+///
+/// The script cannot be loaded.
+pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<ScriptOption>, String> {
+    let state = State::load(&Setup {
+        path,
+        text,
+        tid: 0,
+        seed: [1, 2],
+        random: RandomSettings::default(),
+        unique: Arc::new(Unique::new(0, 0)),
+        counters: Arc::default(),
+        host,
+        driver: "mysql",
+        argv: &[],
+        command: Some("run"),
+        is_trusted: false,
+        limits: Limits::default(),
+    })?;
+    if !state.has_function("event") {
+        return Err(format!("cannot find the event() function in {path}"));
+    }
+    Ok(state.options()?.unwrap_or_default())
+}
+
+/// Options of the workload itself, by the names that scripts cannot use for theirs.
+const OWN: [&str; 5] = ["script", "sbtest", "rand_type", "ps_mode", "ignore_errors"];
+
+/// The workload `sysbench` of studies that name these script files, by the names that they use.
+pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> WorkloadSpec {
+    let built_in = dyno_sysbench::BUILT_IN.iter().map(|script| script.name.to_owned());
+    let scripts: Vec<String> = built_in.chain(files.keys().cloned()).collect();
+    let mut options = vec![
+        OptionSpec {
+            name: name("script"),
+            kind: OptionKind::Word(Words::Owned(scripts)),
+            default: name("oltp_read_write"),
+            help: name("the file of the script, or a built-in one"),
+        },
+        OptionSpec::word(
+            "sbtest",
+            &["on", "off"],
+            "the tables of sysbench's OLTP scripts are made, or none, for a server that has what the \
+             script needs",
+        ),
+        OptionSpec::word(
+            "rand_type",
+            &["special", "uniform", "gaussian", "pareto", "zipfian"],
+            "what sysbench.rand.default draws",
+        ),
+        OptionSpec::word(
+            "ps_mode",
+            &["auto", "disable"],
+            "whether statements are prepared by the server",
+        ),
+        OptionSpec::word(
+            "ignore_errors",
+            &["1213,1020,1205", "all", "none"],
+            "errors after which an event begins again, on MariaDB and MySQL",
+        ),
+    ];
+    for option in files.values().flat_map(|file| &file.options).chain(&of_built_in(&host)) {
+        let is_there = options.iter().any(|one| one.name == option.name);
+        if !is_there && !OWN.contains(&option.name.as_str()) {
+            options.push(of_study(option));
+        }
+    }
+    let summary = "a script of sysbench";
+    WorkloadSpec::new(NAME, summary, options, move |input| plan(input, &files, &host))
+}
+
+/// The options of the built-in scripts.
+fn of_built_in(host: &Arc<dyn Host>) -> Vec<ScriptOption> {
+    let all = dyno_sysbench::BUILT_IN
+        .iter()
+        .filter_map(|script| declared(script.name, script.text, Arc::clone(host)).ok());
+    all.flatten().collect()
+}
+
+/// An option of a script as one of the workload.
+fn of_study(option: &ScriptOption) -> OptionSpec {
+    let default = option.default.clone().unwrap_or_default();
+    let is_count = default.parse::<u64>().is_ok();
+    let kind = match option.kind {
+        Kind::Bool => OptionKind::Switch,
+        Kind::Int | Kind::Double | Kind::Size if is_count => OptionKind::Count,
+        Kind::Int | Kind::Double | Kind::Size => OptionKind::Real,
+        Kind::String | Kind::List | Kind::File => {
+            OptionKind::Word(Words::Owned(vec![default.clone()]))
+        }
+    };
+    let default = match (&kind, default.as_str()) {
+        (OptionKind::Real, "") => "0".to_owned(),
+        (OptionKind::Switch, "") => "off".to_owned(),
+        _ => default,
+    };
+    let (name, help) = (option.name.clone().into(), option.description.clone().into());
+    OptionSpec { name, kind, default: default.into(), help }
+}
+
+fn plan(
+    input: &PlanInput<'_>,
+    files: &BTreeMap<String, ScriptFile>,
+    host: &Arc<dyn Host>,
+) -> Result<Arc<dyn Workload>, PlanError> {
+    let given = input.options;
+    let word = given.text("script");
+    let wrong =
+        |reason: String| PlanError::Option(OptionError { name: "script".to_owned(), reason });
+    let file = match (files.get(word), built_in(word)) {
+        (Some(file), _) => file.clone(),
+        (None, Some(script)) => ScriptFile {
+            path: word.to_owned(),
+            text: script.text.to_owned(),
+            digest: String::new(),
+            options: declared(word, script.text, Arc::clone(host)).map_err(wrong)?,
+        },
+        (None, None) => return Err(wrong(format!("there is no script {word}"))),
+    };
+    let texts: BTreeMap<String, String> = given.pairs().into_iter().collect();
+    let mut options = Vec::new();
+    let mut recorded: Vec<(String, String)> = Vec::new();
+    for own in OWN {
+        recorded.extend(texts.get_key_value(own).map(|(name, text)| (name.clone(), text.clone())));
+    }
+    for option in &file.options {
+        let value = match (texts.get(&option.name), option.kind) {
+            (None, _) => option.default_value(),
+            (Some(text), Kind::Bool) => OptionValue::Bool(text == "on"),
+            (Some(text), Kind::Int | Kind::Size | Kind::Double) => {
+                let number = dyno_units::parse_count(text).map(|n| n as f64);
+                OptionValue::Number(number.ok().or(text.parse().ok()).unwrap_or(0.0))
+            }
+            (Some(text), kind) => kind.parse(Some(text)).unwrap_or(option.default_value()),
+        };
+        options.push((option.name.clone(), value));
+        if let Some(text) = texts.get(&option.name) {
+            recorded.push((option.name.clone(), text.clone()));
+        }
+    }
+    if !file.digest.is_empty() {
+        recorded.push(("script_sha256".to_owned(), file.digest.clone()));
+    }
+    let clients = input.request.clients;
+    options.push(("threads".to_owned(), OptionValue::Number(clients as f64)));
+    options.push(("db_driver".to_owned(), OptionValue::Text(String::new())));
+    let tables = match given.text("sbtest") {
+        "off" => None,
+        _ => Some(tables(&texts, input)?),
+    };
+    let stem = std::path::Path::new(word).file_stem().unwrap_or_default();
+    let settings = Settings {
+        name: input.name.clone(),
+        kind: stem.to_string_lossy().into_owned().into(),
+        path: file.path,
+        text: file.text,
+        options,
+        globals: Vec::new(),
+        argv: vec!["sysbench".to_owned(), word.to_owned(), "run".to_owned()],
+        command: Some("run".to_owned()),
+        random: RandomSettings {
+            distribution: Distribution::of_word(given.text("rand_type")).unwrap_or_default(),
+            ..RandomSettings::default()
+        },
+        seed: None,
+        prepares: given.text("ps_mode") == "auto",
+        ignored: match given.text("ignore_errors") {
+            "all" => Ignored::All,
+            text => Ignored::Codes(text.split(',').map(str::to_owned).collect()),
+        },
+        events: None,
+        rate: None,
+        limit: None,
+        is_paced: false,
+        // In a study, a failed event is counted and the next one begins.
+        continues: true,
+        is_trusted: false,
+        limits: Limits::default(),
+        tables,
+        connector: None,
+        recorded,
+        host: Arc::clone(host),
+        started: Arc::new(|| {}),
+        broken: Arc::new(|_| {}),
+        statistics: Arc::new(Statistics::default()),
+        unique: Arc::new(Unique::new(
+            input.seed.derive("unique", 0).0 as u32,
+            input.seed.derive("unique", 1).0 as u32,
+        )),
+    };
+    Ok(Arc::new(LuaWorkload::new(settings, input.request)))
+}
+
+/// The tables of sysbench's OLTP scripts.
+fn tables(
+    texts: &BTreeMap<String, String>,
+    input: &PlanInput<'_>,
+) -> Result<Arc<dyn Workload>, PlanError> {
+    let specs = crate::sysbench::specs();
+    let Some(spec) = specs.iter().find(|spec| spec.name == "oltp_read_write") else {
+        return Err(PlanError::Load("there are no tables of sysbench".to_owned()));
+    };
+    let shared = ["tables", "table_size"];
+    let pairs = shared.iter().filter_map(|name| texts.get_key_value(*name));
+    let given = pairs.map(|(name, text)| (name.clone(), text.clone())).collect();
+    spec.plan(&given, input.request, input.seed)
+}

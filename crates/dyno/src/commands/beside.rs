@@ -1,0 +1,126 @@
+//! What `dyno pgbench` and `dyno sysbench` share: the one trial of a study that they write, and its record.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use dyno_database::Endpoint;
+use dyno_lab::{Lab, RunOrder};
+use dyno_record::Event;
+use dyno_study::Study;
+use dyno_units::{PercentEncoded, Seed};
+
+/// Stands in the study for the password.
+const PASSWORD: &str = "SERVER_PASSWORD";
+
+/// The server's URL as the study has it: with a place for the password.
+pub(crate) fn url(endpoint: &Endpoint) -> String {
+    let url = endpoint.to_string();
+    match (&endpoint.password, url.split_once('@')) {
+        (Some(_), Some((user, rest))) => format!("{user}:${{{PASSWORD}}}@{rest}"),
+        _ => url,
+    }
+}
+
+/// Puts the password into the URLs of the study.
+pub(crate) fn put_password(study: &mut Study, endpoint: &Endpoint) -> anyhow::Result<()> {
+    let password = endpoint.password.as_ref().map(|password| {
+        PercentEncoded { bytes: password.reveal().as_bytes(), keep: b"" }.to_string()
+    });
+    study.map_urls(|_, url| {
+        let place = format!("${{{PASSWORD}}}");
+        Ok::<_, anyhow::Error>(url.replace(&place, password.as_deref().unwrap_or_default()))
+    })
+}
+
+/// Runs the one trial.
+pub(crate) fn measure(
+    lab: &Lab,
+    (study, source): (&Study, &str),
+    folder: &Path,
+    observe: &mut dyn FnMut(&Event),
+) -> anyhow::Result<()> {
+    let plan = dyno_study::plan(study, Seed(1));
+    let now = lab.clock.unix_millis();
+    let manifest =
+        dyno_lab::make_manifest(&lab.catalog, &plan, study, source, &lab.environment, now)?;
+    let order = RunOrder {
+        plan: &plan,
+        design: &study.design,
+        manifest: &manifest,
+        probes: &study.probes,
+        decide: None,
+        retry_failed: false,
+        void: None,
+        folder: folder.to_owned(),
+    };
+    dyno_lab::run(lab, &order, &mut |event| observe(event))?;
+    Ok(())
+}
+
+/// The folder of the record.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Its owner, where nobody wants the record.
+    passing: Option<Passing>,
+}
+
+struct Passing {
+    keeper: Arc<dyno_host::Keeper>,
+    folder: PathBuf,
+}
+
+impl Folder {
+    /// A folder under `runs` with the name of the tool, or the one that `record` names.
+    ///
+    /// # Errors
+    ///
+    /// It exists already; none can be made.
+    pub(crate) fn choose(
+        tool: &str,
+        record: Option<&str>,
+        no_record: bool,
+        lab: &Lab,
+    ) -> anyhow::Result<Folder> {
+        if no_record {
+            let folder = lab.keeper.make_folder(tool).context("cannot make a folder")?;
+            let path = folder.join("record");
+            let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
+            return Ok(Folder { path, passing });
+        }
+        let path = match record {
+            Some(folder) => {
+                let path = PathBuf::from(folder);
+                if path.exists() {
+                    anyhow::bail!("--record: {folder} exists already; choose another folder");
+                }
+                path
+            }
+            None => {
+                let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));
+                let mut names = std::iter::once(Path::new("runs").join(tool)).chain(numbered);
+                names.find(|path| !path.exists()).context("there is no free name")?
+            }
+        };
+        Ok(Folder { path, passing: None })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder, if it stays.
+    pub(crate) fn kept(&self) -> Option<PathBuf> {
+        (self.passing.is_none() && self.path.is_dir()).then(|| self.path.clone())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(Passing { keeper, folder }) = &self.passing {
+            // What stays behind is found and removed by the next run.
+            let _ = keeper.remove_folder(folder);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The commands of a script.
+
+use std::sync::Arc;
+
+use dyno_sysbench::{Call, Host, Level, State, options_text};
+use dyno_workload::lua::{self, Ended, Settings, driver_of};
+
+use super::{Session, Stop, run, target};
+use crate::{End, terminal};
+
+/// Does the command that was given.
+pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
+    let name = &session.script.name;
+    let Some(command) = session.options.command.clone() else {
+        if session.script.is_built_in {
+            let text =
+                "Command is required. Supported commands: prepare, prewarm, run, cleanup, help";
+            session.host.log(Level::Fatal, &format!("{name}: {text}"));
+            return Err(Stop::Said);
+        }
+        // The script itself was all there was to do.
+        return Ok(End::Good);
+    };
+    if let Some(is_parallel) = session.state.command(&command) {
+        let threads = session.options.count("threads");
+        return match is_parallel && threads > 1 {
+            true => parallel(&session, &command),
+            false => alone(session, Call::Command(&command)),
+        };
+    }
+    match command.as_str() {
+        "run" => run::run(session),
+        "help" if !session.state.has_function("help") => help(&session),
+        "help" | "prepare" | "cleanup" => {
+            if session.state.has_function(&command) {
+                return alone(session, Call::Function(&command));
+            }
+            terminal::say(&format!("'{name}' test does not implement the '{command}' command."));
+            Ok(End::Bad)
+        }
+        other => {
+            terminal::say(&format!("Unknown command: {other}"));
+            Ok(End::Bad)
+        }
+    }
+}
+
+fn help(session: &Session) -> Result<End, Stop> {
+    let name = &session.script.name;
+    match session.state.options() {
+        Ok(Some(options)) => {
+            terminal::out(&format!("{name} options:\n{}\n", options_text(&options)));
+            Ok(End::Good)
+        }
+        _ => {
+            terminal::say(&format!("'{name}' test does not implement the 'help' command."));
+            Ok(End::Bad)
+        }
+    }
+}
+
+/// How the program ends after a call.
+pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
+    match ended {
+        Ended::Well | Ended::Exit(0) => End::Good,
+        // What a function of the old API returns means nothing.
+        Ended::False if !is_command => End::Good,
+        Ended::False | Ended::Exit(_) => End::Bad,
+        Ended::Broken(function, message) => {
+            let text = match function.as_str() {
+                "script" => message,
+                function => format!("`{function}' function failed: {message}"),
+            };
+            settings.host.log(Level::Fatal, &text);
+            End::Bad
+        }
+    }
+}
+
+/// A command in the state that is there.
+fn alone(session: Session, call: Call<'_>) -> Result<End, Stop> {
+    let is_command = matches!(call, Call::Command(_));
+    let dialect = target::dialect(&session.options);
+    let (ended, _) = lua::run(&session.settings, session.state, call, dialect);
+    Ok(end_of(&session.settings, ended, is_command))
+}
+
+/// A command in a state for each thread.
+fn parallel(session: &Session, command: &str) -> Result<End, Stop> {
+    let Session { options, settings, host, .. } = session;
+    host.notice("Initializing worker threads...\n\n");
+    let dialect = target::dialect(options);
+    let work = |tid: usize| -> End {
+        let cells = settings.statistics.client();
+        let seed = super::run::seed_of(settings, tid);
+        let ended = settings.state(tid, seed, driver_of(dialect), &cells);
+        let ended = match ended {
+            Ok(state) => lua::run(settings, state, Call::Command(command), dialect).0,
+            Err(message) => Ended::Broken("script".to_owned(), message),
+        };
+        end_of(settings, ended, true)
+    };
+    let ends: Vec<End> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..options.count("threads") as usize)
+            .map(|tid| scope.spawn(move || work(tid)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or(End::Bad)).collect()
+    });
+    let is_good = ends.iter().all(|end| matches!(end, End::Good));
+    Ok(if is_good { End::Good } else { End::Bad })
+}
+
+/// Calls a hook or a function of the state that stays.
+pub(super) fn call(
+    settings: &Arc<Settings>,
+    state: State,
+    call: Call<'_>,
+    session_dialect: dyno_workload::Dialect,
+) -> (End, State) {
+    let (ended, state) = lua::run(settings, state, call, session_dialect);
+    (end_of(settings, ended, false), state)
+}

@@ -1,0 +1,283 @@
+//! `dyno sysbench`: command lines and Lua scripts of sysbench, on Dyno's load generator, with sysbench's
+//! output and a record beside it.
+
+mod commands;
+pub(crate) mod host;
+mod options;
+mod output;
+mod reports;
+mod run;
+mod target;
+mod texts;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_database::Endpoint;
+use dyno_load::AbortFlag;
+use dyno_sysbench::{
+    Distribution, Host, Level, Limits, OptionValue, RandomSettings, State, Unique, built_in,
+};
+use dyno_units::{Clock, Seed};
+use dyno_workload::Connector;
+use dyno_workload::lua::{Ignored, NAME, Settings, Statistics, driver_of};
+
+use self::host::Terminal;
+use self::options::{Options, Wrong};
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// The version of sysbench whose output this is.
+const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Tests of sysbench that do not use a database.
+const NOT_THERE: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+
+/// A script that was found.
+struct Script {
+    /// The name as it was given.
+    name: String,
+    path: String,
+    text: String,
+    folder: Option<PathBuf>,
+    is_built_in: bool,
+}
+
+/// All that commands need.
+struct Session {
+    options: Options,
+    script: Script,
+    settings: Arc<Settings>,
+    /// The state of commands and hooks.
+    state: State,
+    host: Arc<Terminal>,
+    endpoint: Endpoint,
+    abort: AbortFlag,
+}
+
+/// Why the program ends before it does what was asked.
+enum Stop {
+    /// Something was said about it.
+    Said,
+    /// An error that is to be reported.
+    Error(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Stop {
+    fn from(error: E) -> Stop {
+        Stop::Error(error.into())
+    }
+}
+
+/// Runs `dyno sysbench` with these words behind it.
+pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
+    match perform(words) {
+        Ok(end) => Ok(end),
+        Err(Stop::Said) => Ok(End::Bad),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn wrong(wrong: Wrong) -> Stop {
+    match wrong {
+        Wrong::Error(text) => terminal::say(&text),
+        Wrong::Fatal(text) => terminal::out(&format!("FATAL: {text}")),
+    }
+    Stop::Said
+}
+
+fn perform(words: &[String]) -> Result<End, Stop> {
+    let read_file = |name: &str| {
+        std::fs::read_to_string(name).map_err(|error| format!("cannot read {name}: {error}"))
+    };
+    let options = Options::read(words, &read_file).map_err(wrong)?;
+    for warning in &options.warnings {
+        terminal::say(&format!("WARNING: {warning}"));
+    }
+    if options.is_on("help") {
+        terminal::out(&options::help());
+        return Ok(End::Good);
+    }
+    if options.is_on("version") {
+        terminal::out(&format!("sysbench {VERSION}"));
+        return Ok(End::Good);
+    }
+    options.check().map_err(wrong)?;
+    let verbosity = if options.is_on("debug") { 5 } else { options.count("verbosity") };
+    if verbosity >= 3 {
+        terminal::out_part(&format!("sysbench {VERSION}\n\n"));
+    }
+    let script = find_script(&options)?;
+    let abort = AbortFlag::new();
+    lab::stop_on_signals(&abort)?;
+    let host = Arc::new(Terminal::new(verbosity, abort.clone(), script.folder.clone(), &variable));
+    let session = prepare(options, script, host, abort)?;
+    commands::dispatch(session)
+}
+
+/// The script by the name that was given: a file, a built-in one, or a module.
+fn find_script(options: &Options) -> Result<Script, Stop> {
+    let fatal = |text: String| {
+        terminal::out(&format!("FATAL: {text}"));
+        Stop::Said
+    };
+    let name = match options.test.as_deref() {
+        None | Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text)?;
+            let (name, path) = ("-".to_owned(), "stdin".to_owned());
+            return Ok(Script { name, path, text, folder: Some(".".into()), is_built_in: false });
+        }
+        Some(name) => name.to_owned(),
+    };
+    let path = Path::new(&name);
+    if path.is_file() {
+        let text =
+            std::fs::read(path).map_err(|error| fatal(format!("cannot read {name}: {error}")))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let folder = path.parent().map(Path::to_owned);
+        return Ok(Script { path: name.clone(), name, text, folder, is_built_in: false });
+    }
+    if let Some(script) = built_in(&name) {
+        let text = script.text.to_owned();
+        return Ok(Script { path: name.clone(), name, text, folder: None, is_built_in: true });
+    }
+    if NOT_THERE.contains(&name.as_str()) {
+        let instead = match name.as_str() {
+            "fileio" => "; for files, see `dyno bench --workload file_io --help`",
+            _ => "",
+        };
+        return Err(fatal(format!("Dyno does not have the test '{name}' of sysbench{instead}")));
+    }
+    let searched = Terminal::new(0, AbortFlag::new(), Some(".".into()), &variable);
+    match host::find_module(&name, &Host::package_path(&searched), Some(Path::new("."))) {
+        Ok(module) => {
+            let folder = Path::new(&module.path).parent().map(Path::to_owned);
+            let (path, text) = (module.path, module.text);
+            Ok(Script { name, path, text, folder, is_built_in: false })
+        }
+        Err(_) => Err(fatal(format!(
+            "Cannot find benchmark '{name}': no such built-in test, file or module"
+        ))),
+    }
+}
+
+/// Loads the script and reads its options.
+fn prepare(
+    options: Options,
+    script: Script,
+    host: Arc<Terminal>,
+    abort: AbortFlag,
+) -> Result<Session, Stop> {
+    let exists = |path: &Path| path.exists();
+    let endpoint = target::resolve(&options, &variable, &exists).map_err(|why| {
+        host.log(Level::Fatal, &why);
+        Stop::Said
+    })?;
+    let mut settings = settings(&options, &script, &host, &endpoint)?;
+    let driver = driver_of(target::dialect(&options));
+    let cells = Arc::default();
+    let fatal = |text: String| {
+        host.log(Level::Fatal, &text);
+        Stop::Said
+    };
+    let state = settings.state(0, [1, 2], driver, &cells).map_err(fatal)?;
+    let declared = state.options().map_err(fatal)?;
+    let mut values = options.exported();
+    let mut globals = Vec::new();
+    for option in declared.iter().flatten() {
+        values.retain(|(name, _)| *name != option.name);
+        values.push((option.name.clone(), option.default_value()));
+    }
+    for (name, text, word) in &options.unknown {
+        let invalid = || {
+            terminal::say(&format!("invalid option: {word}"));
+            Stop::Said
+        };
+        let value = match &declared {
+            None => {
+                let value = OptionValue::Text(text.clone().unwrap_or_default());
+                globals.push((name.clone(), value.clone()));
+                value
+            }
+            Some(declared) => {
+                let option = declared.iter().find(|option| option.name == *name);
+                let option = option.ok_or_else(invalid)?;
+                option.kind.parse(text.as_deref()).map_err(|_| invalid())?
+            }
+        };
+        values.retain(|(known, _)| known != name);
+        values.push((name.clone(), value));
+    }
+    state.export(&values, &globals).map_err(fatal)?;
+    (settings.options, settings.globals) = (values, globals);
+    settings.recorded = run::recorded(&options, &script, declared.as_deref(), host.required());
+    let settings = Arc::new(settings);
+    Ok(Session { options, script, settings, state, host, endpoint, abort })
+}
+
+fn settings(
+    options: &Options,
+    script: &Script,
+    host: &Arc<Terminal>,
+    endpoint: &Endpoint,
+) -> Result<Settings, Stop> {
+    let clock = SystemClock::start();
+    let now = clock.unix_millis() * 1_000_000 + clock.now().0;
+    let seed = match options.count("rand_seed") {
+        0 => now ^ u64::from(std::process::id()) << 32,
+        seed => seed,
+    };
+    let unique = |label| Seed(seed).derive(label, 0).0 as u32;
+    let ignored = options.list("mysql_ignore_errors");
+    let stem = Path::new(&script.name).file_stem().unwrap_or_default();
+    let events = options.count("events");
+    let rate = options.number("rate");
+    let connector = endpoint.protocol.connector(endpoint);
+    let is_dry = options.is_on("mysql_dry_run");
+    Ok(Settings {
+        name: NAME.into(),
+        kind: stem.to_string_lossy().into_owned().into(),
+        path: script.path.clone(),
+        text: script.text.clone(),
+        options: Vec::new(),
+        globals: Vec::new(),
+        argv: options.argv.clone(),
+        command: options.command.clone(),
+        random: RandomSettings {
+            distribution: Distribution::of_word(&options.text("rand_type")).unwrap_or_default(),
+            iterations: options.count("rand_spec_iter") as u32,
+            special_percent: options.number("rand_spec_pct"),
+            special_share: options.number("rand_spec_res"),
+            pareto_h: options.number("rand_pareto_h"),
+            zipfian_exponent: options.number("rand_zipfian_exp"),
+        },
+        seed: Some(seed),
+        prepares: options.text("db_ps_mode") == "auto",
+        ignored: match ignored.iter().any(|code| code == "all") {
+            true => Ignored::All,
+            false => Ignored::Codes(ignored),
+        },
+        events: (events > 0).then_some(events),
+        rate: (events > 0 && rate > 0.0).then_some(rate),
+        limit: None,
+        is_paced: rate > 0.0,
+        continues: false,
+        is_trusted: true,
+        limits: Limits::default(),
+        tables: None,
+        connector: (!is_dry).then_some(connector as Connector),
+        recorded: Vec::new(),
+        host: Arc::clone(host) as Arc<dyn Host>,
+        started: Arc::new(|| {}),
+        broken: Arc::new(|_| {}),
+        statistics: Arc::new(Statistics::default()),
+        unique: Arc::new(Unique::new(unique("unique"), unique("offset"))),
+    })
+}

@@ -1,0 +1,296 @@
+//! The command line of sysbench: `[options]... [testname] [command]`.
+
+use std::collections::BTreeMap;
+
+use dyno_sysbench::{Kind, OptionValue, described, normal_name};
+
+use super::texts::{self, Known};
+
+/// Options of Dyno's own.
+const OWN: [&str; 2] = ["record", "no_record"];
+
+/// Names that earlier versions had, and what they are called now.
+const ALIASES: [(&str, &str); 4] = [
+    ("tx_rate", "rate"),
+    ("max_requests", "events"),
+    ("max_time", "time"),
+    ("num_threads", "threads"),
+];
+
+/// A command line that was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    /// The script or test.
+    pub(super) test: Option<String>,
+    /// The command.
+    pub(super) command: Option<String>,
+    /// Texts of options that the tool knows, by names with underscores.
+    given: BTreeMap<String, OptionValue>,
+    /// Options that it does not know, as they were written: the script's own.
+    pub(super) unknown: Vec<(String, Option<String>, String)>,
+    pub(super) record: Option<String>,
+    pub(super) no_record: bool,
+    /// What is to be said about names of earlier versions.
+    pub(super) warnings: Vec<String>,
+    /// The whole line, for the script.
+    pub(super) argv: Vec<String>,
+}
+
+/// A command line that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// For standard error, and the exit code is 1.
+    Error(String),
+    /// For standard output.
+    Fatal(String),
+}
+
+impl Options {
+    /// Reads the words; `read_file` reads the file of `--config-file`.
+    pub(super) fn read(
+        words: &[String],
+        read_file: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Options, Wrong> {
+        let mut options = Options {
+            argv: std::iter::once("sysbench".to_owned()).chain(words.iter().cloned()).collect(),
+            ..Options::default()
+        };
+        for word in words {
+            match word.strip_prefix("--") {
+                Some(option) => options.option(option, word, read_file)?,
+                None if options.test.is_none() => options.test = Some(word.clone()),
+                None if options.command.is_none() => options.command = Some(word.clone()),
+                None => {
+                    let text = format!("Unrecognized command line argument: {word}");
+                    return Err(Wrong::Error(text));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn option(
+        &mut self,
+        option: &str,
+        word: &str,
+        read_file: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<(), Wrong> {
+        let (name, value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (option, None),
+        };
+        let mut name = normal_name(name);
+        if name == "test" {
+            let text = "the --test option is deprecated. You can pass a script name or path on the \
+                command line without any options.";
+            self.warnings.push(text.to_owned());
+            // What was taken for the script is the command then.
+            let before = std::mem::replace(&mut self.test, value.map(str::to_owned));
+            self.command = self.command.take().or(before);
+            return Ok(());
+        }
+        if let Some((_, new)) = ALIASES.iter().find(|(old, _)| *old == name) {
+            let shown = |name: &str| name.replace('_', "-");
+            self.warnings.push(format!(
+                "--{} is deprecated, use --{} instead",
+                shown(&name),
+                shown(new)
+            ));
+            name = (*new).to_owned();
+        }
+        if OWN.contains(&name.as_str()) {
+            match name.as_str() {
+                "record" => self.record = value.map(str::to_owned),
+                _ => self.no_record = true,
+            }
+            return Ok(());
+        }
+        if name == "config_file" {
+            let text = read_file(value.unwrap_or_default()).map_err(Wrong::Error)?;
+            return self.config(&text);
+        }
+        let Some(known) = texts::find(&name) else {
+            self.unknown.push((name, value.map(str::to_owned), word.to_owned()));
+            return Ok(());
+        };
+        let value = known.kind.parse(value).map_err(|_| match known.kind {
+            Kind::Bool => Wrong::Error(format!("invalid option: {word}")),
+            _ => Wrong::Error(format!(
+                "Invalid value for the '{}' option: '{}'",
+                known.name,
+                value.unwrap_or_default()
+            )),
+        })?;
+        self.given.insert(name, value);
+        Ok(())
+    }
+
+    /// A file of lines `key=value`; what the command line gives comes first.
+    fn config(&mut self, text: &str) -> Result<(), Wrong> {
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let Some((name, value)) = line.split_once('=') else { continue };
+            let name = normal_name(name.trim());
+            if self.given.contains_key(&name) {
+                continue;
+            }
+            let value = value.trim().trim_matches(['"', '\'']);
+            self.option(&format!("{name}={value}"), &format!("--{name}={value}"), &|_| {
+                Err("a configuration file cannot name another one".to_owned())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, name: &str) -> OptionValue {
+        let known = texts::find(name);
+        match (self.given.get(name), known) {
+            (Some(value), _) => value.clone(),
+            (None, Some(known)) => known.default_value(),
+            (None, None) => OptionValue::Nothing,
+        }
+    }
+
+    /// An option that is on or off.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.value(name) == OptionValue::Bool(true)
+    }
+
+    /// A number.
+    pub(super) fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            OptionValue::Number(number) => number,
+            _ => 0.0,
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn count(&self, name: &str) -> u64 {
+        self.number(name).max(0.0) as u64
+    }
+
+    /// A text.
+    pub(super) fn text(&self, name: &str) -> String {
+        match self.value(name) {
+            OptionValue::Text(text) => text,
+            _ => String::new(),
+        }
+    }
+
+    /// Texts.
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
+        match self.value(name) {
+            OptionValue::List(texts) => texts,
+            _ => Vec::new(),
+        }
+    }
+
+    /// What every script finds in `sysbench.opt`.
+    pub(super) fn exported(&self) -> Vec<(String, OptionValue)> {
+        let all = texts::GROUPS.iter().flat_map(|group| group.options);
+        all.map(|known| (normal_name(known.name), self.value(&normal_name(known.name)))).collect()
+    }
+
+    /// Checks what does not depend on the script.
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        let threads = self.number("threads");
+        if threads < 1.0 {
+            return Err(Wrong::Fatal(format!("Invalid value for --threads: {threads}.\n")));
+        }
+        let percentile = self.number("percentile");
+        if !(0.0..=100.0).contains(&percentile) {
+            return Err(Wrong::Fatal(format!("Invalid value for --percentile: {percentile}")));
+        }
+        let word = self.text("rand_type");
+        if dyno_sysbench::Distribution::of_word(&word).is_none() {
+            return Err(Wrong::Fatal(format!("Invalid random numbers distribution: {word}.")));
+        }
+        let mode = self.text("db_ps_mode");
+        if !["auto", "disable"].contains(&mode.as_str()) {
+            return Err(Wrong::Fatal(format!("Invalid value for --db-ps-mode: {mode}")));
+        }
+        Ok(())
+    }
+}
+
+/// The help on all options.
+pub(super) fn help() -> String {
+    let mut out = String::from(
+        "Usage:\n  dyno sysbench [options]... [testname] [command]\n\n\
+         Commands implemented by most tests: prepare run cleanup help\n\n",
+    );
+    for group in &texts::GROUPS {
+        out += group.title;
+        out += ":\n";
+        let row = |known: &Known| {
+            let default = known.default.map(str::to_owned);
+            (known.head(), known.help, default)
+        };
+        let rows: Vec<_> = group.options.iter().map(row).collect();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(head, help, default)| (head.clone(), *help, default.as_deref()))
+            .collect();
+        out += &described(&rows);
+        out.push('\n');
+    }
+    out += "Options of Dyno's own:\n  --record=FOLDER keep the record in this folder (default: \
+            runs/sysbench, with a number)\n  --no-record     keep no record\n\n\
+            Compiled-in tests:\n";
+    for script in &dyno_sysbench::BUILT_IN {
+        out += &format!("  {}\n", script.name);
+    }
+    out += "\nSee 'dyno sysbench <testname> help' for a list of options for each test.\n";
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, Wrong> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let file = |name: &str| match name {
+            "c" => Ok("threads=3\n# no\ntime = 7\nmysql-user='u'\n".to_owned()),
+            other => Err(format!("no {other}")),
+        };
+        let options = Options::read(&words, &file)?;
+        options.check().map(|()| options)
+    }
+
+    #[track_caller]
+    fn refuses(line: &str, expected: &str) {
+        let text = match read(line).unwrap_err() {
+            Wrong::Error(text) | Wrong::Fatal(text) => text,
+        };
+        assert_eq!(text.trim_end(), expected, "{line}");
+    }
+
+    #[test]
+    fn lines_are_read_as_by_sysbench() {
+        let options =
+            read("x.lua --threads=8 --report_interval=2 --tables=4 run --mysql-host=a,b").unwrap();
+        assert_eq!(options.test.as_deref(), Some("x.lua"));
+        assert_eq!(options.command.as_deref(), Some("run"));
+        assert_eq!((options.count("threads"), options.count("report_interval")), (8, 2));
+        assert_eq!(options.list("mysql_host"), ["a", "b"]);
+        assert_eq!(options.unknown[0].0, "tables");
+        let options = read("--config-file=c --num-threads=2 x run").unwrap();
+        assert_eq!((options.count("threads"), options.count("time")), (2, 7));
+        assert_eq!((options.text("mysql_user"), options.warnings.len()), ("u".to_owned(), 1));
+        let options = read("--test=old.lua run").unwrap();
+        assert_eq!(
+            (options.test.as_deref(), options.command.as_deref()),
+            (Some("old.lua"), Some("run"))
+        );
+    }
+
+    #[test]
+    fn wrong_values_are_refused_in_sysbenchs_words() {
+        refuses("x --threads=0 run", "Invalid value for --threads: 0.");
+        refuses("x --threads=a run", "Invalid value for the 'threads' option: 'a'");
+        refuses("x --validate=x run", "invalid option: --validate=x");
+        refuses("x --rand-type=foo run", "Invalid random numbers distribution: foo.");
+        refuses("x run more", "Unrecognized command line argument: more");
+    }
+}

@@ -1,0 +1,174 @@
+//! Reports while a run goes on and at its end: the tool's own, or those of the script's hooks.
+
+use std::sync::Arc;
+
+use dyno_sysbench::{Call, State};
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::Dialect;
+use dyno_workload::lua::{Settings, Snapshot};
+
+use super::commands;
+use super::host::Terminal;
+use super::options::Options;
+use super::output::{self, Stretch};
+
+/// What was counted by a moment.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    at: Nanoseconds,
+    counted: Snapshot,
+}
+
+/// How much earlier than the full time a report may come.
+const EARLY: Nanoseconds = Nanoseconds::from_millis(200);
+
+/// Reports on a run.
+pub(super) struct Reports<'a> {
+    pub(super) options: &'a Options,
+    pub(super) settings: Arc<Settings>,
+    pub(super) host: &'a Terminal,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) dialect: Dialect,
+    /// The state whose hooks are called; none while one is.
+    state: Option<State>,
+    /// When clients began, without the warm-up.
+    began: Option<Nanoseconds>,
+    last: Mark,
+    /// The beginning, or the last checkpoint.
+    base: Mark,
+    checkpoints: Vec<u64>,
+}
+
+impl<'a> Reports<'a> {
+    pub(super) fn new(
+        options: &'a Options,
+        settings: &Arc<Settings>,
+        host: &'a Terminal,
+        clock: Arc<dyn Clock>,
+        (state, dialect): (State, Dialect),
+    ) -> Reports<'a> {
+        let texts = options.list("report_checkpoints");
+        let mut checkpoints: Vec<u64> =
+            texts.iter().filter_map(|text| text.trim().parse().ok()).collect();
+        checkpoints.sort_unstable_by(|a, b| b.cmp(a));
+        Reports {
+            options,
+            settings: Arc::clone(settings),
+            host,
+            clock,
+            dialect,
+            state: Some(state),
+            began: None,
+            last: Mark::default(),
+            base: Mark::default(),
+            checkpoints,
+        }
+    }
+
+    fn stretch(&self, from: &Mark, to: &Mark) -> Stretch {
+        let seconds = |a: Nanoseconds, b: Nanoseconds| b.saturating_sub(a).0 as f64 / 1e9;
+        Stretch {
+            done: to.counted.since(&from.counted),
+            seconds: seconds(from.at, to.at),
+            at: seconds(self.began.unwrap_or_default(), to.at),
+        }
+    }
+
+    /// Calls a hook of the script; false if it has none.
+    fn hook(&mut self, name: &str, stretch: &Stretch, more: &[(&'static str, f64)]) -> bool {
+        let Some(state) = self.state.take() else { return false };
+        if !state.has_hook(name) {
+            self.state = Some(state);
+            return false;
+        }
+        let mut numbers = stretch.numbers(self.options.number("percentile"));
+        numbers.extend_from_slice(more);
+        let call = Call::Hook(name, &numbers);
+        let (_, state) = commands::call(&self.settings, state, call, self.dialect);
+        self.state = Some(state);
+        true
+    }
+
+    /// A second is over; `is_warm_up` if it does not count.
+    pub(super) fn on_second(&mut self, is_warm_up: bool) {
+        let now = self.clock.now();
+        let Some((began, _)) = self.settings.statistics.span() else { return };
+        if is_warm_up {
+            let counted = self.settings.statistics.snapshot();
+            self.base = Mark { at: now, counted };
+            self.last = self.base.clone();
+            self.began = Some(now);
+            return;
+        }
+        if self.began.is_none() {
+            self.began = Some(began);
+            (self.base.at, self.last.at) = (began, began);
+        }
+        let every = Nanoseconds::from_secs(self.options.count("report_interval"));
+        if every > Nanoseconds::ZERO && now + EARLY >= self.last.at + every {
+            self.interval(now);
+        }
+        let start = self.began.unwrap_or(began);
+        if let Some(&next) = self.checkpoints.last()
+            && now + EARLY >= start + Nanoseconds::from_secs(next)
+        {
+            self.checkpoints.pop();
+            self.checkpoint(now);
+        }
+    }
+
+    fn mark(&self, at: Nanoseconds) -> Mark {
+        Mark { at, counted: self.settings.statistics.snapshot() }
+    }
+
+    fn interval(&mut self, now: Nanoseconds) {
+        let mark = self.mark(now);
+        let mut stretch = self.stretch(&self.last, &mark);
+        // At the end of a run, its last interval is reported when its clients have ended.
+        stretch.done.running = stretch.done.running.max(self.last.counted.running);
+        let mut more = vec![("concurrency", stretch.done.in_event as f64)];
+        if self.options.count("rate") == 0 {
+            more.push(("queue_length", 0.0));
+        }
+        if !self.hook("report_intermediate", &stretch, &more) {
+            let uses_database = self.settings.statistics.uses_database();
+            self.host.notice(&output::interval(self.options, &stretch, uses_database));
+        }
+        self.last = mark;
+    }
+
+    fn checkpoint(&mut self, now: Nanoseconds) {
+        let mark = self.mark(now);
+        let stretch = self.stretch(&self.base, &mark);
+        self.host.notice(&format!("[ {:.0}s ] Checkpoint report:\n", stretch.at));
+        self.cumulative(&stretch);
+        self.base = mark;
+    }
+
+    fn cumulative(&mut self, stretch: &Stretch) {
+        if !self.hook("report_cumulative", stretch, &[]) {
+            let uses_database = self.settings.statistics.uses_database();
+            self.host.notice(&output::report(self.options, stretch, uses_database));
+        }
+    }
+
+    /// The run is over; `is_complete` if it went on for its whole time. Returns the state.
+    pub(super) fn finish(mut self, is_complete: bool) -> Option<State> {
+        let statistics = &self.settings.statistics;
+        let (began, ended) = statistics.span().unwrap_or_default();
+        if self.began.is_none() {
+            self.began = Some(began);
+            self.base.at = began;
+        }
+        // Under a rate, the last event may end long before the time does.
+        let seconds = match self.options.count("events") {
+            0 if is_complete => self.options.count("time"),
+            _ => 0,
+        };
+        let end = self.began.unwrap_or(began) + Nanoseconds::from_secs(seconds);
+        let mark = self.mark(ended.max(self.base.at).max(end));
+        let stretch = self.stretch(&self.base, &mark);
+        self.cumulative(&stretch);
+        self.state
+    }
+}

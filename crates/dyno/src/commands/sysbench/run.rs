@@ -1,0 +1,225 @@
+//! A run of a script: through the lab, so that it leaves a record.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+
+use anyhow::Context;
+use dyno_lab::Lab;
+use dyno_record::EventKind;
+use dyno_study::Study;
+use dyno_sysbench::{Call, Host, Level, ScriptOption};
+use dyno_units::{Nanoseconds, Seed};
+use dyno_workload::Workload;
+use dyno_workload::catalog::{Catalog, WorkloadSpec};
+use dyno_workload::lua::{LuaWorkload, NAME, Settings};
+
+use super::options::Options;
+use super::reports::Reports;
+use super::{Script, Session, Stop, commands, output, target};
+use crate::commands::beside::{self, Folder};
+use crate::written::Written;
+use crate::{End, lab, scripts, terminal, vocabulary};
+
+/// What the record keeps: the script, its options, and those of the tool on which the load depends.
+pub(super) fn recorded(
+    options: &Options,
+    script: &Script,
+    declared: Option<&[ScriptOption]>,
+    modules: Vec<(String, String)>,
+) -> Vec<(String, String)> {
+    let mut recorded = vec![
+        ("script".to_owned(), script.name.clone()),
+        ("script_sha256".to_owned(), scripts::digest(&script.text)),
+        ("rand_type".to_owned(), options.text("rand_type")),
+        ("ps_mode".to_owned(), options.text("db_ps_mode")),
+    ];
+    for (name, digest) in modules {
+        recorded.push((format!("{name}_sha256"), digest));
+    }
+    for option in declared.into_iter().flatten() {
+        let given = options.unknown.iter().rev().find(|(name, ..)| *name == option.name);
+        let text = match given {
+            Some((_, text, _)) => text.clone().unwrap_or_else(|| "on".to_owned()),
+            None => option.default.clone().unwrap_or_default(),
+        };
+        recorded.push((option.name.clone(), dyno_units::redact_secrets(&text)));
+    }
+    if declared.is_none() {
+        for (name, text, _) in &options.unknown {
+            let text = dyno_units::redact_secrets(text.as_deref().unwrap_or_default());
+            recorded.push((name.clone(), text));
+        }
+    }
+    recorded
+}
+
+/// What decides about the random numbers of a thread.
+pub(super) fn seed_of(settings: &Settings, tid: usize) -> [u64; 2] {
+    let mut stream = Seed(settings.seed.unwrap_or(1)).derive("command", tid as u64).stream();
+    [stream.next_u64(), stream.next_u64()]
+}
+
+/// How a run ends that a script has broken off.
+#[derive(Default)]
+struct Broken {
+    is_broken: AtomicBool,
+    has_started: AtomicBool,
+    /// The exit code that the script wants; less than 0 if it wants none.
+    exit_code: AtomicI64,
+}
+
+/// Runs the script's events and prints the reports.
+pub(super) fn run(session: Session) -> Result<End, Stop> {
+    let Session { options, script, settings, mut state, host, endpoint, abort } = session;
+    if !state.has_function("event") {
+        let text = format!("cannot find the event() function in {}", script.path);
+        host.log(Level::Fatal, &text);
+        return Err(Stop::Said);
+    }
+    let dialect = target::dialect(&options);
+    if state.has_function("init") {
+        let end;
+        (end, state) = commands::call(&settings, state, Call::Function("init"), dialect);
+        if !matches!(end, End::Good) {
+            return Ok(end);
+        }
+    }
+    host.notice(&output::header(&options));
+    host.notice("\n");
+    if let Some(connector) = &settings.connector
+        && let Err(error) = connector()
+    {
+        host.log(Level::Fatal, &error.to_string());
+        host.log(Level::Fatal, "Thread initialization failed!");
+        return Err(Stop::Said);
+    }
+    let mut lab = lab::make(None)?;
+    // One flag for both, so that Ctrl-C ends a script's endless loop, too.
+    lab.abort = abort;
+    let broken = Arc::new(Broken::default());
+    let settings = Arc::new(with_ends(&settings, &host, &broken, &options));
+    lab.catalog = catalog(&settings);
+    let (study, source) = study(&options, &script, &endpoint, &lab)?;
+    let folder = Folder::choose("sysbench", options.record.as_deref(), options.no_record, &lab)?;
+    let mut failure = None;
+    let clock = Arc::clone(&lab.clock);
+    let mut reports = Reports::new(&options, &settings, &host, clock, (state, dialect));
+    beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {
+        EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
+        EventKind::IntervalEnded { second, .. } => reports.on_second(*second < 0),
+        _ => {}
+    })?;
+    let record = folder.kept();
+    if broken.is_broken.load(Relaxed) {
+        if !broken.has_started.load(Relaxed) {
+            host.log(Level::Fatal, "Thread initialization failed!");
+        }
+        return Ok(if broken.exit_code.load(Relaxed) == 0 { End::Good } else { End::Bad });
+    }
+    // Clients may end by themselves before their time is over.
+    let have_ended = settings.statistics.snapshot().running == 0;
+    let is_complete = failure.is_none();
+    if let Some(message) = failure.filter(|_| !have_ended) {
+        host.log(Level::Fatal, &message);
+        return Ok(End::Bad);
+    }
+    if let Some(state) = reports.finish(is_complete)
+        && state.has_function("done")
+    {
+        commands::call(&settings, state, Call::Function("done"), dialect);
+    }
+    say_record(record);
+    Ok(End::Good)
+}
+
+fn say_record(record: Option<PathBuf>) {
+    if let Some(folder) = record {
+        let folder = folder.display();
+        terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
+    }
+}
+
+/// The settings with what happens when clients begin and when one breaks off.
+fn with_ends(
+    settings: &Arc<Settings>,
+    host: &Arc<super::Terminal>,
+    broken: &Arc<Broken>,
+    options: &Options,
+) -> Settings {
+    let (of_start, notes) = (Arc::clone(broken), Arc::clone(host));
+    let started = move || {
+        of_start.has_started.store(true, Relaxed);
+        notes.notice("Threads started!\n\n");
+    };
+    let (of_end, stops) = (Arc::clone(broken), Arc::clone(host));
+    let breaks = move |exit_code: Option<i32>| {
+        of_end.exit_code.store(exit_code.map_or(-1, i64::from), Relaxed);
+        of_end.is_broken.store(true, Relaxed);
+        stops.is_broken.store(true, Relaxed);
+        stops.abort.raise();
+    };
+    let seconds = options.count("time");
+    Settings {
+        started: Arc::new(started),
+        broken: Arc::new(breaks),
+        limit: (seconds > 0).then(|| Nanoseconds::from_secs(seconds)),
+        ..Settings::clone(settings)
+    }
+}
+
+/// The catalogue with the script as its workload.
+fn catalog(settings: &Arc<Settings>) -> Catalog {
+    let mut catalog = Catalog::built_in();
+    let settings = Arc::clone(settings);
+    catalog.add(WorkloadSpec::new(NAME, "A script of sysbench", Vec::new(), move |input| {
+        let settings = Settings::clone(&settings);
+        Ok(Arc::new(LuaWorkload::new(settings, input.request)) as Arc<dyn Workload>)
+    }));
+    catalog
+}
+
+/// Longest time of a run that nothing else ends.
+const LONGEST_S: u64 = 30 * 24 * 3600;
+
+/// The run as a study.
+fn study(
+    options: &Options,
+    script: &Script,
+    endpoint: &dyno_database::Endpoint,
+    lab: &Lab,
+) -> anyhow::Result<(Study, String)> {
+    let mut written = Written::new(&format!("sysbench: {}", script.name));
+    written.table(&["database", "server"]);
+    if options.is_on("mysql_dry_run") {
+        written.fixed("product", "null-mysql");
+    } else {
+        written.fixed("url", beside::url(endpoint));
+    }
+    written.table(&["workload", NAME]);
+    written.table(&["design"]);
+    written.fixed("repetitions", 1);
+    for key in ["rest", "statement_timeout"] {
+        written.fixed(key, "0s");
+    }
+    written.fixed("retries", 0);
+    let threads = options.count("threads");
+    written.fixed("clients", threads as i64);
+    written.fixed("warm_up", format!("{}s", options.count("warmup_time")));
+    if options.count("events") == 0 {
+        let seconds = options.count("time");
+        let seconds = if seconds == 0 { LONGEST_S } else { seconds };
+        written.fixed("duration", format!("{seconds}s"));
+        let rate = options.count("rate");
+        if rate > 0 {
+            written.fixed("rate", rate as i64);
+        }
+    }
+    let source = written.text().to_owned();
+    let words = vocabulary::vocabulary_of(&lab.products, &lab.catalog);
+    let mut study = written.read_with(&words).context("the run cannot be planned")?;
+    if !options.is_on("mysql_dry_run") {
+        beside::put_password(&mut study, endpoint)?;
+    }
+    Ok((study, source))
+}
