@@ -20,6 +20,10 @@ const LICENCE_FILES: [&str; 4] = ["LICEN", "COPY", "NOTICE", "UNLICENSE"];
 /// Parts of the names of files with licences that are not needed by who has chosen MIT.
 const OTHER_CHOICES: [&str; 7] = ["APACHE", "ZLIB", "BSD", "BSL", "UNLICENSE", "ISC", "COPYING"];
 
+/// Crates that are no part of the binary, but bring the source of something that is, with the file that has
+/// its licence.
+const SOURCES: [(&str, &str); 1] = [("luajit-src", "luajit2/COPYRIGHT")];
+
 /// A package of the dependency graph.
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -166,6 +170,14 @@ fn notices() -> anyhow::Result<String> {
         for (_, text) in package.texts()? {
             by_text.entry(text).or_default().push(format!("{name} {version}"));
         }
+    }
+    for package in graph.packages.values() {
+        let Package { name, version, folder, .. } = package;
+        let Some((_, file)) = SOURCES.iter().find(|(source, _)| source == name) else { continue };
+        let text = std::fs::read_to_string(folder.join(file))
+            .with_context(|| format!("cannot read {file} of {name}"))?;
+        let text = text.trim().to_owned();
+        by_text.entry(text).or_default().push(format!("the source in {name} {version}"));
     }
     let mut by_crates: Vec<(Vec<String>, String)> =
         by_text.into_iter().map(|(text, crates)| (crates, text)).collect();

@@ -65,6 +65,8 @@ pub struct Setup<'a> {
 /// What is called in a state.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
+    /// The script's text, which defines what is called later. It is called first.
+    Body,
     /// A client's whole life: `thread_init`, `thread_run`, `thread_done`.
     Run,
     /// A global function without arguments.
@@ -104,6 +106,7 @@ const END: usize = OPERATIONS.len();
 pub struct State {
     lua: Lua,
     entry: Table,
+    body: Function,
     thread: Option<Thread>,
     /// What the function that begins is given.
     arguments: Option<MultiValue>,
@@ -138,7 +141,7 @@ fn without_shebang(text: &str) -> String {
 }
 
 impl State {
-    /// Makes a state and runs the script's text in it.
+    /// Makes a state for a script, whose text is then to be called.
     ///
     /// # Errors
     ///
@@ -163,10 +166,12 @@ impl State {
             chunk("=base", include_str!("lua/base.lua")).call((host, operations))?;
         chunk("=sql", include_str!("lua/sql.lua")).call::<()>(shared.clone())?;
         let entry: Table = chunk("=run", include_str!("lua/run.lua")).call(shared)?;
-        lua.load(without_shebang(setup.text)).set_name(format!("@{}", setup.path)).exec()?;
+        let body = lua.load(without_shebang(setup.text)).set_name(format!("@{}", setup.path));
+        let body = body.into_function()?;
         Ok(State {
             lua,
             entry,
+            body,
             thread: None,
             arguments: None,
             tid: setup.tid,
@@ -268,6 +273,7 @@ impl State {
         let mut begin = || -> mlua::Result<()> {
             let lua = &self.lua;
             let (entry, arguments) = match call {
+                Call::Body => ("body", self.body.clone().into_lua_multi(lua)?),
                 Call::Run => ("run", self.tid.into_lua_multi(lua)?),
                 Call::Function(name) => ("call", name.into_lua_multi(lua)?),
                 Call::Command(name) => ("command", name.into_lua_multi(lua)?),

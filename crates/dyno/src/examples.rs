@@ -15,6 +15,20 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "sysbench",
+        &[
+            (
+                "dyno sysbench oltp_read_write --tables=4 --threads=4 prepare",
+                "make and fill the tables",
+            ),
+            (
+                "dyno sysbench oltp_read_write --tables=4 --threads=16 --time=60 run",
+                "as sysbench, with a record",
+            ),
+            ("dyno sysbench my.lua --db-driver=pgsql --time=60 run", "a script of your own"),
+        ],
+    ),
+    (
         "pgbench",
         &[
             ("dyno pgbench -i -s 10 shop", "make and fill the tables"),

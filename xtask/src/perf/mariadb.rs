@@ -38,11 +38,56 @@ pub(crate) fn measure(
             rows.extend(rows_of(&name, clients, &pairs));
         }
     }
+    for script in ["oltp_point_select", "oltp_read_write"] {
+        let name = format!("dyno sysbench {script}.lua, MariaDB, 16 threads");
+        if is_wanted(&name) {
+            rows.extend(command_rows(dyno, started(&mut server)?, effort, (&name, script))?);
+        }
+    }
     let name = format!("populate {TABLES} × {POPULATED} rows, MariaDB");
     if is_wanted(&name) {
         rows.push(populate(dyno, started(&mut server)?, effort, name)?);
     }
     Ok(rows)
+}
+
+/// Rows of `dyno sysbench`, which takes the very command line and script that sysbench takes.
+fn command_rows(
+    dyno: &Path,
+    server: &Standing,
+    effort: Effort,
+    (name, script): (&str, &str),
+) -> anyhow::Result<Vec<Row>> {
+    let mut arguments = server.sysbench(&format!("/usr/share/sysbench/{script}.lua"));
+    arguments.extend([
+        "--threads=16".to_owned(),
+        format!("--time={}", effort.seconds),
+        format!("--table-size={ROWS}"),
+        "run".to_owned(),
+    ]);
+    let own = ["sysbench".to_owned(), "--no-record".to_owned()];
+    let own: Vec<String> = own.into_iter().chain(arguments.iter().cloned()).collect();
+    let program = dyno.to_string_lossy();
+    let mut pairs = Vec::new();
+    for nth in 0..effort.pairs {
+        crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
+        let ours = of_report(timed(&program, &own)?)?;
+        pairs.push((ours, of_report(timed("sysbench", &arguments)?)?));
+    }
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
+        measure: format!("{name}: {measure}"),
+        peer: "sysbench",
+        unit,
+        goal,
+        pairs: pairs
+            .iter()
+            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
+            .collect(),
+    };
+    Ok(vec![
+        row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s),
+        row("user CPU", "µs/statement", Goal::AtMost(0.8), |o| o.user_us),
+    ])
 }
 
 fn started(server: &mut Option<Standing>) -> anyhow::Result<&Standing> {
@@ -144,7 +189,11 @@ fn with_sysbench(
         format!("--time={}", effort.seconds),
         format!("--table-size={ROWS}"),
     ];
-    let (report, user_s, system_s) = sysbench(server, script, &options, "run")?;
+    of_report(sysbench(server, script, &options, "run")?)
+}
+
+/// What a program that prints as sysbench does came to; its CPU is that of the whole process.
+fn of_report((report, user_s, system_s): (String, f64, f64)) -> anyhow::Result<Outcome> {
     let statements = number_after(&report, "total:")?;
     let seconds = number_after(&report, "total time:")?;
     Ok(Outcome {

@@ -9,16 +9,12 @@ local shared = { host = host, op = op }
 
 -- A coroutine that Dyno resumes asks by yielding. One that the script made passes the question on.
 local yield, raw_resume, create = coroutine.yield, coroutine.resume, coroutine.create
-local running = coroutine.running
 local PASSED = {}
 local n_inner = 0
 
 local function ask(...)
   if n_inner > 0 then
     return yield(PASSED, ...)
-  end
-  if not running() then
-    error("a script cannot use the database or wait while it is loaded; do it in a function", 0)
   end
   return yield(...)
 end

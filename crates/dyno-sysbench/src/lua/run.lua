@@ -213,6 +213,10 @@ function entry.run(tid)
   return op.END, ok, name, problem
 end
 
+function entry.body(chunk)
+  return op.END, attempt("script", chunk)
+end
+
 function entry.call(name, ...)
   return op.END, attempt(name, _G[name], ...)
 end

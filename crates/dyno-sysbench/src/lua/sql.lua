@@ -147,12 +147,14 @@ function connection:bulk_insert_init(prefix)
   self.bulk = { prefix = prefix, rows = {}, size = #prefix }
 end
 
-local function flush(con)
+local function flush(con, name)
   local bulk = con.bulk
   if #bulk.rows > 0 then
-    local sql = bulk.prefix .. " " .. table.concat(bulk.rows, ",")
+    local sql = bulk.prefix .. table.concat(bulk.rows, ",")
     bulk.rows, bulk.size = {}, #bulk.prefix
-    con:query(sql)
+    if not pcall(con.query, con, sql) then
+      error(name .. " failed", 3)
+    end
   end
 end
 
@@ -163,7 +165,7 @@ function connection:bulk_insert_next(row)
     error("db_bulk_insert_next() failed", 2)
   end
   if bulk.size + #row + 2 > MOST_OF_A_PACKET then
-    flush(self)
+    flush(self, "db_bulk_insert_next()")
   end
   bulk.rows[#bulk.rows + 1] = row
   bulk.size = bulk.size + #row + 1
@@ -171,7 +173,7 @@ end
 
 function connection:bulk_insert_done()
   if self.bulk then
-    flush(self)
+    flush(self, "db_bulk_insert_done()")
     self.bulk = nil
   end
 end

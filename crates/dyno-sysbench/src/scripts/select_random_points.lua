@@ -7,7 +7,7 @@ function thread_init()
   drv = sysbench.sql.driver()
   con = drv:connect()
   local n = sysbench.opt.random_points
-  local marks = string.rep("?,", n - 1) .. "?"
+  local marks = string.rep("?, ", n - 1) .. "?"
   stmt = con:prepare("SELECT id, k, c, pad FROM sbtest1 WHERE k IN (" .. marks .. ")")
   params = {}
   for i = 1, n do

@@ -9,7 +9,7 @@ use dyno_units::{Nanoseconds, Seed};
 
 use super::links::{Connected, Links};
 use super::serve::Runner;
-use super::{Shared, driver_of};
+use super::{Ended as CallEnd, Shared, driver_of};
 use crate::{
     ClientContext, Ended, ErrorClass, Next, Pace, Reply as Answered, Session, StatementClass,
     StatementError, Value,
@@ -58,24 +58,29 @@ impl Client {
         };
         let links = Links::new(Some(session), settings.connector.clone());
         let mut runner = Runner { settings: Arc::clone(&settings), state, cells, links, driver };
-        if let Err(message) = runner.state.begin(Call::Run) {
-            report("script", &message);
-            return None;
+        let mut ended = runner.call(Call::Body);
+        if matches!(ended, Some(CallEnd::Well | CallEnd::False)) {
+            let exported = runner
+                .state
+                .options()
+                .and_then(|_| runner.state.export(&settings.options, &settings.globals));
+            ended = match exported {
+                Ok(()) => runner.call(Call::Run),
+                Err(message) => Some(CallEnd::Broken("script".to_owned(), message)),
+            };
         }
-        let mut reply = Reply::Done;
-        loop {
-            match runner.state.resume(reply) {
-                Request::Ready => break,
-                Request::Broken(function, message) => {
-                    report(&function, &message);
-                    return None;
-                }
-                Request::Exit(code) => {
-                    shared.broke("the script ended the program".to_owned(), Some(code));
-                    return None;
-                }
-                request => reply = runner.serve(&request),
+        match ended {
+            None => {}
+            Some(CallEnd::Broken(function, message)) => {
+                report(&function, &message);
+                return None;
             }
+            Some(CallEnd::Exit(code)) => {
+                shared.broke("the script ended the program".to_owned(), Some(code));
+                return None;
+            }
+            // A loop of its own ends before it begins.
+            Some(CallEnd::Well | CallEnd::False) => return None,
         }
         Some(Client { shared, runner, pace, began: None, error: None, is_over: false })
     }
@@ -119,6 +124,11 @@ impl Client {
                 Request::Ended(_) => return self.end(),
                 Request::Broken(function, message) => {
                     let text = format!("`{function}' function failed: {message}");
+                    if function == "thread_done" {
+                        // Its events were done.
+                        self.runner.settings.host.log(Level::Fatal, &text);
+                        return self.end();
+                    }
                     return self.broke(text, None);
                 }
                 Request::Exit(code) => {

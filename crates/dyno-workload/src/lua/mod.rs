@@ -21,7 +21,7 @@ use crate::{
     ClientContext, ClientFuture, Clients, Connector, Dialect, Row, Statement, Table, Workload,
 };
 
-pub use single::{Ended, run};
+pub use single::{Ended, Single};
 pub use statistics::{ClientCells, Snapshot, Statistics};
 pub use study::{ScriptFile, declared, spec};
 
@@ -115,19 +115,19 @@ pub fn driver_of(dialect: Dialect) -> &'static str {
 }
 
 impl Settings {
-    /// A state for client `tid`, with its options.
+    /// A state for client `tid`.
     ///
     /// # Errors
     ///
-    /// The script's message.
-    pub fn state(
+    /// What is wrong with the script's text.
+    fn state(
         &self,
         tid: usize,
         seed: [u64; 2],
         driver: &str,
         cells: &ClientCells,
     ) -> Result<State, String> {
-        let state = State::load(&Setup {
+        State::load(&Setup {
             path: &self.path,
             text: &self.text,
             tid,
@@ -141,11 +141,7 @@ impl Settings {
             command: self.command.as_deref(),
             is_trusted: self.is_trusted,
             limits: self.limits,
-        })?;
-        // It sets what a help text shows.
-        state.options()?;
-        state.export(&self.options, &self.globals)?;
-        Ok(state)
+        })
     }
 }
 

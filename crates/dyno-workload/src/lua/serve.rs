@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use dyno_sysbench::{Counter, Level, Reply, Request, State};
+use dyno_sysbench::{Call, Counter, Level, Reply, Request, State};
 
 use super::links::{Connected, Links};
 use super::statistics::ClientCells;
-use super::{Settings, emulate};
+use super::{Ended, Settings, emulate};
 use crate::{StatementClass, StatementError};
 
 /// A script that runs, with what it has.
@@ -55,6 +55,26 @@ impl Runner {
         match self.is_pgsql() {
             true => RETRIED_STATES.contains(&error.code.as_str()),
             false => self.settings.ignored.contains(&number_and_state(error).0.to_string()),
+        }
+    }
+
+    /// Calls a function, and answers at once what it asks for. None when a client's preparations are over.
+    pub(super) fn call(&mut self, call: Call<'_>) -> Option<Ended> {
+        if let Err(message) = self.state.begin(call) {
+            return Some(Ended::Broken("script".to_owned(), message));
+        }
+        let mut reply = Reply::Done;
+        loop {
+            match self.state.resume(reply) {
+                Request::Ready => return None,
+                Request::Ended(true) => return Some(Ended::False),
+                Request::Ended(false) => return Some(Ended::Well),
+                Request::Broken(function, message) => {
+                    return Some(Ended::Broken(function, message));
+                }
+                Request::Exit(code) => return Some(Ended::Exit(code)),
+                request => reply = self.serve(&request),
+            }
         }
     }
 

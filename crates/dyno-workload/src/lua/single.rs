@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dyno_sysbench::{Call, Reply, Request, State};
+use dyno_sysbench::{Call, State};
 
 use super::links::Links;
 use super::serve::Runner;
@@ -18,39 +18,61 @@ pub enum Ended {
     False,
     /// The script wants to exit with this code.
     Exit(i32),
-    /// By an error: the function that failed, and the message.
+    /// By an error: the function that failed, or `script`, and the message.
     Broken(String, String),
 }
 
-/// Calls a function of a state that was made of `settings`, and waits until it has ended.
-pub fn run(
-    settings: &Arc<Settings>,
-    state: State,
-    call: Call<'_>,
-    dialect: Dialect,
-) -> (Ended, State) {
-    let mut runner = Runner {
-        settings: Arc::clone(settings),
-        state,
-        cells: Arc::default(),
-        links: Links::new(None, settings.connector.clone()),
-        driver: driver_of(dialect),
-    };
-    if let Err(message) = runner.state.begin(call) {
-        return (Ended::Broken("script".to_owned(), message), runner.state);
-    }
-    let mut reply = Reply::Done;
-    loop {
-        let ended = match runner.state.resume(reply) {
-            Request::Ended(true) => Ended::False,
-            Request::Ended(false) => Ended::Well,
-            Request::Broken(function, message) => Ended::Broken(function, message),
-            Request::Exit(code) => Ended::Exit(code),
-            request => {
-                reply = runner.serve(&request);
-                continue;
-            }
+/// A script in a state of its own, with connections that it opens itself.
+pub struct Single {
+    runner: Runner,
+}
+
+impl Single {
+    /// Loads the script; its options are exported later.
+    ///
+    /// # Errors
+    ///
+    /// How its text ended, if not well.
+    pub fn new(
+        settings: &Arc<Settings>,
+        tid: usize,
+        seed: [u64; 2],
+        dialect: Dialect,
+    ) -> Result<Single, Ended> {
+        let driver = driver_of(dialect);
+        let cells = Arc::default();
+        let state = settings
+            .state(tid, seed, driver, &cells)
+            .map_err(|message| Ended::Broken("script".to_owned(), message))?;
+        let links = Links::new(None, settings.connector.clone());
+        let mut single = Single {
+            runner: Runner { settings: Arc::clone(settings), state, cells, links, driver },
         };
-        return (ended, runner.state);
+        match single.call(Call::Body) {
+            Ended::Well | Ended::False => Ok(single),
+            ended => Err(ended),
+        }
+    }
+
+    /// The state.
+    pub fn state(&self) -> &State {
+        &self.runner.state
+    }
+
+    /// Calls a function, and waits until it has ended.
+    pub fn call(&mut self, call: Call<'_>) -> Ended {
+        self.runner.call(call).unwrap_or(Ended::Well)
+    }
+
+    /// Exports the options of its settings.
+    ///
+    /// # Errors
+    ///
+    /// They are not declared as sysbench wants them.
+    pub fn export(&self) -> Result<(), String> {
+        let settings = &self.runner.settings;
+        // It sets what a help text shows.
+        self.runner.state.options()?;
+        self.runner.state.export(&settings.options, &settings.globals)
     }
 }

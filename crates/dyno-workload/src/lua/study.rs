@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dyno_model::{OptionError, OptionKind, OptionSpec, Words, name};
 use dyno_sysbench::{
-    Distribution, Host, Kind, Limits, OptionValue, RandomSettings, ScriptOption, Setup, State,
-    Unique, built_in,
+    Call, Distribution, Host, Kind, Limits, OptionValue, RandomSettings, Reply, Request,
+    ScriptOption, Setup, State, Unique, built_in,
 };
 
 use super::{Ignored, LuaWorkload, NAME, Settings, Statistics};
@@ -32,7 +32,7 @@ pub struct ScriptFile {
 ///
 /// The script cannot be loaded.
 pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<ScriptOption>, String> {
-    let state = State::load(&Setup {
+    let mut state = State::load(&Setup {
         path,
         text,
         tid: 0,
@@ -47,10 +47,27 @@ pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<Scrip
         is_trusted: false,
         limits: Limits::default(),
     })?;
+    load(&mut state)?;
     if !state.has_function("event") {
         return Err(format!("cannot find the event() function in {path}"));
     }
     Ok(state.options()?.unwrap_or_default())
+}
+
+/// Runs the text of a script, whose statements are answered as if there were no rows.
+fn load(state: &mut State) -> Result<(), String> {
+    state.begin(Call::Body)?;
+    let mut reply = Reply::Done;
+    loop {
+        reply = match state.resume(reply) {
+            Request::Ended(_) => return Ok(()),
+            Request::Broken(_, message) => return Err(message),
+            Request::Exit(_) => return Err("it ends while it is loaded".to_owned()),
+            Request::Connect | Request::Prepare(_) => Reply::Number(0),
+            Request::Query(_) | Request::Execute(..) => Reply::Executed,
+            _ => Reply::Done,
+        };
+    }
 }
 
 /// Options of the workload itself, by the names that scripts cannot use for theirs.
@@ -148,32 +165,7 @@ fn plan(
         (None, None) => return Err(wrong(format!("there is no script {word}"))),
     };
     let texts: BTreeMap<String, String> = given.pairs().into_iter().collect();
-    let mut options = Vec::new();
-    let mut recorded: Vec<(String, String)> = Vec::new();
-    for own in OWN {
-        recorded.extend(texts.get_key_value(own).map(|(name, text)| (name.clone(), text.clone())));
-    }
-    for option in &file.options {
-        let value = match (texts.get(&option.name), option.kind) {
-            (None, _) => option.default_value(),
-            (Some(text), Kind::Bool) => OptionValue::Bool(text == "on"),
-            (Some(text), Kind::Int | Kind::Size | Kind::Double) => {
-                let number = dyno_units::parse_count(text).map(|n| n as f64);
-                OptionValue::Number(number.ok().or(text.parse().ok()).unwrap_or(0.0))
-            }
-            (Some(text), kind) => kind.parse(Some(text)).unwrap_or(option.default_value()),
-        };
-        options.push((option.name.clone(), value));
-        if let Some(text) = texts.get(&option.name) {
-            recorded.push((option.name.clone(), text.clone()));
-        }
-    }
-    if !file.digest.is_empty() {
-        recorded.push(("script_sha256".to_owned(), file.digest.clone()));
-    }
-    let clients = input.request.clients;
-    options.push(("threads".to_owned(), OptionValue::Number(clients as f64)));
-    options.push(("db_driver".to_owned(), OptionValue::Text(String::new())));
+    let (options, recorded) = options(&file, &texts, input.request.clients);
     let tables = match given.text("sbtest") {
         "off" => None,
         _ => Some(tables(&texts, input)?),
@@ -219,6 +211,39 @@ fn plan(
         )),
     };
     Ok(Arc::new(LuaWorkload::new(settings, input.request)))
+}
+
+/// What `sysbench.opt` has, and what the record keeps.
+type Resolved = (Vec<(String, OptionValue)>, Vec<(String, String)>);
+
+/// The options of a script with the values that the study gives them.
+fn options(file: &ScriptFile, texts: &BTreeMap<String, String>, clients: usize) -> Resolved {
+    let mut options = Vec::new();
+    let mut recorded: Vec<(String, String)> = Vec::new();
+    for own in OWN {
+        recorded.extend(texts.get_key_value(own).map(|(name, text)| (name.clone(), text.clone())));
+    }
+    for option in &file.options {
+        let value = match (texts.get(&option.name), option.kind) {
+            (None, _) => option.default_value(),
+            (Some(text), Kind::Bool) => OptionValue::Bool(text == "on"),
+            (Some(text), Kind::Int | Kind::Size | Kind::Double) => {
+                let number = dyno_units::parse_count(text).map(|n| n as f64);
+                OptionValue::Number(number.ok().or(text.parse().ok()).unwrap_or(0.0))
+            }
+            (Some(text), kind) => kind.parse(Some(text)).unwrap_or(option.default_value()),
+        };
+        options.push((option.name.clone(), value));
+        if let Some(text) = texts.get(&option.name) {
+            recorded.push((option.name.clone(), text.clone()));
+        }
+    }
+    if !file.digest.is_empty() {
+        recorded.push(("script_sha256".to_owned(), file.digest.clone()));
+    }
+    options.push(("threads".to_owned(), OptionValue::Number(clients as f64)));
+    options.push(("db_driver".to_owned(), OptionValue::Text(String::new())));
+    (options, recorded)
 }
 
 /// The tables of sysbench's OLTP scripts.

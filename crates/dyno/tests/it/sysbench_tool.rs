@@ -62,6 +62,17 @@ impl Beside {
         assert_eq!(ours.code, theirs.code, "{line}");
     }
 
+    /// Makes the tables with both programs, and compares what they print.
+    #[track_caller]
+    fn prepare(&self) {
+        let line = |command: &str| format!("oltp_read_write {SIZE} {command}");
+        let theirs = self.theirs(&line("prepare"));
+        self.theirs(&line("cleanup"));
+        let ours = self.ours(&line("prepare"));
+        assert_eq!(masked(&ours.out), masked(&theirs.out), "{}", ours.err);
+        assert_eq!((ours.code, theirs.code), (0, 0));
+    }
+
     fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         self.standing.connection().query(sql).unwrap()
     }
@@ -112,12 +123,12 @@ fn digits(text: &str) -> String {
 
 /// The text with a `#` for each number, without the line of the version and without blanks in a row.
 fn masked(text: &str) -> String {
-    let is_left_out = |line: &&str| {
+    let is_kept = |line: &&str| {
         // How many intervals there are depends on moments.
         !line.starts_with("sysbench 1.0.20") && !line.starts_with("record: ")
     };
     let mut out: Vec<String> = Vec::new();
-    for line in text.lines().filter(is_left_out) {
+    for line in text.lines().filter(is_kept) {
         let line: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
         let mut masked = String::new();
         for c in line.join(" ").chars() {
@@ -191,7 +202,7 @@ fn tables_and_statements_are_those_of_sysbench_on_mariadb() {
 #[test]
 fn runs_print_what_sysbench_prints() {
     let beside = Beside::start("mariadb");
-    beside.check(&format!("oltp_read_write {SIZE} prepare"));
+    beside.prepare();
     beside.check(&format!("oltp_read_write {SIZE} prewarm"));
     let point = format!("oltp_point_select {SIZE} --events=50");
     beside.check(&format!("{point} run"));
@@ -199,13 +210,18 @@ fn runs_print_what_sysbench_prints() {
     beside.check(&format!("{point} --threads=2 --percentile=99 run"));
     beside.check(&format!("{point} --db-ps-mode=disable run"));
     beside.check(&format!("oltp_read_write {SIZE} --time=2 --report-interval=1 run"));
-    beside.check(&format!("bulk_insert --threads=2 cleanup"));
-    for command in ["prepare", "run", "cleanup"] {
-        beside.check(&format!("bulk_insert --events=20000 {command}"));
-    }
     beside
         .check("/usr/share/sysbench/oltp_read_only.lua --table-size=500 --tables=2 --events=9 run");
     beside.check(&format!("oltp_read_write {SIZE} cleanup"));
+    let bulk = |run: &dyn Fn(&str) -> Answer| -> Vec<(String, i32)> {
+        let commands = ["prepare", "run", "cleanup"].map(|command| {
+            let answer = run(&format!("bulk_insert --events=20000 {command}"));
+            (masked(&answer.out), answer.code)
+        });
+        commands.to_vec()
+    };
+    let theirs = bulk(&|line| beside.theirs(line));
+    assert_eq!(bulk(&|line| beside.ours(&format!("--no-record {line}"))), theirs);
     let no_table = "/usr/share/sysbench/oltp_read_write.lua run";
     beside.check(no_table);
 }
@@ -265,7 +281,7 @@ const SCRIPTS: [&str; 5] = [
        print(set, oltp_foo, db_driver, #sb_rand_str('###'))
      end",
     // Options, commands, hooks, counters.
-    "ffi.cdef[[int usleep(unsigned int);]]
+    "ffi.cdef[[int usleep(unsigned int); void sb_counter_inc(int, sb_counter_type);]]
      sysbench.cmdline.options = { n = {'number', 3}, s = {'text', 'x'}, b = {'switch', false} }
      sysbench.cmdline.commands = { check = { function() print('checked', sysbench.opt.n) end } }
      function event()
@@ -309,7 +325,7 @@ fn scripts_do_what_they_do_with_sysbench() {
 #[test]
 fn scripts_run_on_postgresql() {
     let beside = Beside::start("postgresql");
-    beside.check(&format!("oltp_read_write {SIZE} prepare"));
+    beside.prepare();
     beside.check(&format!("oltp_read_write {SIZE} --events=20 run"));
     beside.check(&format!("oltp_insert {SIZE} --events=20 run"));
     beside.check("select_random_points --table-size=500 --events=20 run");

@@ -1,9 +1,7 @@
 //! The commands of a script.
 
-use std::sync::Arc;
-
-use dyno_sysbench::{Call, Host, Level, State, options_text};
-use dyno_workload::lua::{self, Ended, Settings, driver_of};
+use dyno_sysbench::{Call, Host, Level, options_text};
+use dyno_workload::lua::{Ended, Settings, Single};
 
 use super::{Session, Stop, run, target};
 use crate::{End, terminal};
@@ -21,7 +19,7 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
         // The script itself was all there was to do.
         return Ok(End::Good);
     };
-    if let Some(is_parallel) = session.state.command(&command) {
+    if let Some(is_parallel) = session.single.state().command(&command) {
         let threads = session.options.count("threads");
         return match is_parallel && threads > 1 {
             true => parallel(&session, &command),
@@ -30,9 +28,9 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
     }
     match command.as_str() {
         "run" => run::run(session),
-        "help" if !session.state.has_function("help") => help(&session),
+        "help" if !session.single.state().has_function("help") => help(&session),
         "help" | "prepare" | "cleanup" => {
-            if session.state.has_function(&command) {
+            if session.single.state().has_function(&command) {
                 return alone(session, Call::Function(&command));
             }
             terminal::say(&format!("'{name}' test does not implement the '{command}' command."));
@@ -47,7 +45,7 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
 
 fn help(session: &Session) -> Result<End, Stop> {
     let name = &session.script.name;
-    match session.state.options() {
+    match session.single.state().options() {
         Ok(Some(options)) => {
             terminal::out(&format!("{name} options:\n{}\n", options_text(&options)));
             Ok(End::Good)
@@ -78,10 +76,9 @@ pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End
 }
 
 /// A command in the state that is there.
-fn alone(session: Session, call: Call<'_>) -> Result<End, Stop> {
+fn alone(mut session: Session, call: Call<'_>) -> Result<End, Stop> {
     let is_command = matches!(call, Call::Command(_));
-    let dialect = target::dialect(&session.options);
-    let (ended, _) = lua::run(&session.settings, session.state, call, dialect);
+    let ended = session.single.call(call);
     Ok(end_of(&session.settings, ended, is_command))
 }
 
@@ -91,12 +88,13 @@ fn parallel(session: &Session, command: &str) -> Result<End, Stop> {
     host.notice("Initializing worker threads...\n\n");
     let dialect = target::dialect(options);
     let work = |tid: usize| -> End {
-        let cells = settings.statistics.client();
-        let seed = super::run::seed_of(settings, tid);
-        let ended = settings.state(tid, seed, driver_of(dialect), &cells);
-        let ended = match ended {
-            Ok(state) => lua::run(settings, state, Call::Command(command), dialect).0,
-            Err(message) => Ended::Broken("script".to_owned(), message),
+        let seed = run::seed_of(settings, tid);
+        let ended = match Single::new(settings, tid, seed, dialect) {
+            Ok(mut single) => match single.export() {
+                Ok(()) => single.call(Call::Command(command)),
+                Err(message) => Ended::Broken("script".to_owned(), message),
+            },
+            Err(ended) => ended,
         };
         end_of(settings, ended, true)
     };
@@ -108,15 +106,4 @@ fn parallel(session: &Session, command: &str) -> Result<End, Stop> {
     });
     let is_good = ends.iter().all(|end| matches!(end, End::Good));
     Ok(if is_good { End::Good } else { End::Bad })
-}
-
-/// Calls a hook or a function of the state that stays.
-pub(super) fn call(
-    settings: &Arc<Settings>,
-    state: State,
-    call: Call<'_>,
-    session_dialect: dyno_workload::Dialect,
-) -> (End, State) {
-    let (ended, state) = lua::run(settings, state, call, session_dialect);
-    (end_of(settings, ended, false), state)
 }

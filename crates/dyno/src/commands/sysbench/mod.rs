@@ -17,11 +17,11 @@ use std::sync::Arc;
 use dyno_database::Endpoint;
 use dyno_load::AbortFlag;
 use dyno_sysbench::{
-    Distribution, Host, Level, Limits, OptionValue, RandomSettings, State, Unique, built_in,
+    Distribution, Host, Level, Limits, OptionValue, RandomSettings, Unique, built_in,
 };
 use dyno_units::{Clock, Seed};
 use dyno_workload::Connector;
-use dyno_workload::lua::{Ignored, NAME, Settings, Statistics, driver_of};
+use dyno_workload::lua::{Ended, Ignored, NAME, Settings, Single, Statistics};
 
 use self::host::Terminal;
 use self::options::{Options, Wrong};
@@ -50,7 +50,7 @@ struct Session {
     script: Script,
     settings: Arc<Settings>,
     /// The state of commands and hooks.
-    state: State,
+    single: Single,
     host: Arc<Terminal>,
     endpoint: Endpoint,
     abort: AbortFlag,
@@ -117,8 +117,11 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     let abort = AbortFlag::new();
     lab::stop_on_signals(&abort)?;
     let host = Arc::new(Terminal::new(verbosity, abort.clone(), script.folder.clone(), &variable));
-    let session = prepare(options, script, host, abort)?;
-    commands::dispatch(session)
+    match prepare(options, script, host, abort)? {
+        Some(session) => commands::dispatch(session),
+        // The script has ended the program.
+        None => Ok(End::Good),
+    }
 }
 
 /// The script by the name that was given: a file, a built-in one, or a module.
@@ -174,21 +177,28 @@ fn prepare(
     script: Script,
     host: Arc<Terminal>,
     abort: AbortFlag,
-) -> Result<Session, Stop> {
+) -> Result<Option<Session>, Stop> {
     let exists = |path: &Path| path.exists();
     let endpoint = target::resolve(&options, &variable, &exists).map_err(|why| {
         host.log(Level::Fatal, &why);
         Stop::Said
     })?;
     let mut settings = settings(&options, &script, &host, &endpoint)?;
-    let driver = driver_of(target::dialect(&options));
-    let cells = Arc::default();
     let fatal = |text: String| {
         host.log(Level::Fatal, &text);
         Stop::Said
     };
-    let state = settings.state(0, [1, 2], driver, &cells).map_err(fatal)?;
-    let declared = state.options().map_err(fatal)?;
+    let before = Arc::new(settings.clone());
+    let single = Single::new(&before, 0, run::seed_of(&before, 0), target::dialect(&options));
+    let single = match single {
+        Ok(single) => single,
+        Err(Ended::Exit(0)) => return Ok(None),
+        Err(ended) => {
+            commands::end_of(&before, ended, false);
+            return Err(Stop::Said);
+        }
+    };
+    let declared = single.state().options().map_err(fatal)?;
     let mut values = options.exported();
     let mut globals = Vec::new();
     for option in declared.iter().flatten() {
@@ -215,11 +225,11 @@ fn prepare(
         values.retain(|(known, _)| known != name);
         values.push((name.clone(), value));
     }
-    state.export(&values, &globals).map_err(fatal)?;
+    single.state().export(&values, &globals).map_err(fatal)?;
     (settings.options, settings.globals) = (values, globals);
     settings.recorded = run::recorded(&options, &script, declared.as_deref(), host.required());
     let settings = Arc::new(settings);
-    Ok(Session { options, script, settings, state, host, endpoint, abort })
+    Ok(Some(Session { options, script, settings, single, host, endpoint, abort }))
 }
 
 fn settings(

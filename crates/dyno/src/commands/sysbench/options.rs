@@ -195,7 +195,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), Wrong> {
         let threads = self.number("threads");
         if threads < 1.0 {
-            return Err(Wrong::Fatal(format!("Invalid value for --threads: {threads}.\n")));
+            return Err(Wrong::Fatal(format!("Invalid value for --threads: {threads}.\n\n")));
         }
         let percentile = self.number("percentile");
         if !(0.0..=100.0).contains(&percentile) {

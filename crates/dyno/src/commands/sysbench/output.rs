@@ -180,8 +180,10 @@ fn general(out: &mut String, options: &Options, stretch: &Stretch) {
 /// Mean and standard deviation.
 fn moments(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let n = values.clone().count().max(1) as f64;
-    let mean = values.clone().sum::<f64>() / n;
-    let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+    // The sum of no floating-point numbers is -0.
+    let sum = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |sum, value| sum + value);
+    let mean = sum(&mut values.clone()) / n;
+    let variance = sum(&mut values.map(|value| (value - mean).powi(2))) / n;
     (mean, variance.sqrt())
 }
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use dyno_sysbench::{Call, State};
+use dyno_sysbench::Call;
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::Dialect;
-use dyno_workload::lua::{Settings, Snapshot};
+use dyno_workload::lua::{Settings, Single, Snapshot};
 
 use super::commands;
 use super::host::Terminal;
@@ -28,9 +27,8 @@ pub(super) struct Reports<'a> {
     pub(super) settings: Arc<Settings>,
     pub(super) host: &'a Terminal,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) dialect: Dialect,
-    /// The state whose hooks are called; none while one is.
-    state: Option<State>,
+    /// The script whose hooks are called.
+    single: Single,
     /// When clients began, without the warm-up.
     began: Option<Nanoseconds>,
     last: Mark,
@@ -45,7 +43,7 @@ impl<'a> Reports<'a> {
         settings: &Arc<Settings>,
         host: &'a Terminal,
         clock: Arc<dyn Clock>,
-        (state, dialect): (State, Dialect),
+        single: Single,
     ) -> Reports<'a> {
         let texts = options.list("report_checkpoints");
         let mut checkpoints: Vec<u64> =
@@ -56,8 +54,7 @@ impl<'a> Reports<'a> {
             settings: Arc::clone(settings),
             host,
             clock,
-            dialect,
-            state: Some(state),
+            single,
             began: None,
             last: Mark::default(),
             base: Mark::default(),
@@ -76,16 +73,14 @@ impl<'a> Reports<'a> {
 
     /// Calls a hook of the script; false if it has none.
     fn hook(&mut self, name: &str, stretch: &Stretch, more: &[(&'static str, f64)]) -> bool {
-        let Some(state) = self.state.take() else { return false };
-        if !state.has_hook(name) {
-            self.state = Some(state);
+        if !self.single.state().has_hook(name) {
             return false;
         }
         let mut numbers = stretch.numbers(self.options.number("percentile"));
         numbers.extend_from_slice(more);
         let call = Call::Hook(name, &numbers);
-        let (_, state) = commands::call(&self.settings, state, call, self.dialect);
-        self.state = Some(state);
+        let ended = self.single.call(call);
+        commands::end_of(&self.settings, ended, false);
         true
     }
 
@@ -152,8 +147,8 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// The run is over; `is_complete` if it went on for its whole time. Returns the state.
-    pub(super) fn finish(mut self, is_complete: bool) -> Option<State> {
+    /// The run is over; `is_complete` if it went on for its whole time. Returns the script.
+    pub(super) fn finish(mut self, is_complete: bool) -> Single {
         let statistics = &self.settings.statistics;
         let (began, ended) = statistics.span().unwrap_or_default();
         if self.began.is_none() {
@@ -169,6 +164,6 @@ impl<'a> Reports<'a> {
         let mark = self.mark(ended.max(self.base.at).max(end));
         let stretch = self.stretch(&self.base, &mark);
         self.cumulative(&stretch);
-        self.state
+        self.single
     }
 }

@@ -16,7 +16,7 @@ use dyno_workload::lua::{LuaWorkload, NAME, Settings};
 
 use super::options::Options;
 use super::reports::Reports;
-use super::{Script, Session, Stop, commands, output, target};
+use super::{Script, Session, Stop, commands, output};
 use crate::commands::beside::{self, Folder};
 use crate::written::Written;
 use crate::{End, lab, scripts, terminal, vocabulary};
@@ -71,16 +71,14 @@ struct Broken {
 
 /// Runs the script's events and prints the reports.
 pub(super) fn run(session: Session) -> Result<End, Stop> {
-    let Session { options, script, settings, mut state, host, endpoint, abort } = session;
-    if !state.has_function("event") {
+    let Session { options, script, settings, mut single, host, endpoint, abort } = session;
+    if !single.state().has_function("event") {
         let text = format!("cannot find the event() function in {}", script.path);
         host.log(Level::Fatal, &text);
         return Err(Stop::Said);
     }
-    let dialect = target::dialect(&options);
-    if state.has_function("init") {
-        let end;
-        (end, state) = commands::call(&settings, state, Call::Function("init"), dialect);
+    if single.state().has_function("init") {
+        let end = commands::end_of(&settings, single.call(Call::Function("init")), false);
         if !matches!(end, End::Good) {
             return Ok(end);
         }
@@ -104,7 +102,7 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     let folder = Folder::choose("sysbench", options.record.as_deref(), options.no_record, &lab)?;
     let mut failure = None;
     let clock = Arc::clone(&lab.clock);
-    let mut reports = Reports::new(&options, &settings, &host, clock, (state, dialect));
+    let mut reports = Reports::new(&options, &settings, &host, clock, single);
     beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {
         EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
         EventKind::IntervalEnded { second, .. } => reports.on_second(*second < 0),
@@ -124,10 +122,9 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         host.log(Level::Fatal, &message);
         return Ok(End::Bad);
     }
-    if let Some(state) = reports.finish(is_complete)
-        && state.has_function("done")
-    {
-        commands::call(&settings, state, Call::Function("done"), dialect);
+    let mut single = reports.finish(is_complete);
+    if single.state().has_function("done") {
+        commands::end_of(&settings, single.call(Call::Function("done")), false);
     }
     say_record(record);
     Ok(End::Good)
@@ -149,8 +146,11 @@ fn with_ends(
 ) -> Settings {
     let (of_start, notes) = (Arc::clone(broken), Arc::clone(host));
     let started = move || {
-        of_start.has_started.store(true, Relaxed);
-        notes.notice("Threads started!\n\n");
+        // Where one could not be prepared, none begins.
+        if !of_start.is_broken.load(Relaxed) {
+            of_start.has_started.store(true, Relaxed);
+            notes.notice("Threads started!\n\n");
+        }
     };
     let (of_end, stops) = (Arc::clone(broken), Arc::clone(host));
     let breaks = move |exit_code: Option<i32>| {
