@@ -30,7 +30,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno/src/hints.rs", "options of other tools"),
     ("crates/dyno/src/commands/pgbench", "a tool of one product"),
     ("crates/dyno/src/commands/sysbench", "a tool that has options for each product"),
-    ("crates/dyno-sysbench/src", "the drivers of a tool"),
     ("crates/dyno-study/src/parse/database.rs", "examples of values"),
 ];
 

@@ -45,7 +45,7 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 10s`"),
     (
         &["-f", "--file", "--lua", "--builtin", "-b"],
-        "custom scripts are not supported; pgbench's built-in ones are `--script` of tpcb, and \
+        "scripts are run by `dyno pgbench` and `dyno sysbench`; pgbench's built-in ones are `--script` of tpcb, and \
          `dyno bench --help` lists the workloads",
     ),
     (&["--rand-type"], "how rows are drawn is `--distribution` of the oltp_ workloads"),

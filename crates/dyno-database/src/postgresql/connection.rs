@@ -601,15 +601,9 @@ impl Connection for PgConnection {
             self.failure = Some(error);
         } else if is_possible {
             write_query(sql, &mut self.out);
-            let is_commit = is_commit(sql);
-            let learns_columns = n_columns == 0;
-            let n_kept_columns = n_columns;
-            self.start(Expected {
-                n_kept_columns,
-                learns_columns,
-                is_commit,
-                ..Expected::default()
-            });
+            let kept = Expected { n_kept_columns: n_columns, ..Expected::default() };
+            let (learns_columns, is_commit) = (n_columns == 0, is_commit(sql));
+            self.start(Expected { learns_columns, is_commit, ..kept });
         } else {
             self.failure = Some(refused("HY010", "the rows of this statement cannot be kept"));
         }

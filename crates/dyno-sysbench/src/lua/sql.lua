@@ -80,7 +80,7 @@ local function failed(con, query, errno, state, message, is_ignorable)
 end
 
 -- `status` is 0 without a result, 1 with one, 2 after an error.
-local function outcome(con, query, binary, status, a, b, c, d)
+local function outcome(con, query, status, a, b, c, d)
   if status == 2 then
     failed(con, query, a, b, c, d)
   end
@@ -88,7 +88,22 @@ local function outcome(con, query, binary, status, a, b, c, d)
   if status == 0 then
     return NO_RESULT
   end
-  return setmetatable({ connection = con, nrows = a, nfields = b, next_row = 0, is_binary = binary }, result)
+  return setmetatable({ connection = con, nrows = a, nfields = b, next_row = 0 }, result)
+end
+
+-- The same of a prepared statement, whose results share an object: its next execution ends the one before.
+local function executed(stmt, status, a, b, c, d)
+  local con = stmt.connection
+  if status == 2 then
+    failed(con, "<prepared statement>", a, b, c, d)
+  end
+  con.error = 0
+  if status == 0 then
+    return NO_RESULT
+  end
+  local rs = stmt.result
+  rs.nrows, rs.nfields = a, b
+  return rs
 end
 
 function connection:check_error(rs)
@@ -120,7 +135,7 @@ end
 
 function connection:query(sql)
   check_open(self)
-  local rs = outcome(self, sql, false, ask(op.QUERY, self.id, tostring(sql)))
+  local rs = outcome(self, sql, ask(op.QUERY, self.id, tostring(sql)))
   return rs
 end
 
@@ -185,7 +200,9 @@ function connection:prepare(sql)
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = 2, errno, state, message
     error("SQL API error", 2)
   end
-  return setmetatable({ connection = self, id = id, query = sql, params = {}, n = 0, values = {} }, statement)
+  local rs = setmetatable({ connection = self, nrows = 0, nfields = 0, next_row = 0, is_binary = true }, result)
+  local fields = { connection = self, id = id, query = sql, params = {}, n = 0, values = {}, result = rs }
+  return setmetatable(fields, statement)
 end
 
 -- Statements --------------------------------------------------------------------------------------------
@@ -228,8 +245,6 @@ function statement:bind_param(...)
   ask(op.BIND, self.connection.id, self.id, unpack(bits))
 end
 
-local PREPARED = "<prepared statement>"
-
 function statement:execute()
   local con = self.connection
   if self.is_closed then
@@ -238,17 +253,17 @@ function statement:execute()
   local params, n = self.params, self.n
   local rs
   if n == 1 then
-    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, params[1].value))
+    rs = executed(self, ask(op.EXECUTE, con.id, self.id, params[1].value))
   elseif n == 0 then
-    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id))
+    rs = executed(self, ask(op.EXECUTE, con.id, self.id))
   elseif n == 2 then
-    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, params[1].value, params[2].value))
+    rs = executed(self, ask(op.EXECUTE, con.id, self.id, params[1].value, params[2].value))
   else
     local values = self.values
     for i = 1, n do
       values[i] = params[i].value
     end
-    rs = outcome(con, PREPARED, true, ask(op.EXECUTE, con.id, self.id, unpack(values, 1, n)))
+    rs = executed(self, ask(op.EXECUTE, con.id, self.id, unpack(values, 1, n)))
   end
   -- No tail call: errors name the place of the script that called this.
   return rs
