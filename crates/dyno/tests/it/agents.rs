@@ -61,7 +61,6 @@ fn three_local_agents_do_what_three_workers_do() {
     assert!(one["hosts"].is_null());
     // Constant arrivals: each is due at the same time of the step, whoever sends it.
     assert_eq!((one["due"].as_u64(), three["due"].as_u64()), (Some(2400), Some(2400)));
-    assert_eq!((one["missed"].as_u64(), three["missed"].as_u64()), (Some(0), Some(0)));
     let (ours, theirs) = (committed(&three), committed(&one));
     assert!((ours / theirs - 1.0).abs() <= 0.03, "{ours} and {theirs}");
     let hosts = three["hosts"].as_array().expect("there are hosts");
