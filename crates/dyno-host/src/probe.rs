@@ -4,6 +4,7 @@
 //! files and the counters of the read before, pure parsers over text, and a table of its readings.
 //! A file that is missing or garbled gives no readings; it is never a failure.
 
+mod arc;
 mod cgroups;
 mod cpu;
 mod data;
@@ -78,8 +79,8 @@ pub fn host_readings() -> Registry {
 #[rustfmt::skip]
 const REST_READINGS: &[Reading] = &[
     reading("rest.cpu_s_per_s", Cpus, "everything else", "CPU time of everything else, interrupts and switches included: the machine's busy time without the server, further members of its deployment, and the generator").chart(Topic::CpuGroup, 3).worse().up(StallCause::OtherProcesses).row(250),
-    reading("rest.cpu_user_s_per_s", Cpus, "everything else, in programs", "the part of it in programs, as far as sampled"),
-    reading("rest.cpu_system_s_per_s", Cpus, "everything else, in the kernel", "the part of it in the kernel, interrupts included, as far as sampled"),
+    reading("rest.cpu_user_s_per_s", Cpus, "everything else, user", "user CPU time of everything else, as far as sampled"),
+    reading("rest.cpu_system_s_per_s", Cpus, "everything else, system", "system CPU time of everything else, interrupts included, as far as sampled"),
 ];
 
 /// Reads all probes, and measures what that costs.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dyno_units::{Clock, Reading};
 
+use super::arc::{self, ArcProbe};
 use super::cgroups::{self, CgroupsProbe};
 use super::cpu::{self, CpuProbe};
 use super::data::{self, DataProbe};
@@ -64,6 +65,7 @@ pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
     (network::READINGS, Thread::Shared, |on| Some(Box::new(NetworkProbe::new(on.proc_root)))),
     (cgroups::READINGS, Thread::Shared, |on| Some(Box::new(CgroupsProbe::new(on.root, on.server)))),
     (filesystem::READINGS, Thread::Shared, |on| Some(Box::new(FilesystemProbe::new(on.data?.root.clone())))),
+    (arc::READINGS, Thread::Shared, |on| Some(Box::new(ArcProbe::new(on.proc_root)))),
     (responsiveness::READINGS, Thread::Own, |on| Some(Box::new(ResponsivenessProbe::new(Arc::clone(on.clock?))))),
     (frequency::READINGS, Thread::Own, |on| Some(Box::new(FrequencyProbe::new(on.root)))),
     (data::READINGS, Thread::Own, |on| Some(Box::new(DataProbe::new(on.data?.clone(), Arc::clone(on.clock?))))),

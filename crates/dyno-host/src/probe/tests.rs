@@ -39,6 +39,25 @@ fn write_proc(folder: &TempDir, n: u64) {
         format!("254 0 vda {n} 0 {n} {n} {n} 0 {n} {n} 0 {n} {n} {n} 0 0 0 {n} {n}\n"),
     );
     write("net/dev", format!("eth0: {n} {n} 0 0 0 0 0 0 {n} {n} 0 0 0 0 0 0\n"));
+    let fields = [
+        "hits",
+        "misses",
+        "demand_data_hits",
+        "demand_data_misses",
+        "demand_metadata_hits",
+        "demand_metadata_misses",
+        "prefetch_data_hits",
+        "prefetch_data_misses",
+        "prefetch_metadata_hits",
+        "prefetch_metadata_misses",
+        "l2_hits",
+        "l2_misses",
+        "size",
+        "c",
+        "l2_size",
+    ];
+    let arcstats: String = fields.iter().map(|field| format!("{field} 4 {n}\n")).collect();
+    write("spl/kstat/zfs/arcstats", arcstats);
     for (pid, own_ticks) in [(10, t), (11, t / 2)] {
         write(
             &format!("{pid}/stat"),
