@@ -37,7 +37,7 @@ pub enum CaveatKind {
     HostClock,
     /// Attempts failed.
     Errors,
-    /// Nothing committed at the end of a measure phase.
+    /// Nothing committed at the end of a measurement phase.
     DeadEnd,
     /// Arrivals were due and never sent.
     MissedArrivals,
@@ -52,6 +52,8 @@ pub enum CaveatKind {
     NotOnDisk,
     /// The data of some trials lay on a filesystem in user space.
     UserSpace,
+    /// A filesystem that compresses stored most of the data as they are.
+    StoredUncompressed,
     /// Trials failed or are missing.
     MissingTrials,
     /// After the load, the tables were not as what the server had confirmed makes them.
@@ -66,7 +68,7 @@ pub enum CaveatKind {
     NotSteady,
     /// Seconds in which hardly anything was done.
     Stalls,
-    /// Throughput had not reached a level when the measure phase ended.
+    /// Throughput had not reached a level when the measurement phase ended.
     NeverSteady,
     /// Results changed with the time of day: earlier blocks are not like later ones.
     Drift,

@@ -11,6 +11,7 @@ mod law;
 mod missed;
 mod not_on_disk;
 mod unserved;
+mod uncompressed;
 mod user_space;
 
 pub(crate) use alike::is_cached_on_one_side;
@@ -22,6 +23,7 @@ use dyno_record::{StepSummary, TrialSummary};
 use crate::cells::Measured;
 use crate::join::Joined;
 use crate::metrics::quantile;
+use crate::numbers::grouped;
 use crate::words::{count, list, rate, share};
 use crate::{Caveat, CaveatKind, Findings, MetricId, TrialFacts, metrics};
 
@@ -61,6 +63,7 @@ pub(crate) fn caveats(
     caveats.extend(in_memory::caveat(joined, findings));
     caveats.extend(not_on_disk::caveats(joined, findings));
     caveats.extend(user_space::caveat(joined, findings));
+    caveats.extend(uncompressed::caveat(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
     caveats.extend(short_measurement(measured));
@@ -492,23 +495,26 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     let names = parts(&|one| one.name().to_owned());
     let (times, rest, them) = match short.len() {
         1 => ("response time", "rests", "it"),
-        _ => ("response times", "rest", "these"),
+        _ => ("response times", "rest", "these percentiles"),
     };
     let beyond = parts(&|one| format!("{:.0}", one.beyond()));
     let needed = parts(&|one| {
-        format!("{:.0} transactions for {} (about {:.0} s)", one.needed, one.name(), one.seconds())
+        let needed = grouped(one.needed.round() as u64);
+        format!("{needed} transactions for {} (about {:.0} s)", one.name(), one.seconds())
     });
     let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);
+    let n = last.least.committed;
+    let noun = if n == 1 { "transaction" } else { "transactions" };
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {names} {times} {rest} on few observations: in a trial with {}, only about \
-             {beyond} were slower than {them}.",
-            count(last.least.committed, "transaction"),
+            "The {names} {times} {rest} on few observations: in the trial with the fewest ({} {noun}), only \
+             about {beyond} were slower than {them}.",
+            grouped(n),
         ),
         advice: format!(
-            "Lengthen `duration` so that each trial has, at each step, {needed}, at {}. Until then, \
-             rely on {} only.",
+            "At that trial's rate ({}), each trial needs {needed} at each step: lengthen `duration`. \
+             Until then, rely on {} only.",
             rate(throughput),
             short.first().map_or("p50", Short::nearer),
         ),

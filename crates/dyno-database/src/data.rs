@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dyno_host::Keeper;
+use dyno_host::{CopyLayout, Keeper};
 use serde::{Deserialize, Serialize};
 
 use crate::DeployError;
@@ -78,14 +78,19 @@ pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
     Ok(format!("{} bytes, made at {}.{:09}", facts.len(), facts.mtime(), facts.mtime_nsec()))
 }
 
-/// Moves a folder or file of a server. Between filesystems it is copied, and what is left goes with the
-/// folder it lies in.
-pub(crate) fn move_data(from: &Path, to: &Path, keeper: &Keeper) -> Result<(), DeployError> {
+/// Moves a folder or file of a server. Between filesystems it is copied in this layout, and what is left
+/// goes with the folder it lies in.
+pub(crate) fn move_data(
+    from: &Path,
+    to: &Path,
+    (keeper, layout): (&Keeper, CopyLayout),
+) -> Result<(), DeployError> {
     let moved = match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let owner = fs::symlink_metadata(from).map(|facts| facts.uid()).ok();
             let owner = keeper.run_as().filter(|user| Some(user.uid) == owner);
-            dyno_host::copy_folder(from, to, owner, &|| false).map_err(|error| error.to_string())
+            dyno_host::copy_folder(from, to, owner, layout, &|| false)
+                .map_err(|error| error.to_string())
         }
         moved => moved.map_err(|error| error.to_string()),
     };

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use dyno_host::Keeper;
+use dyno_host::{CopyLayout, Keeper, Place};
 
 use crate::DeployError;
 use crate::data::move_data;
@@ -23,12 +23,12 @@ pub(crate) enum LogFiles {
 
 impl LogFiles {
     /// Moves the logs of whole data, which no server uses yet, to their own folder.
-    pub(crate) fn part(self, data: &Path, logs: &Path, keeper: &Keeper) -> Result<(), DeployError> {
+    pub(crate) fn part(self, data: &Path, logs: &Path, place: &Place) -> Result<(), DeployError> {
         match self {
             LogFiles::Named(beginnings) => {
                 for name in names(data)? {
                     if beginnings.iter().any(|beginning| name.starts_with(beginning)) {
-                        relocate(&data.join(&name), &logs.join(&name), keeper)?;
+                        relocate(&data.join(&name), &logs.join(&name), place)?;
                     }
                 }
                 Ok(())
@@ -36,7 +36,7 @@ impl LogFiles {
             LogFiles::Folder(name) => {
                 let inside = data.join(name);
                 fs::remove_dir(logs).map_err(|error| failed(logs, &error))?;
-                relocate(&inside, logs, keeper)?;
+                relocate(&inside, logs, place)?;
                 std::os::unix::fs::symlink(logs, &inside).map_err(|error| failed(&inside, &error))
             }
         }
@@ -53,19 +53,20 @@ impl LogFiles {
             let link = data.join(name);
             fs::remove_file(&link).map_err(|error| failed(&link, &error))?;
         }
-        move_data(data, to, keeper)?;
+        let how = (keeper, CopyLayout::AsOriginal);
+        move_data(data, to, how)?;
         match self {
-            LogFiles::Folder(name) => move_data(logs, &to.join(name), keeper),
+            LogFiles::Folder(name) => move_data(logs, &to.join(name), how),
             LogFiles::Named(_) => names(logs)?
                 .iter()
-                .try_for_each(|name| move_data(&logs.join(name), &to.join(name), keeper)),
+                .try_for_each(|name| move_data(&logs.join(name), &to.join(name), how)),
         }
     }
 }
 
 /// Moves a file or folder, between filesystems as well; nothing is left where it was.
-fn relocate(from: &Path, to: &Path, keeper: &Keeper) -> Result<(), DeployError> {
-    move_data(from, to, keeper)?;
+fn relocate(from: &Path, to: &Path, place: &Place) -> Result<(), DeployError> {
+    move_data(from, to, (place.keeper(), place.copies()))?;
     let left = match fs::symlink_metadata(from) {
         Ok(facts) if facts.is_dir() => fs::remove_dir_all(from),
         Ok(_) => fs::remove_file(from),
@@ -94,19 +95,22 @@ fn failed(path: &Path, error: &io::Error) -> DeployError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[track_caller]
     fn check(files: LogFiles, log: &str) {
         let root = tempfile::tempdir().unwrap();
-        let keeper = Keeper::new(&root.path().join("root")).unwrap();
+        let keeper = Arc::new(Keeper::new(&root.path().join("root")).unwrap());
         let path = |name: &str| root.path().join(name);
         let [data, logs, kept] = ["data", "logs", "kept"].map(path);
         fs::create_dir_all(data.join(log).parent().unwrap()).unwrap();
         fs::create_dir(&logs).unwrap();
         fs::write(data.join("rows"), "rows").unwrap();
         fs::write(data.join(log), "log").unwrap();
-        files.part(&data, &logs, &keeper).unwrap();
+        let place = Place::under(&keeper);
+        files.part(&data, &logs, &place).unwrap();
         let name = Path::new(log).file_name().unwrap();
         assert_eq!(fs::read_to_string(logs.join(name)).unwrap(), "log");
         assert!(!names(&data).unwrap().contains(&log.to_owned()), "{files:?}");

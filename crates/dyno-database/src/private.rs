@@ -10,7 +10,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec};
+use dyno_host::{
+    CopyLayout, DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec,
+};
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::data::move_data;
@@ -76,9 +78,9 @@ impl ServerFolder {
     ) -> Result<(), DeployError> {
         match handed_over {
             Some(data) => {
-                move_data(data, &self.data, self.keeper())?;
+                move_data(data, &self.data, (self.keeper(), self.place.copies()))?;
                 let logs = self.logs.as_ref();
-                logs.map_or(Ok(()), |logs| kind.log_files.part(&self.data, logs, self.keeper()))
+                logs.map_or(Ok(()), |logs| kind.log_files.part(&self.data, logs, &self.place))
             }
             None => Ok(self.place.make_data(&self.data)?),
         }
@@ -324,7 +326,7 @@ impl OwnServer {
         let keeper = self.folder.keeper();
         match self.folder.logs() {
             Some(logs) => self.kind.log_files.unite((&data, logs), to, keeper)?,
-            None => move_data(&data, to, keeper)?,
+            None => move_data(&data, to, (keeper, CopyLayout::AsOriginal))?,
         }
         self.folder.remove()
     }

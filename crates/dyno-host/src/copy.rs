@@ -25,6 +25,17 @@ use crate::storage::open_folder;
 /// Bytes copied between two checks of whether to continue.
 const PIECE: usize = 1 << 20;
 
+/// What becomes of space that the files of the original reserve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyLayout {
+    /// It is reserved in the copy as well, before that is written.
+    #[default]
+    AsOriginal,
+    /// Files are written and nothing is reserved, as `tar` and `cp` do. Some filesystems store what is
+    /// written over reserved space in another way: btrfs does not compress it.
+    Written,
+}
+
 /// A folder that was not copied; what there is of the copy stays.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
@@ -45,11 +56,12 @@ pub fn copy_folder(
     from: &Path,
     to: &Path,
     owner: Option<RunAs>,
+    layout: CopyLayout,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), CopyError> {
     let (from_name, to_name) = (c_path(from)?, c_path(to)?);
     let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
-    let copying = Copying { of_user, owner, is_stopped };
+    let copying = Copying { of_user, owner, layout, is_stopped };
     copying.entry((CWD, &from_name, from), (CWD, &to_name, to))?;
     sync_folder(to).map_err(|error| failed(to, error))
 }
@@ -71,6 +83,7 @@ struct Copying<'a> {
     /// Whose the original is.
     of_user: u32,
     owner: Option<RunAs>,
+    layout: CopyLayout,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -160,7 +173,7 @@ impl Copying<'_> {
         let len = facts.len();
         copy.set_len(len).map_err(|error| failed(to, error))?;
         let is_allocated = len > 0 && facts.blocks().saturating_mul(512) >= len;
-        if is_allocated {
+        if is_allocated && self.layout == CopyLayout::AsOriginal {
             // If the filesystem cannot do it, the original's space was not preallocated either.
             let _ = rustix::fs::fallocate(copy, FallocateFlags::empty(), 0, len);
         }
@@ -217,7 +230,7 @@ mod tests {
     use super::*;
 
     fn copied(from: &Path, to: &Path) -> Result<(), CopyError> {
-        copy_folder(from, to, None, &|| false)
+        copy_folder(from, to, None, CopyLayout::AsOriginal, &|| false)
     }
 
     #[test]
@@ -250,6 +263,13 @@ mod tests {
         assert_eq!(&text, b"in the middle");
         assert_eq!(facts("ahead").len(), if is_allocated { 8 << 20 } else { 0 });
         assert!(facts("ahead").blocks() * 512 >= facts("ahead").len(), "space was given up");
+
+        let written = bench.path().join("written");
+        copy_folder(&from, &written, None, CopyLayout::Written, &|| false).unwrap();
+        assert_eq!(fs::read(written.join("inner/rows")).unwrap(), rows);
+        let ahead = fs::metadata(written.join("ahead")).unwrap();
+        assert_eq!(ahead.len(), facts("ahead").len());
+        assert!(ahead.blocks() * 512 < 1 << 20, "space was reserved");
     }
 
     #[test]
@@ -291,7 +311,8 @@ mod tests {
         fs::create_dir(&to).unwrap();
         fs::write(from.join("rows"), "rows").unwrap();
         assert!(matches!(copied(&from, &to), Err(CopyError::Failed(_))));
-        let result = copy_folder(&from, &bench.path().join("new"), None, &|| true);
+        let result =
+            copy_folder(&from, &bench.path().join("new"), None, CopyLayout::AsOriginal, &|| true);
         assert!(matches!(result, Err(CopyError::Stopped)));
     }
 }

@@ -27,7 +27,7 @@ pub use builds::{
     package_source_names, package_sources,
 };
 pub use canary::canary;
-pub use copy::{CopyError, copy_folder, sync_folder};
+pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{

@@ -1,9 +1,10 @@
 //! The storage of a folder: its filesystem, its disk, the bytes it takes and the bytes left.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::ffi::CStr;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
@@ -17,7 +18,7 @@ pub fn folder_bytes(path: &Path) -> io::Result<u64> {
     // An inode with several names is encountered several times.
     let mut met = BTreeSet::new();
     let mut n_bytes = 0;
-    visit(path, &mut |facts| n_bytes += disk_bytes(facts, &mut met))?;
+    visit(path, &mut |facts, _| n_bytes += disk_bytes(facts, &mut met))?;
     Ok(n_bytes)
 }
 
@@ -25,7 +26,7 @@ pub fn folder_bytes(path: &Path) -> io::Result<u64> {
 /// by [`folder_bytes`].
 pub(crate) fn folder_length(path: &Path) -> io::Result<u64> {
     let mut n_bytes = 0;
-    visit(path, &mut |facts| {
+    visit(path, &mut |facts, _| {
         if FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile {
             n_bytes += u64::try_from(facts.st_size).unwrap_or(0);
         }
@@ -33,10 +34,29 @@ pub(crate) fn folder_length(path: &Path) -> io::Result<u64> {
     Ok(n_bytes)
 }
 
+/// Shows the regular files in a folder, opened for reading, with their lengths. What cannot be opened is
+/// left out, like links and what vanishes.
+pub(crate) fn visit_files(path: &Path, see: &mut dyn FnMut(&File, u64)) -> io::Result<()> {
+    visit(path, &mut |facts, at| {
+        let Some((folder, name)) = at else { return };
+        if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+            return;
+        }
+        // If it has become a pipe by now, opening it does not wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            see(&File::from(file), u64::try_from(facts.st_size).unwrap_or(0));
+        }
+    })
+}
+
+/// What an entry is, and its name in an open folder; the topmost one has none.
+type See<'a> = dyn FnMut(&Stat, Option<(BorrowedFd<'_>, &CStr)>) + 'a;
+
 /// Shows the facts of a folder and of everything in it, by descriptors.
-fn visit(path: &Path, see: &mut dyn FnMut(&Stat)) -> io::Result<()> {
+fn visit(path: &Path, see: &mut See<'_>) -> io::Result<()> {
     let facts = rustix::fs::lstat(path)?;
-    see(&facts);
+    see(&facts, None);
     let mut open = Vec::new();
     if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
         open.push(open_folder(CWD, path)?);
@@ -50,7 +70,7 @@ fn visit(path: &Path, see: &mut dyn FnMut(&Stat)) -> io::Result<()> {
             }
             let facts = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
             let Some(facts) = unless_gone(facts)? else { continue };
-            see(&facts);
+            see(&facts, Some((folder.as_fd(), name)));
             if FileType::from_raw_mode(facts.st_mode) == FileType::Directory {
                 open.extend(unless_gone(open_folder(&folder, name))?);
             }

@@ -14,7 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use dyno_database::DataShape;
-use dyno_host::{CopyError, Keeper};
+use dyno_host::{CopyError, CopyLayout, Keeper, KeeperError, Place};
 use dyno_model::Name;
 use dyno_units::{ByteCount, Nanoseconds};
 use dyno_workload::{Dialect, Row, Workload};
@@ -372,20 +372,23 @@ impl Kept {
     pub(crate) fn copy(
         &self,
         staging: &Staging<'_>,
+        layout: CopyLayout,
         now_unix_ms: u64,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), CopyError> {
         let (from, owner) = (self.folder.join("data"), staging.keeper.run_as());
-        dyno_host::copy_folder(&from, &staging.data(), owner, is_stopped)?;
+        dyno_host::copy_folder(&from, &staging.data(), owner, layout, is_stopped)?;
         // When it was last used only decides which one goes first.
         let _ = self.lock.set_modified(UNIX_EPOCH + Duration::from_millis(now_unix_ms));
         Ok(())
     }
 }
 
-/// A folder of the keeper's for data that are moved or copied; removed with this.
+/// A folder for data that are moved or copied; removed with this.
 pub(crate) struct Staging<'a> {
     keeper: &'a Keeper,
+    /// Where it lies if it is no folder of the keeper's.
+    place: Option<Place>,
     path: PathBuf,
     is_removed: bool,
 }
@@ -393,7 +396,22 @@ pub(crate) struct Staging<'a> {
 impl<'a> Staging<'a> {
     pub(crate) fn make(keeper: &'a Keeper, name: &str) -> anyhow::Result<Staging<'a>> {
         let path = keeper.make_folder(name)?;
-        Ok(Staging { keeper, path, is_removed: false })
+        Ok(Staging { keeper, place: None, path, is_removed: false })
+    }
+
+    /// One on the filesystem of this place, so that data are moved there and back without being
+    /// copied.
+    pub(crate) fn beside(
+        keeper: &'a Keeper,
+        place: &Place,
+        name: &str,
+    ) -> anyhow::Result<Staging<'a>> {
+        match place.make_beside(name)? {
+            Some(path) => {
+                Ok(Staging { keeper, place: Some(place.clone()), path, is_removed: false })
+            }
+            None => Staging::make(keeper, name),
+        }
     }
 
     /// Where data go.
@@ -403,7 +421,14 @@ impl<'a> Staging<'a> {
 
     fn remove(mut self) -> anyhow::Result<()> {
         self.is_removed = true;
-        Ok(self.keeper.remove_folder(&self.path)?)
+        Ok(self.remove_folder()?)
+    }
+
+    fn remove_folder(&self) -> Result<(), KeeperError> {
+        match &self.place {
+            Some(place) => place.remove_data(&self.path),
+            None => self.keeper.remove_folder(&self.path),
+        }
     }
 }
 
@@ -411,7 +436,7 @@ impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.is_removed {
             // What stays behind is found and removed by the next run.
-            let _ = self.keeper.remove_folder(&self.path);
+            let _ = self.remove_folder();
         }
     }
 }

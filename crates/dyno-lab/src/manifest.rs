@@ -10,7 +10,8 @@ use dyno_record::{
 };
 use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
-    Behind, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product, Requirement,
+    Behind, DataOrigin, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product,
+    Requirement,
     Search, Sought, Study, Variant,
 };
 use dyno_units::{
@@ -216,6 +217,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         replication,
         replica_settings,
         behind,
+        data,
         // The volume is in the variant's tables.
         log_volume: _,
         // Whether programs were fetched for the run changes nothing that is measured.
@@ -252,6 +254,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         asked.insert("behind".to_owned(), product.clone());
         let options = options.iter();
         asked.extend(options.map(|(name, value)| (format!("behind.{name}"), value.clone())));
+    }
+    if *data != DataOrigin::default() {
+        asked.insert("data".to_owned(), data.word().to_owned());
     }
     if *allow_existing_tables {
         asked.insert("allow_existing_tables".to_owned(), "true".to_owned());

@@ -45,6 +45,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::DeadEnd => "no commits at the end",
         CaveatKind::InMemory => "data in memory",
         CaveatKind::NotOnDisk => "not on disk",
+        CaveatKind::StoredUncompressed => "data not compressed",
         CaveatKind::UserSpace => "filesystem in user space",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::Unserved => "clients not served",

@@ -220,6 +220,8 @@ pub struct Database {
     pub memory: Option<ByteCount>,
     /// The volume of its logs, if they lie apart from its data.
     pub log_volume: Option<String>,
+    /// How its data come to be where they are.
+    pub data: DataOrigin,
     /// Settings, by name, in the product's own names.
     pub settings: BTreeMap<String, SettingValue>,
     /// How many replicas follow it.
@@ -245,6 +247,31 @@ pub struct Behind {
     pub product: String,
     /// Its options by name, as text; those that are not given have their defaults.
     pub options: BTreeMap<String, String>,
+}
+
+/// How the data of a server that Dyno starts come to be where they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DataOrigin {
+    /// Copied from the data set that is kept, in the layout that they had where they were populated.
+    #[default]
+    Copied,
+    /// Populated there by the trial itself.
+    Populated,
+    /// Copied, and written as `tar` and `cp` write files: nothing is preallocated.
+    Restored,
+}
+
+impl DataOrigin {
+    /// All of them.
+    pub const ALL: [DataOrigin; 3] =
+        [DataOrigin::Copied, DataOrigin::Populated, DataOrigin::Restored];
+    /// The words of all of them.
+    pub const WORDS: [&str; 3] = ["copied", "populated", "restored"];
+
+    /// The word in studies.
+    pub fn word(self) -> &'static str {
+        DataOrigin::WORDS[self as usize]
+    }
 }
 
 /// What kind of server a database is.

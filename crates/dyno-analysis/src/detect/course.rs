@@ -133,9 +133,9 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     let places = places(joined);
     let others_most = OTHERS_SHARE * f64::from(findings.cpus.max(1));
-    let stolen =
-        |v: f64| format!("the hypervisor gave {} of the CPU time to others", share(v / 100.0));
-    let others = |v: f64| format!("other processes used {v:.2} CPUs");
+    let stolen = |v: f64| format!("CPU steal reached {}", share(v / 100.0));
+    let n_cpus = findings.cpus;
+    let others = |v: f64| format!("other processes used up to {v:.2} of {n_cpus} CPUs");
     for (text, of) in [
         over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen),
         over(&places, findings, used_by_others, others_most, others),
@@ -148,10 +148,11 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::NoisyHost,
-        message: format!("The host was busy with other work: {}.", list(&parts)),
-        advice: "Stop what else runs there, or use a dedicated machine. Interleaving and more \
-                 repetitions turn host noise into wider CIs; without them it can give a wrong answer."
-            .to_owned(),
+        message: format!("The host was busy with other work: {}.", parts.join("; ")),
+        advice:
+            "Stop what else runs there, or use a dedicated machine. With interleaved repetitions, \
+                 host noise only widens the CIs; without them it can bias the result."
+                .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
     })
@@ -195,8 +196,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "the canary, a fixed piece of work timed before and after each trial, took {} at trial \
-         {number} ({}); its median is {}",
+        "the canary (a fixed piece of work timed before and after each trial) took {} at trial {number} \
+         ({}), against a median of {}",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),
@@ -223,7 +224,7 @@ fn server_restarted(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     let first = restarted.first()?;
     let message = format!(
         "The server restarted or was unavailable during {}, first in trial {} ({}).",
-        count(restarted.len() as u64, "measure phase"),
+        count(restarted.len() as u64, "measurement phase"),
         first.trial.number,
         place_name(findings, first.variant, first.step),
     );

@@ -37,7 +37,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
     };
     let message = format!(
         "Nothing committed at the end of {}; longest in trial {} ({}): the last {} of {}{waiting}.",
-        count(dead.len() as u64, "measure phase"),
+        count(dead.len() as u64, "measurement phase"),
         worst.trial.number,
         place_name(findings, worst.variant, worst.step),
         seconds(*longest),

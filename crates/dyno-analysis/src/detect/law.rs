@@ -1,7 +1,7 @@
 //! Where the Universal Scalability Law does not tell what was measured.
 
 use crate::scaling::LawMiss;
-use crate::words::{ci_of, count, rate};
+use crate::words::{ci_of, rate};
 use crate::{Caveat, CaveatKind, Findings};
 
 use super::sorted;
@@ -23,7 +23,8 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
         );
         let more = match law.misses.len() - 1 {
             0 => String::new(),
-            n => format!(", and it misses {} more", count(n as u64, "load")),
+            1 => ", and it misses 1 more load".to_owned(),
+            n => format!(", and it misses {n} more loads"),
         };
         let r_squared = law.r_squared.map_or(String::new(), |r| format!(" (R² = {r:.3})"));
         let name = &findings.variants[scaling.variant].name;

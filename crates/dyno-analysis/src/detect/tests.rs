@@ -208,17 +208,17 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
     contains(
         &caveats[0].message,
-        "with 1500 transactions, only about 15 and 1 were slower than these",
+        "(1,500 transactions), only about 15 and 1 were slower than these percentiles",
     );
     contains(
         &caveats[0].advice,
-        "2000 transactions for p99 (about 14 s) and 20000 transactions for p99.9 (about 134 s), at \
-         150/s",
+        "At that trial's rate (150/s), each trial needs 2,000 transactions for p99 (about 14 s) and 20,000 \
+         transactions for p99.9 (about 134 s) at each step",
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
     contains(&caveats[0].message, "The p99.9 response time rests on few observations");
-    contains(&caveats[0].message, "with 5000 transactions, only about 5 were slower than it.");
+    contains(&caveats[0].message, "(5,000 transactions), only about 5 were slower than it.");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, Place, Probe, ThreadListing};
+use dyno_host::{CopyLayout, DataFiles, FileKind, Place, Probe, ThreadListing};
 use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -64,7 +64,8 @@ impl SqliteFolder {
     fn database(&self, data: Option<&Path>, pragmas: Vec<Pragma>) -> Result<Database, DeployError> {
         let Some(data) = data else { return Database::create(&self.data, pragmas) };
         let to = self.data.join(DATABASE_FILE);
-        move_data(&data.join(DATABASE_FILE), &to, self.place.keeper())?;
+        let how = (&**self.place.keeper(), self.place.copies());
+        move_data(&data.join(DATABASE_FILE), &to, how)?;
         Database::open(&self.data, pragmas)
     }
 
@@ -186,6 +187,11 @@ impl Database {
         &self.facts
     }
 
+    /// Whether commits go to a write-ahead log.
+    pub(super) fn has_wal(&self) -> bool {
+        self.facts.settings.get("journal_mode").is_some_and(|mode| mode == "wal")
+    }
+
     /// Merges the files beside the database into it, and resets its journal mode.
     fn make_plain(&self) -> Result<(), DeployError> {
         let failed = |why: String| {
@@ -267,11 +273,11 @@ impl Server for SqliteServer {
         let database = &self.database;
         let page_bytes = database.facts.settings.get("page_size").and_then(|n| n.parse().ok());
         let path = database.path.clone();
-        super::probe::probes(path, page_bytes, &database.probe_connector())
+        super::probe::probes(path, page_bytes, (&database.probe_connector(), database.has_wal()))
     }
 
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector()))
+        Ok(super::debt::meter(self.connector(), self.database.has_wal()))
     }
 
     fn cost_source(
@@ -299,7 +305,8 @@ impl Server for SqliteServer {
             std::fs::create_dir(to).map_err(|error| {
                 DeployError::new(format!("{} cannot be created: {error}", to.display()))
             })?;
-            move_data(&self.database.path, &to.join(DATABASE_FILE), self.folder.place.keeper())
+            let how = (&**self.folder.place.keeper(), CopyLayout::AsOriginal);
+            move_data(&self.database.path, &to.join(DATABASE_FILE), how)
         };
         let moved = move_file();
         moved.and(self.stop())

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Keeper, KeeperError, files, leftovers};
+use crate::copy::CopyLayout;
 use crate::facts::Host;
 
 /// Filesystems that are gone when the power fails.
@@ -19,6 +20,7 @@ pub struct Place {
     keeper: Arc<Keeper>,
     storage: Option<Arc<dyn Storage>>,
     logs: Option<Arc<dyn Storage>>,
+    copies: CopyLayout,
 }
 
 /// What holds the data of servers apart from their own folders.
@@ -68,17 +70,33 @@ pub struct PlaceFacts {
 impl Place {
     /// In the servers' own folders, under the keeper's root.
     pub fn under(keeper: &Arc<Keeper>) -> Place {
-        Place { keeper: Arc::clone(keeper), storage: None, logs: None }
+        Place {
+            keeper: Arc::clone(keeper),
+            storage: None,
+            logs: None,
+            copies: CopyLayout::AsOriginal,
+        }
     }
 
     /// Apart from the servers' own folders, which this keeper makes.
     pub fn on(keeper: &Arc<Keeper>, storage: Arc<dyn Storage>) -> Place {
-        Place { keeper: Arc::clone(keeper), storage: Some(storage), logs: None }
+        let keeper = Arc::clone(keeper);
+        Place { keeper, storage: Some(storage), logs: None, copies: CopyLayout::AsOriginal }
     }
 
     /// The same place, with the logs of servers apart from their data.
     pub fn with_logs_on(self, storage: Arc<dyn Storage>) -> Place {
         Place { logs: Some(storage), ..self }
+    }
+
+    /// The same place, to which data come in this layout.
+    pub fn with_copies(self, copies: CopyLayout) -> Place {
+        Place { copies, ..self }
+    }
+
+    /// The layout in which data come to it.
+    pub fn copies(&self) -> CopyLayout {
+        self.copies
     }
 
     /// Where the logs of the server with this folder live; none if they live with its data.
@@ -142,6 +160,21 @@ impl Place {
     pub fn make_data(&self, data: &Path) -> Result<(), KeeperError> {
         files::make_folder(data, self.keeper.run_as())
             .map_err(|error| KeeperError(format!("{} cannot be created: {error}", data.display())))
+    }
+
+    /// Makes an empty folder of Dyno's own beside the data of servers, on the same filesystem; none where
+    /// data live in the servers' own folders. [`Place::remove_data`] removes it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or is there.
+    pub fn make_beside(&self, name: &str) -> Result<Option<PathBuf>, KeeperError> {
+        let Some(storage) = &self.storage else { return Ok(None) };
+        let path = storage.folder().join(name);
+        files::make_folder(&path, None).map_err(|error| {
+            KeeperError(format!("{} cannot be created: {error}", path.display()))
+        })?;
+        Ok(Some(path))
     }
 
     /// Removes data or logs that live apart from their server's folder; others go with that.

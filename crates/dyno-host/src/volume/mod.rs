@@ -8,6 +8,7 @@ mod dismantle;
 mod filesystem;
 mod limit;
 mod loop_device;
+mod sample;
 mod spec;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::KeeperError;
 use crate::storage::{folder_bytes, folder_length, free_bytes};
 
-use super::Tools;
 use super::zfs::Pool;
+use super::{Tools, sample};
 
 /// What data take on a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,6 +24,9 @@ pub struct VolumeUsage {
     /// Of `compressed_bytes`, what is stored as it is: what does not compress, and what was written over
     /// space that had been preallocated. None where nobody can say.
     pub uncompressed_bytes: Option<u64>,
+    /// What a sample of the data takes over what zlib makes of it, where the filesystem may have left it
+    /// uncompressed; none where nobody can say.
+    pub compressibility: Option<f64>,
     /// What could still be written.
     pub free_bytes: u64,
     /// Seconds that a snapshot took, where the filesystem is ZFS; what was in memory is written first.
@@ -58,13 +61,15 @@ pub(super) fn measure(
     };
     if filesystem == "btrfs" {
         // What nobody can say is none: the program is a package of its own.
-        let folder = folder.to_string_lossy();
-        let text = tools.run("compsize", "btrfs-compsize", &["-b", "-x", &folder]);
+        let path = folder.to_string_lossy();
+        let text = tools.run("compsize", "btrfs-compsize", &["-b", "-x", &path]);
         if let Some(said) = text.ok().as_deref().and_then(compsize) {
             usage.compressed_bytes = Some(said.disk);
             usage.compression =
                 (said.disk > 0).then(|| usage.allocated_bytes as f64 / said.disk as f64);
             usage.uncompressed_bytes = said.uncompressed;
+            usage.compressibility =
+                sample::compressibility(folder, usage.apparent_bytes).map_err(failed)?;
         }
     }
     if let Some(zfs) = zfs {

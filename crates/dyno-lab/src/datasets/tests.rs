@@ -112,7 +112,7 @@ impl Bench {
 
     fn copied(&self, kept: &Kept) -> String {
         let staging = Staging::make(&self.keeper, "data").unwrap();
-        kept.copy(&staging, 1_700_000_000_000, &|| false).unwrap();
+        kept.copy(&staging, CopyLayout::AsOriginal, 1_700_000_000_000, &|| false).unwrap();
         fs::read_to_string(staging.data().join("rows")).unwrap()
     }
 

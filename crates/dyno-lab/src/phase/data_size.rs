@@ -9,11 +9,12 @@ use crate::trial::{Trial, TrialError, log_bytes};
 
 /// What is measured of data that lie on a volume.
 #[rustfmt::skip]
-const FIGURES: [Metric; 6] = [
+const FIGURES: [Metric; 7] = [
     metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
     metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "what the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
     metric("data.compression", Unit::Number, Higher, "compression of data", "what the data would take uncompressed ÷ what they take on the volume").secondary(),
     metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of what the data take on the volume that is stored as it is: it does not compress, or was written over preallocated space"),
+    metric("data.compressibility", Unit::Number, Neither, "compressibility of data", "what a sample of the data takes ÷ what it takes after zlib at its fastest; blocks of zeros left out"),
     metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "what a snapshot of the volume took after the last step, until all that had been written was on the device").secondary(),
     metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "what a clone of that snapshot took").secondary(),
 ];
@@ -69,7 +70,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 
 /// The values of [`FIGURES`]. What a compressing filesystem says of its files is from before compression,
 /// and so says nothing of the disk.
-fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 6] {
+fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 7] {
     let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
     [
@@ -80,6 +81,7 @@ fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 6] {
             .uncompressed_bytes
             .zip(compressed)
             .and_then(|(as_is, all)| share(as_is as f64, all).map(|share| share * 100.0)),
+        usage.compressibility,
         usage.snapshot_s,
         usage.clone_s,
     ]
@@ -97,16 +99,20 @@ mod tests {
             compressed_bytes: Some(100),
             compression: Some(4.0),
             uncompressed_bytes: Some(25),
+            compressibility: Some(2.0),
             free_bytes: 7,
             snapshot_s: Some(0.5),
             clone_s: None,
         };
         assert_eq!(
             figures(&usage, true),
-            [Some(300.0), Some(100.0), Some(4.0), Some(25.0), Some(0.5), None]
+            [Some(300.0), Some(100.0), Some(4.0), Some(25.0), Some(2.0), Some(0.5), None]
         );
         usage = VolumeUsage { apparent_bytes: 300, allocated_bytes: 400, ..VolumeUsage::default() };
-        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None, None, None]);
-        assert_eq!(figures(&usage, false), [Some(300.0), Some(400.0), None, None, None, None]);
+        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None, None, None, None]);
+        assert_eq!(
+            figures(&usage, false),
+            [Some(300.0), Some(400.0), None, None, None, None, None]
+        );
     }
 }

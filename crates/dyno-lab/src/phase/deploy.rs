@@ -2,6 +2,7 @@
 
 use dyno_database::{Part, Place, ServerSpec};
 use dyno_record::EventKind;
+use dyno_study::DataOrigin;
 use dyno_units::Nanoseconds;
 use dyno_workload::Workload;
 
@@ -26,7 +27,7 @@ impl Phase for Deploy {
 
 /// The data set that a trial would like to reuse, and to keep for later ones.
 pub(super) enum Wanted {
-    /// None: the study says so.
+    /// None: the study says so. Data are populated where the server uses them.
     Nothing,
     /// None, because these data cannot be kept.
     Refused(String),
@@ -90,7 +91,7 @@ impl Trial<'_, '_> {
 
     /// The data set that fits a server and the trial's workload.
     pub(super) fn wanted(&self, spec: &ServerSpec, place: &Place) -> Wanted {
-        if !self.order.design.reuse {
+        if !self.order.design.reuse || self.variant.database.data == DataOrigin::Populated {
             return Wanted::Nothing;
         }
         let products = &self.lab.products;
@@ -122,7 +123,7 @@ impl Trial<'_, '_> {
     ) -> Result<(), TrialError> {
         let lab = self.lab;
         let began = lab.clock.now();
-        let copy = copy(lab, &kept)?;
+        let copy = copy(lab, &kept, &self.place(member)?)?;
         let Description { rows, populate_s, created_unix_ms, .. } = kept.description;
         let key = kept.key();
         drop(kept);

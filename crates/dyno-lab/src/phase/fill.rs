@@ -4,7 +4,7 @@
 //! server that was populated is stopped, its data are kept, and a server is started on a copy of
 //! them. So a trial that populates and one that reuses measure the same thing.
 
-use dyno_host::CopyError;
+use dyno_host::{CopyError, Place};
 use dyno_record::{Entry, EventKind};
 
 use super::Phase;
@@ -92,13 +92,17 @@ impl Trial<'_, '_> {
         if !self.deployment.tables().is_some_and(|server| server.can_keep_data()) {
             return Ok(());
         }
-        let wanted = self.wanted(&spec, &self.place(member)?);
-        let staging = Staging::make(&lab.keeper, "dataset")?;
+        let place = self.place(member)?;
+        let wanted = self.wanted(&spec, &place);
+        let staging = match wanted {
+            Wanted::Nothing => Staging::beside(&lab.keeper, &place, "dataset")?,
+            _ => Staging::make(&lab.keeper, "dataset")?,
+        };
         let Some(instance) = self.deployment.members[member].instance.take() else { return Ok(()) };
         instance.stop_and_keep_data(&staging.data())?;
         match self.keep(&staging, &wanted)? {
             Some(kept) => {
-                let copy = copy(lab, &kept)?;
+                let copy = copy(lab, &kept, &place)?;
                 self.results.data.key = Some(kept.key());
                 drop(kept);
                 self.start_on(member, &copy, &spec)
@@ -142,10 +146,15 @@ impl Trial<'_, '_> {
     }
 }
 
-/// A copy of a data set, on its way to a server.
-pub(super) fn copy<'a>(lab: &'a Lab, kept: &Kept) -> Result<Staging<'a>, TrialError> {
+/// A copy of a data set, on its way to a server at this place.
+pub(super) fn copy<'a>(
+    lab: &'a Lab,
+    kept: &Kept,
+    place: &Place,
+) -> Result<Staging<'a>, TrialError> {
     let staging = Staging::make(&lab.keeper, "data")?;
-    match kept.copy(&staging, lab.clock.unix_millis(), &|| lab.abort.is_raised()) {
+    let now = lab.clock.unix_millis();
+    match kept.copy(&staging, place.copies(), now, &|| lab.abort.is_raised()) {
         Ok(()) => Ok(staging),
         Err(CopyError::Stopped) => Err(TrialError::Abandoned),
         Err(CopyError::Failed(why)) => {

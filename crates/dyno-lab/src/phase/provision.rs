@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dyno_database::Place;
-use dyno_host::Volume;
-use dyno_study::{Variant, VolumeChoice};
+use dyno_host::{CopyLayout, Volume};
+use dyno_study::{DataOrigin, Variant, VolumeChoice};
 
 use super::Phase;
 use crate::deployment::{Member, Source, recorded_place};
@@ -45,6 +45,9 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
             member.place = Some(Place::on(&lab.keeper, volume.clone()));
             member.volumes.push(volume);
         }
+    }
+    if variant.database.data == DataOrigin::Restored {
+        member.place = member.place.take().map(|place| place.with_copies(CopyLayout::Written));
     }
     let (Some(place), Some(choice)) = (&member.place, variant.log_volume()) else { return Ok(()) };
     let volume = make(lab, &choice)?;

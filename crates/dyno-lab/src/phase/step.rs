@@ -284,7 +284,7 @@ mod tests {
             let found = dead_end(&step(throughput, response_ms * 1_000_000));
             assert_eq!(found.is_some(), expected, "{throughput:?}: {found:?}");
         };
-        // A server that was frozen two seconds after the measure phase had begun.
+        // A server that was frozen two seconds after the measurement phase had begun.
         let frozen = [13460.0, 23717.0, 21692.0, 669.0, 0.0, 0.0, 0.0, 0.0, 0.0];
         check(&frozen, 1, true);
         let message = dead_end(&step(&frozen, 1_000_000)).expect("it is dead");

@@ -10,7 +10,7 @@ use super::value::{self, Entry};
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
-use crate::{Database, Diagnostic, FieldValue, Product, Table};
+use crate::{DataOrigin, Database, Diagnostic, FieldValue, Product, Table};
 
 /// Databases.
 pub(crate) const KIND: Kind = Kind {
@@ -113,6 +113,15 @@ const KEYS: &[Key] = &[
          min_pool_size, reserve_pool_size, max_clients, query_wait_timeout and server_idle_timeout.",
     )
     .example("{ product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 4 }"),
+    with_default(
+        "data",
+        Shape::Words(&DataOrigin::WORDS),
+        "\"copied\"",
+        "How the data of a trial come to be where they are (only for servers that Dyno starts): `copied` \
+         from the data set that is kept, with the same space preallocated as where they were populated; \
+         `populated` there in every trial; or `restored`, as tar and cp write files, with nothing \
+         preallocated. Compressing filesystems store the three differently.",
+    ),
     with_default(
         "allow_existing_tables",
         Shape::Switch,
@@ -221,6 +230,7 @@ impl Database {
                 _ => None,
             },
             log_volume: text("log_volume"),
+            data: data_origin(table),
             settings: table.settings(),
             replicas: match table.fields.get("replicas") {
                 Some(FieldValue::Number(replicas)) => u32::try_from(*replicas).ok()?,
@@ -239,13 +249,18 @@ impl Database {
     }
 }
 
+fn data_origin(table: &Table) -> DataOrigin {
+    let is_meant = |origin: &DataOrigin| table.text("data") == Some(origin.word());
+    DataOrigin::ALL.into_iter().find(is_meant).unwrap_or_default()
+}
+
 fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    let own = ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication"];
+    let own = ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication", "data"];
     for map in ["replica_settings", "behind"] {
         if let Some((_, given)) = raw.named(map).next() {
             problems.add(

@@ -81,7 +81,8 @@ impl DataBench {
         let holder = keeper.make_folder("test").unwrap();
         let (kept, copy) =
             (self.folder.path().join("datasets").join(key).join("data"), holder.join("d"));
-        dyno_host::copy_folder(&kept, &copy, keeper.run_as(), &|| false).unwrap();
+        let layout = dyno_host::CopyLayout::AsOriginal;
+        dyno_host::copy_folder(&kept, &copy, keeper.run_as(), layout, &|| false).unwrap();
         let spec = ServerSpec::new(product);
         let server =
             Products::built_in().start_on(&copy, &spec, &Place::under(&keeper), &clock).unwrap();

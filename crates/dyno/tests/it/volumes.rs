@@ -351,3 +351,55 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     let answer = bench.dyno(&["check", "study.toml"]);
     assert!(answer.err.contains("sqlite keeps its logs beside its data"), "{}", answer.err);
 }
+
+#[test]
+fn what_a_server_preallocates_is_not_compressed_until_it_is_restored() {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    bench.write(
+        "study.toml",
+        r#"
+title = "Which way of loading compresses?"
+[database.a]
+product = "mariadb"
+settings = { innodb_buffer_pool_size = "16MiB", innodb_log_file_size = "16MiB", innodb_use_native_aio = false }
+[volume.v]
+filesystem = "btrfs"
+size = "768MiB"
+mount_options = "compress-force=zstd:1"
+[workload.oltp_point_select]
+table_size = "100k"
+[design]
+vary = { "database.data" = ["copied", "populated", "restored"] }
+repetitions = 1
+warm_up = "0s"
+duration = "1s"
+rest = "0s"
+void_blocks = "keep"
+"#,
+    );
+    if !can_be_made(&bench) {
+        return;
+    }
+    bench.dyno_good(&["run", "study.toml", "--data-folder", folder.text()]);
+    let manifest = read_json(&bench.path("runs/study/manifest.json"));
+    let share = |origin: &str| {
+        let variants = manifest["variants"].as_array().unwrap();
+        let is_it = |one: &Value| one["name"].as_str().unwrap().contains(origin);
+        let variant = variants.iter().position(is_it).unwrap();
+        let of_trial = |number| {
+            let summary = trial_folder(&bench.path("runs/study"), number).join("summary.json");
+            let summary = read_json(&summary);
+            (summary["variant"] == variant).then(|| summary["steps"][0]["figures"].clone())
+        };
+        let figures = (1..=3).find_map(of_trial).unwrap();
+        assert!(figures["data.compressibility"].as_f64().unwrap() > 1.2, "{origin}: {figures}");
+        figures["data.stored_uncompressed"].as_f64().unwrap()
+    };
+    let [copied, populated, restored] = ["copied", "populated", "restored"].map(share);
+    let shares = format!("copied {copied}, populated {populated}, restored {restored}");
+    assert!(copied > 80.0 && restored < 50.0 && populated > restored, "{shares}");
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    let caveats = findings["caveats"].as_array().unwrap();
+    assert!(caveats.iter().any(|one| one["kind"] == "stored_uncompressed"), "{caveats:?}");
+    assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
+}

@@ -65,7 +65,7 @@ fn a_canary_that_was_slow() {
         }
         run.trials[3].canary = Some(Canary { before_s: 0.05, after_s: 0.11 });
     });
-    contains(&caveat.message, "took 110 ms at trial 4 (b); its median is 51 ms");
+    contains(&caveat.message, "took 110 ms at trial 4 (b), against a median of 51 ms");
     assert_eq!(caveat.variants, [1]);
 }
 
@@ -80,8 +80,8 @@ fn stolen_time_and_other_processes() {
         set(&mut run.trials[3].steps[0], "rest.cpu_s_per_s", |_| 0.9);
         set(&mut run.trials[3].steps[0], "cpu.unsampled_s_per_s", |_| 0.6);
     });
-    contains(&caveat.message, "gave 7 % of the CPU time to others (a at 4 clients)");
-    contains(&caveat.message, "other processes used 1.50 CPUs (b at 4 clients)");
+    contains(&caveat.message, "CPU steal reached 7 % (a at 4 clients)");
+    contains(&caveat.message, "other processes used up to 1.50 of 4 CPUs (b at 4 clients)");
     assert_eq!(caveat.variants, [0, 1]);
 }
 
@@ -95,7 +95,7 @@ fn a_server_that_was_started_anew() {
         register(run, &[reading("*.uptime_s", Seconds, "x", "x").role(Role::Uptime)]);
     };
     let caveat = only(CaveatKind::ServerRestarted, spoil);
-    contains(&caveat.message, "during 1 measure phase, first in trial 2 (b at 4 clients)");
+    contains(&caveat.message, "during 1 measurement phase, first in trial 2 (b at 4 clients)");
     let caveat = only(CaveatKind::ServerRestarted, |run| {
         set(&mut run.trials[0].steps[0], "server.processes", |s| if s == 3.0 { 0.0 } else { 1.0 });
     });
