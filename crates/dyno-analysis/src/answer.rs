@@ -76,7 +76,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     }
     let mut statements = writer.statements();
     let headline = writer.with_tpcc_mode(statements.remove(0));
-    let mut lines = statements;
+    let mut lines: Vec<String> = writer.failed_audits().into_iter().chain(statements).collect();
     lines.extend(writer.unmeasured());
     lines.extend(writer.new_orders());
     let room = LINES_MOST.saturating_sub(lines.len());

@@ -249,7 +249,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
     cell
 }
 
-/// Throughput in each whole second of the measure phase.
+/// Throughput in each whole second of the measurement phase.
 pub(crate) fn measured_seconds(summary: &StepSummary) -> Vec<f64> {
     let intervals = &summary.intervals;
     let is_whole =

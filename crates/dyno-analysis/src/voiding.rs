@@ -14,7 +14,7 @@ use dyno_record::{Run, StepSummary, TrialSummary, VoidBlock};
 use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
-use crate::words::{count, list};
+use crate::words::{list, seconds};
 use crate::{Caveat, CaveatKind};
 
 /// Steps that are shorter than this, in seconds, tell nothing about the host: it is read once a
@@ -91,7 +91,8 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     let mut void: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (trial, disturbance) in &seen {
         if let Some(why) = rule_broken(rule, disturbance, &quietest[&trial.variant]) {
-            let why = format!("{why} at trial {}", trial.number);
+            let variant = &run.manifest.variants[trial.variant].name;
+            let why = format!("trial {} ({variant}): {why}", trial.number);
             void.entry(trial.block).or_default().push(why);
         }
     }
@@ -111,15 +112,11 @@ fn rule_broken(
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        parts.push(format!(
-            "the hypervisor took {} of all CPUs ({} in the quietest trial of the same variant)",
-            percent(found),
-            percent(least)
-        ));
+        parts.push(format!("CPU steal was {} (quietest: {})", percent(found), percent(least)));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
         parts.push(format!(
-            "other processes used {} of all CPUs ({} in the quietest trial of the same variant)",
+            "other processes used {} of the CPUs (quietest: {})",
             percent(found),
             percent(least)
         ));
@@ -127,9 +124,7 @@ fn rule_broken(
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
     {
-        parts.push(format!(
-            "the canary took {found:.3} s ({least:.3} s in the quietest trial of the same variant)"
-        ));
+        parts.push(format!("the canary took {} (quietest: {})", seconds(found), seconds(least)));
     }
     (!parts.is_empty()).then(|| list(&parts))
 }
@@ -146,7 +141,7 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
         let more = one.why.len().saturating_sub(1);
         let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
-        format!("block {}: {why}{more}", one.block)
+        format!("block {}, {why}{more}", one.block)
     };
     let mut reasons: Vec<String> = void.iter().take(REASONS_MOST).map(reason).collect();
     if let Some(rest) = void.len().checked_sub(REASONS_MOST).filter(|rest| *rest > 0) {
@@ -155,13 +150,18 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "Other activity on the host disturbed {}, discarded and repeated by rule: {}.",
-            count(void.len() as u64, "block"),
+            "{} and run again, because the host was busier than in the quietest trial of the same \
+             variant: {}.",
+            match void.len() {
+                1 => "1 block was discarded".to_owned(),
+                n => format!("{n} blocks were discarded"),
+            },
             reasons.join("; ")
         ),
         advice:
             "Discarded blocks do not contribute to any result. The rule looks at the host alone, never at \
-             the results; `void_blocks = \"keep\"` in the study turns it off."
+             the results. At most (repetitions − 1) / 2 blocks are discarded; blocks disturbed beyond that are \
+             kept. `void_blocks = \"keep\"` in the study turns it off."
                 .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),

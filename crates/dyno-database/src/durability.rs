@@ -37,6 +37,11 @@ impl Durability {
         Durability::of(words, CommitSafety::LastCommitsAtRisk)
     }
 
+    /// The same where a crash may leave pages half written that the server cannot repair.
+    pub(crate) fn with_torn_pages(self) -> Durability {
+        Durability::of(&format!("{}, a crash may tear pages", self.words), CommitSafety::DataAtRisk)
+    }
+
     /// Unknown: the server does not report it.
     pub fn unknown() -> Durability {
         Durability { words: "unknown".to_owned(), safety: None }

@@ -85,16 +85,17 @@ pub(crate) fn missing(
     let of = spec.from.as_deref().map(|from| format!(" from {from}")).unwrap_or_default();
     let wanted = wanted.map(|version| format!(" {version}")).unwrap_or_default();
     DeployError::new(format!(
-        "there is no {title}{wanted}{of} here, only {}; fetch it with {fetch} (or `dyno run \
-         --fetch`), name its folder with `programs`, or change `version`",
+        "{title}{wanted}{of} is not installed or fetched on this machine; found: {}. Fetch it with {fetch} \
+         (or with --fetch), name the folder of its programs with `programs`, or ask for another version",
         here.join(", ")
     ))
 }
 
-/// `17.2 (maven)`.
+/// `17.2 (maven)`, `15.14 (installed)`.
 fn in_words(one: &Installation) -> String {
     let version = one.version.split_whitespace().next().unwrap_or_default();
-    format!("{version} ({})", one.origin.source)
+    let source = if one.is_on_machine() { "installed" } else { &one.origin.source };
+    format!("{version} ({source})")
 }
 
 /// Who built a server, by what it says of its version or of its build: distributions add their name.
@@ -171,9 +172,9 @@ mod tests {
         };
         assert_eq!(
             text(&found, Some("17"), Some("maven")),
-            "there is no Db 17 from maven here, only 15.14 (machine), 16.2 (python); fetch it with \
-             `dyno products fetch db@17 --from maven` (or `dyno run --fetch`), name its folder with \
-             `programs`, or change `version`"
+            "Db 17 from maven is not installed or fetched on this machine; found: 15.14 (installed), 16.2 \
+             (python). Fetch it with `dyno products fetch db@17 --from maven` (or with --fetch), name the \
+             folder of its programs with `programs`, or ask for another version"
         );
         assert_eq!(text(&[], None, None), "Db is not here; or fetch it: `dyno products fetch db`");
     }

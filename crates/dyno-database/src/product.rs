@@ -3,11 +3,12 @@
 //! Everything specific to a product is here or in the product's folder, and nowhere else. Products
 //! are values: what is built in is in [`crate::Products`], and more can be added at run time.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{Keeper, PackageSpec};
-use dyno_units::Clock;
+use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Dialect, Target};
 
 use crate::{
@@ -43,8 +44,15 @@ pub trait Product: Send + Sync {
     ///
     /// What the server says, with the nearest name that it knows.
     fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
-        let _ = (spec, place);
-        Ok(())
+        let _ = place;
+        self.settings_refusal(&spec.settings).map_or(Ok(()), |why| Err(DeployError::new(why)))
+    }
+
+    /// Why it would not take these settings, shares of memory resolved, as far as that is known
+    /// without its programs; none if nothing is known against them.
+    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+        let _ = settings;
+        None
     }
 
     /// Whether the logs of its private servers can live apart from their data ([`Place::logs_of`]).

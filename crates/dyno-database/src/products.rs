@@ -1,11 +1,12 @@
 //! The registry of products: the list of all folders, and queries over all of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{ThreadGroup, ThreadGroups};
-use dyno_units::{Clock, Reading};
+use dyno_units::{Clock, Reading, SettingValue};
 use dyno_workload::Dialect;
 
 use crate::sql::SqlSpec;
@@ -167,6 +168,16 @@ impl Products {
             Some(product) if !spec.settings.is_empty() => product.check_settings(spec, place),
             _ => Ok(()),
         }
+    }
+
+    /// Why a private server of this product would not take these settings, as far as that is known
+    /// without its programs.
+    pub fn settings_refusal(
+        &self,
+        product: &str,
+        settings: &BTreeMap<String, SettingValue>,
+    ) -> Option<String> {
+        self.find(product)?.settings_refusal(settings)
     }
 
     /// Why a private server of this product must not have this setting; none if it may.

@@ -161,6 +161,10 @@ mod tests {
     fn names_and_values_are_those_of_the_server() {
         check("sqlite", ("synchronous", "normal"), None);
         check("sqlite", ("synchronos", "normal"), Some("did you mean `synchronous`?"));
+        check("sqlite", ("synchronous", "sometimes"), Some("does not accept the setting"));
+        check("sqlite", ("cache_size", "-2000"), None);
+        check("sqlite", ("journal_mode", "WAL"), None);
+        check("sqlite", ("journal_mode", "wall"), Some("delete, truncate, persist"));
         check("mariadb", ("innodb-buffer-pool-size", "67108864"), None);
         check(
             "mariadb",

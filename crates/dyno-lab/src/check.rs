@@ -1,26 +1,21 @@
-//! Whether servers will take their settings, before the first trial.
+//! Whether servers will take their settings and jobs, before the first trial.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use dyno_database::{Endpoint, Products};
 use dyno_study::{Design, JobWork, Plan, Product, Variant};
+use dyno_units::ByteCount;
 
-use crate::deployment::{Source, source};
+use crate::deployment::{Source, resolved, source};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
 /// Variants whose servers will not start with their settings, as far as that can be told before they
 /// do: name and reason, each configuration once. Servers that run already are not asked.
 pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
-    let mut seen = HashSet::new();
     let mut refused = Vec::new();
-    for variant in &plan.variants {
-        let database = &variant.database;
-        let is_url = matches!(database.product, Product::Url(_));
-        // Variants that change nothing of a database share it.
-        if is_url || !seen.insert(Arc::as_ptr(database)) {
-            continue;
-        }
+    for (variant, _) in with_own_database(plan) {
         let result = source(lab, design, variant).and_then(|(source, _)| match source {
             Source::Start(spec) => {
                 lab.products.check_settings(&spec, &lab.place()).map_err(TrialError::from)
@@ -35,20 +30,58 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             refused.push((variant.name.clone(), message));
         }
     }
-    refused.extend(
-        plan.variants
-            .iter()
-            .filter_map(|variant| Some((variant.name.clone(), sql_for_nobody(lab, variant)?))),
-    );
+    refused.extend(wrong_urls(plan));
+    refused.extend(sql_for_nobody(&lab.products, plan));
     refused
 }
 
-/// Why a variant's job cannot send its SQL: the product understands none.
-fn sql_for_nobody(lab: &Lab, variant: &Variant) -> Option<String> {
+/// The same as far as it is known without running a program; `memory` is the host's, of which settings
+/// may ask a share.
+pub fn check_without_programs(
+    products: &Products,
+    plan: &Plan,
+    memory: ByteCount,
+) -> Vec<(String, String)> {
+    let databases = with_own_database(plan).filter_map(|(variant, name)| {
+        let settings = resolved(&variant.database, memory);
+        Some((variant.name.clone(), products.settings_refusal(name, &settings)?))
+    });
+    databases.chain(wrong_urls(plan)).chain(sql_for_nobody(products, plan)).collect()
+}
+
+/// A variant for each private server that the plan has, with its product.
+fn with_own_database(plan: &Plan) -> impl Iterator<Item = (&Variant, &str)> {
+    let mut seen = HashSet::new();
+    plan.variants.iter().filter_map(move |variant| {
+        let Product::Private(name) = &variant.database.product else { return None };
+        // Variants that change nothing of a database share it.
+        seen.insert(Arc::as_ptr(&variant.database)).then_some((variant, name.as_str()))
+    })
+}
+
+/// Variants with a URL that leads nowhere, with the reason.
+fn wrong_urls(plan: &Plan) -> Vec<(String, String)> {
+    let reason = |variant: &Variant| match &variant.database.product {
+        // A password that is still to be put in is no mistake.
+        Product::Url(url) if !url.contains("${") => {
+            Some((variant.name.clone(), Endpoint::from_url(url).err()?.0))
+        }
+        _ => None,
+    };
+    plan.variants.iter().filter_map(reason).collect()
+}
+
+/// Variants whose job cannot send its SQL, because their product understands none, with the reason.
+fn sql_for_nobody(products: &Products, plan: &Plan) -> Vec<(String, String)> {
+    let reason = |variant: &Variant| Some((variant.name.clone(), no_sql(products, variant)?));
+    plan.variants.iter().filter_map(reason).collect()
+}
+
+fn no_sql(products: &Products, variant: &Variant) -> Option<String> {
     let job = variant.job()?;
     let is_sql = !matches!(job.work, JobWork::Command { .. });
     let Product::Private(name) = &variant.database.product else { return None };
-    let spec = lab.products.find(name)?.spec();
+    let spec = products.find(name)?.spec();
     let is_refused = spec.dialect.is_none() || spec.is_simulated;
     let asks = is_sql || !job.before.is_empty() || job.check.is_some();
     (asks && is_refused).then(|| format!("the job `{}` sends SQL, and {name} has no SQL", job.name))

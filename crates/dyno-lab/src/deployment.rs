@@ -18,8 +18,8 @@ use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_
 use dyno_record::{
     BuildFacts, CommitSafety, Entry, MemberFacts, MemberRole, PlaceFacts, ProductFacts, ServerFacts,
 };
-use dyno_study::{Design, LoadLevel, Product, Variant};
-use dyno_units::SettingValue;
+use dyno_study::{Database, Design, LoadLevel, Product, Variant};
+use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::{Connector, MadeWorkload};
 
 use crate::run::Lab;
@@ -413,6 +413,12 @@ fn most_clients(design: &Design) -> usize {
     design.loads.iter().map(LoadLevel::clients).max().unwrap_or(1)
 }
 
+/// A database's settings, shares of memory resolved.
+pub(crate) fn resolved(database: &Database, memory: ByteCount) -> BTreeMap<String, SettingValue> {
+    let settings = database.settings.iter();
+    settings.map(|(name, value)| (name.clone(), value.resolve(memory))).collect()
+}
+
 /// How the variant's server comes up; of a simulated one, also the server of its rows, if it has any.
 pub(crate) fn source(
     lab: &Lab,
@@ -420,11 +426,7 @@ pub(crate) fn source(
     variant: &Variant,
 ) -> Result<(Source, Option<ServerSpec>), TrialError> {
     let database = &variant.database;
-    let mut settings: BTreeMap<String, _> = database
-        .settings
-        .iter()
-        .map(|(name, value)| (name.clone(), value.resolve(lab.memory())))
-        .collect();
+    let mut settings = resolved(database, lab.memory());
     let name = match &database.product {
         Product::Url(url) => {
             let endpoint = Endpoint::from_url(url).map_err(|error| TrialError::new(error.0))?;

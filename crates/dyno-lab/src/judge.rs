@@ -8,7 +8,7 @@ use dyno_units::Nanoseconds;
 /// Largest share of transactions that may fail for good, and of arrivals that may not be done.
 const LOST_MOST: f64 = 0.01;
 
-/// What one probe saw in its measure phase.
+/// What one probe saw in its measurement phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seen {
     /// The limited statistic of response times, in nanoseconds; none where nothing committed.

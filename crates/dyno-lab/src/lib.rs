@@ -32,7 +32,7 @@ mod voiding;
 mod volume;
 
 pub use calibration::{CalibratedRate, Calibration};
-pub use check::check_settings;
+pub use check::{check_settings, check_without_programs};
 pub use deployment::{products, recorded};
 pub use disk::{ExpectedData, expected_disk};
 pub use manifest::make_manifest;

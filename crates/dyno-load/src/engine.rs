@@ -34,7 +34,7 @@ pub struct Job {
 
 /// The events of a running step, in this order: all connections open, phases and intervals.
 ///
-/// An interval is reported when the last worker has finished it. The measure phase is reported when
+/// An interval is reported when the last worker has finished it. The measurement phase is reported when
 /// it begins, which may be a moment before the last interval of the warm-up.
 #[derive(Debug)]
 pub enum StepEvent<'a> {
@@ -60,7 +60,7 @@ pub enum StepEvent<'a> {
 ///
 /// Opens a connection for each client, begins the warm-up when all are open, measures, awaits the
 /// attempts in flight for the statement's time limit (five seconds if there is none), and
-/// closes all connections. If clients have quotas, the measure phase ends when the last quota is
+/// closes all connections. If clients have quotas, the measurement phase ends when the last quota is
 /// done; if throughput has to become steady, at the end of the second in which it has; otherwise
 /// with the step's duration. An idle worker notices the end within a tenth of a second, and what it
 /// does meanwhile counts as done at the end.

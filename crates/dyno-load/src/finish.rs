@@ -45,7 +45,7 @@ impl Finish {
         }
     }
 
-    /// The end of the measure phase: when all quotas were done, or throughput was found steady.
+    /// The end of the measurement phase: when all quotas were done, or throughput was found steady.
     /// The end of time until then.
     #[inline]
     pub(crate) fn at(&self) -> Nanoseconds {

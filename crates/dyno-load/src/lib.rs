@@ -20,7 +20,7 @@
 //! A step ends by time; or, if clients have quotas, when the last of these is done.
 //!
 //! What counts: an attempt belongs to the interval in which it is done. An attempt that is done
-//! after the end of the measure phase belongs to none and is counted in
+//! after the end of the measurement phase belongs to none and is counted in
 //! [`StepTotals::in_flight_at_end`]; an arrival that was due before the end and never sent is
 //! missed.
 

@@ -132,7 +132,7 @@ pub(crate) fn check(spec: &StepSpec) -> Result<(), LoadError> {
         ));
     }
     if spec.duration == Nanoseconds::ZERO {
-        return refuse("its measure phase has no duration; give at least one second");
+        return refuse("its measurement phase has no duration; give at least one second");
     }
     match &spec.load {
         // A stepped rate is valid by construction.

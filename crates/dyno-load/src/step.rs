@@ -124,20 +124,20 @@ pub struct KindInterval {
     pub bins: [u32; BINS],
 }
 
-/// The totals of a whole step; sums are over the measure phase.
+/// The totals of a whole step; sums are over the measurement phase.
 #[derive(Clone, Debug)]
 pub struct StepTotals {
-    /// When the measure phase began, by the clock.
+    /// When the measurement phase began, by the clock.
     pub measure_began: Nanoseconds,
-    /// End of the measure phase, by the clock.
+    /// End of the measurement phase, by the clock.
     pub measure_ended: Nanoseconds,
     /// All measured intervals together.
     pub measured: Interval,
-    /// What the generator used in the measure phase.
+    /// What the generator used in the measurement phase.
     pub generator: GeneratorUse,
     /// First message of each outcome that was an error.
     pub error_examples: BTreeMap<&'static str, String>,
-    /// Attempts that had been sent, or were just being sent, and were not done when the measure
+    /// Attempts that had been sent, or were just being sent, and were not done when the measurement
     /// phase ended. They are in no interval: whether they committed is not known.
     pub in_flight_at_end: u64,
     /// Whether it was stopped early; then all sums are over the whole intervals before the stop.
@@ -177,7 +177,7 @@ pub struct RoleTotals {
     pub unfinished: usize,
 }
 
-/// What the workers used in the measure phase.
+/// What the workers used in the measurement phase.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GeneratorUse {
     /// User CPU time of all workers, if the kernel reports it.
@@ -186,7 +186,7 @@ pub struct GeneratorUse {
     pub cpu_system: Nanoseconds,
     /// Time that workers were ready to run and waited for a CPU, if the kernel reports it.
     pub run_queue: Option<Nanoseconds>,
-    /// CPU time of the busiest worker as a share of the measure phase.
+    /// CPU time of the busiest worker as a share of the measurement phase.
     pub busiest_worker: f64,
     /// Number of workers.
     pub workers: usize,

@@ -257,7 +257,7 @@ impl<R: Reactor> Worker<R> {
         }
     }
 
-    /// Ends the clients that have nothing in flight, when the measure phase is over.
+    /// Ends the clients that have nothing in flight, when the measurement phase is over.
     fn sweep(&mut self) {
         for client in &mut self.clients {
             let is_waiting_idly = !matches!(client.pace.waiting(), Waiting::Turn | Waiting::Reply);

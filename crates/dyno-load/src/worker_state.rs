@@ -43,7 +43,7 @@ const LONGEST_WATCH_NS: u64 = 100_000_000;
 pub(crate) enum Mode {
     /// Clients may begin transactions.
     Running,
-    /// The measure phase is over; attempts in flight are awaited.
+    /// The measurement phase is over; attempts in flight are awaited.
     Draining,
     /// The worker ends at once, dropping what is in flight.
     Quit,
@@ -76,7 +76,7 @@ pub(crate) struct WorkerState<R> {
     // By slot; none for a client that has no schedule of its own, or has ended.
     own_arrivals: OnceCell<Vec<RefCell<Option<OwnArrivals>>>>,
     timeline: OnceCell<Timeline>,
-    // The end of the measure phase, once it is known.
+    // The end of the measurement phase, once it is known.
     ended: Cell<Nanoseconds>,
     finish: Option<Arc<Finish>>,
     // Clients whose quota is done.
@@ -190,7 +190,7 @@ impl<R: Reactor> WorkerState<R> {
         self.next_boundary.get()
     }
 
-    /// When the measure phase ended; the end of time until it has.
+    /// When the measurement phase ended; the end of time until it has.
     pub(crate) fn measure_ended(&self) -> Nanoseconds {
         self.ended.get()
     }
@@ -308,7 +308,7 @@ impl<R: Reactor> WorkerState<R> {
 
     /// Gives up the arrivals due before `limit`; returns how many were due in this phase.
     fn give_up(&self, arrivals: &mut ArrivalQueue, limit: Nanoseconds) -> u64 {
-        // The others were counted as due in the warm-up, and so cannot be missed in the measure
+        // The others were counted as due in the warm-up, and so cannot be missed in the measurement
         // phase.
         arrivals.to_send.skip_before(self.counted_from().min(limit));
         arrivals.to_send.skip_before(limit)

@@ -113,7 +113,7 @@ pub enum EventKind {
     IntervalEnded {
         /// The step's index.
         step: usize,
-        /// Seconds since the measure phase began, at the interval's start; negative in warm-up.
+        /// Seconds since the measurement phase began, at the interval's start; negative in warm-up.
         second: i64,
         /// Committed transactions per second.
         throughput: f64,
@@ -153,7 +153,7 @@ pub enum EventKind {
         number: u32,
         /// Offered rate, or clients.
         level: f64,
-        /// Committed transactions per second in the measure phase.
+        /// Committed transactions per second in the measurement phase.
         throughput: f64,
         /// The limited statistic of response times, in microseconds; none where nothing committed.
         limited_us: Option<f64>,
@@ -164,7 +164,7 @@ pub enum EventKind {
     StepEnded {
         /// The step's index.
         step: usize,
-        /// Committed transactions per second in the measure phase.
+        /// Committed transactions per second in the measurement phase.
         throughput: f64,
         /// p95 response time in microseconds.
         p95_us: f64,
@@ -191,7 +191,7 @@ pub enum EventKind {
         step: usize,
         /// The volume's name.
         volume: String,
-        /// When it was lowered, in seconds since the measure phase began.
+        /// When it was lowered, in seconds since the measurement phase began.
         start_s: f64,
         /// For how long, in seconds.
         length_s: f64,

@@ -174,7 +174,7 @@ pub struct DataSet {
 pub struct StepSummary {
     /// Index into the manifest's steps.
     pub step: usize,
-    /// Length of the measure phase, in seconds, as it really was.
+    /// Length of the measurement phase, in seconds, as it really was.
     pub measured_s: f64,
     /// By kind of transaction.
     pub kinds: Vec<KindSummary>,
@@ -190,11 +190,11 @@ pub struct StepSummary {
     pub rows_changed: u64,
     /// Warnings the server attached.
     pub warnings: u64,
-    /// Arrivals that were due in the measure phase.
+    /// Arrivals that were due in the measurement phase.
     pub due: u64,
     /// Arrivals that were due and never sent.
     pub missed: u64,
-    /// Attempts that were sent and had no answer when the measure phase ended. None in records of
+    /// Attempts that were sent and had no answer when the measurement phase ended. None in records of
     /// before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_at_end: Option<u64>,
@@ -210,7 +210,7 @@ pub struct StepSummary {
     pub server_cpu_s: Option<f64>,
     /// First message of each kind of error, by its name.
     pub error_examples: BTreeMap<String, String>,
-    /// One value per second of warm-up and measure phase.
+    /// One value per second of warm-up and measurement phase.
     pub intervals: IntervalColumns,
     /// Readings, by `probe.name`, one per entry of `intervals.start_s`; none where missing. In the
     /// file they are left out where there are `spans`: then they are in the log of readings alone.
@@ -256,7 +256,7 @@ pub struct StepSummary {
 pub struct VolumeDip {
     /// The volume's name.
     pub volume: String,
-    /// When it began, in seconds since the measure phase began.
+    /// When it began, in seconds since the measurement phase began.
     pub start_s: f64,
     /// How long it lasted, in seconds.
     pub length_s: f64,
@@ -328,7 +328,7 @@ pub struct LoadProbe {
     pub load: Option<StepSummary>,
 }
 
-/// One kind of transaction in one step, measure phase only.
+/// One kind of transaction in one step, measurement phase only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KindSummary {
     /// The kind.
@@ -346,7 +346,7 @@ pub struct KindSummary {
     pub commits_100ms: Option<EncodedCounts>,
 }
 
-/// What the load generator used in the measure phase.
+/// What the load generator used in the measurement phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorSummary {
     /// Threads.
@@ -364,7 +364,7 @@ pub struct GeneratorSummary {
     pub process_cpu_system_s: Option<f64>,
     /// Seconds its threads were ready to run and had to wait for a CPU, where the kernel tells.
     pub run_queue_s: Option<f64>,
-    /// Busiest worker: CPU seconds per second of the measure phase, in [0, 1].
+    /// Busiest worker: CPU seconds per second of the measurement phase, in [0, 1].
     pub busiest_worker: f64,
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
@@ -448,7 +448,7 @@ pub struct ClockReading {
 /// Per-second columns of a step; all of the same length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IntervalColumns {
-    /// Start of each interval, seconds since the measure phase began; negative in warm-up.
+    /// Start of each interval, seconds since the measurement phase began; negative in warm-up.
     pub start_s: Vec<f64>,
     /// Committed transactions per second.
     pub throughput: Vec<f64>,

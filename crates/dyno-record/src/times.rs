@@ -20,7 +20,7 @@ pub struct SecondOfTimes<'a> {
     pub step: usize,
     /// The kind of transaction.
     pub kind: &'a str,
-    /// Whether it belongs to the measure phase, rather than to warm-up.
+    /// Whether it belongs to the measurement phase, rather than to warm-up.
     pub is_measured: bool,
     /// Its start, in seconds since the run's clock began.
     pub start_s: f64,

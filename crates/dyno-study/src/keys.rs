@@ -274,7 +274,7 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Words(&["repeat", "keep"]),
         "\"repeat\"",
         "Repeat: a block during which the host was disturbed (CPU time that the hypervisor took, \
-         other processes, a slow canary) is void and measured again, at most half of the blocks \
+         other processes, a slow canary) is discarded and measured again, at most (repetitions − 1) / 2 blocks, rounded down \
          (with 3 or more repetitions, interleaved, without `stop`). Keep: all blocks count.",
     ),
     key(

@@ -175,8 +175,9 @@ pub(crate) struct RunOptions {
     /// Repeat trials that failed; the files of the failed ones are kept
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Total size limit of the data sets kept for later runs
-    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size)]
+    /// Most that the data sets kept for later runs may take together; the least recently used beyond it
+    /// are removed
+    #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size_with_unit)]
     pub(crate) keep_data: ByteCount,
     /// Keep a data set for at most this long after its last use
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = age)]
@@ -256,8 +257,9 @@ pub(crate) struct CompareOptions {
     /// Smallest effect that matters, instead of the baseline's own: 3%
     #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
-    /// Exit with 0 if nothing is worse, 1 if throughput or p95 response time is worse anywhere, 2
-    /// if the data are inconclusive or cannot be compared
+    /// Exit with 0 if a regression of the threshold or more is ruled out in the main metric at every
+    /// step, 1 if throughput or p95 response time is worse anywhere, 2 if neither is shown, or the runs
+    /// cannot be compared
     #[arg(long)]
     pub(crate) gate: bool,
     /// What to print
@@ -383,6 +385,13 @@ fn seed(text: &str) -> Result<Seed, String> {
 
 pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     text.parse().map_err(|error: dyno_units::ParseQuantityError| error.to_string())
+}
+
+/// A size that removes what is beyond it: a bare number is more often a mistake than so many bytes.
+fn size_with_unit(text: &str) -> Result<ByteCount, String> {
+    let size = size(text)?;
+    let has_unit = text.contains(char::is_alphabetic) || size.0 == 0;
+    has_unit.then_some(size).ok_or_else(|| format!("`{text}` has no unit; write it like \"20GiB\""))
 }
 
 fn duration(text: &str) -> Result<Nanoseconds, String> {

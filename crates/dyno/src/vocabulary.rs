@@ -125,7 +125,7 @@ impl Rules {
         };
         match (self.workload.target, offered) {
             (Target::Files, Target::Sql) => Err(format!(
-                "`{name}` works on files, and {product} is a database; choose product = \"files\""
+                "`{name}` works on files, and {product} is a database; it needs the product `files`"
             )),
             (Target::Sql, Target::Files) => Err(format!(
                 "`{name}` needs a database, and {product} have no SQL; choose a database, or one of \

@@ -11,7 +11,7 @@ use dyno_units::{RandomStream, Seed};
 /// Simulated studies of each line; the first of them are also told by themselves.
 const STUDIES: u32 = 4_000;
 const FIRST: u32 = 400;
-/// Seconds of a measure phase.
+/// Seconds of a measurement phase.
 const SECONDS: u32 = 60;
 /// Standard deviation of a second, and the correlation of neighbours.
 const SECOND_NOISE: f64 = 0.05;

@@ -1,8 +1,8 @@
 //! The headline of a study with several variants: which is best, as far as that is known.
 //!
 //! "Is fastest" is said only where the best mean is clearly ahead of that of every other variant, and
-//! better than its baseline at every step. Else it is said which are tied with it. One repetition ranks
-//! nothing, and is no tie.
+//! better than its baseline at every step. Otherwise the headline names those that it is not clearly ahead
+//! of. One repetition ranks nothing.
 
 use dyno_units::Unit;
 
@@ -10,11 +10,11 @@ use super::AnswerWriter;
 use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
 use crate::numbers::{EffectStyle, value};
-use crate::words::{list, share, size};
+use crate::words::{capital, list, share, size};
 use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
 /// As many tied variants are named; of more, their number is said.
-const NAMED_MOST: usize = 3;
+pub(super) const NAMED_MOST: usize = 3;
 
 impl AnswerWriter<'_> {
     pub(super) fn best_of_several(&self) -> String {
@@ -66,11 +66,8 @@ impl AnswerWriter<'_> {
         }
         let tied = self.named(&tied);
         match n_behind {
-            0 => format!("No clear winner {place}: {had}, statistically tied with {tied}."),
-            _ => {
-                let best = self.is_best(metric);
-                format!("{name} {best} {place} ({value}), statistically tied with {tied}{behind}.")
-            }
+            0 => format!("No clear winner {place}: {had}, not clearly ahead of {tied}."),
+            _ => format!("{}, {had}, not clearly ahead of {tied}{behind}.", capital(&place)),
         }
     }
 
@@ -98,6 +95,13 @@ impl AnswerWriter<'_> {
                 EffectStyle::Ratio => {
                     let effect = EffectStyle::Ratio.show(relative.value);
                     format!(", {effect} that of {other}")
+                }
+                EffectStyle::Percent if baseline.is_none() => {
+                    // The comparisons below are with the baseline, and so is this one.
+                    let (next, _) =
+                        self.ranker.against((ranked[1].variant, best.variant), metric, steps)?;
+                    let word = if next.value > 0.0 { "more" } else { "less" };
+                    format!("; next is {other}, {} {word}", size(next.value))
                 }
                 EffectStyle::Percent => {
                     let word = if relative.value > 0.0 { "more" } else { "less" };

@@ -123,7 +123,7 @@ impl AnswerWriter<'_> {
             comparisons.iter().filter(is_such).map(|c| self.step(c.step)).collect();
         match comparisons.first() {
             Some(first) if !steps.is_empty() => format!(
-                "significant at {} alone, but not after correcting for {} comparisons",
+                "significant at {} if tested alone, but not after correcting for {} comparisons",
                 list(&steps),
                 self.family_size(first.metric),
             ),
@@ -225,7 +225,9 @@ impl AnswerWriter<'_> {
     fn why_undecided(&self, c: &Comparison) -> String {
         let n_family = self.family_size(c.metric);
         let chance = if excludes_zero(c) && n_family > 1 {
-            format!(" (significant alone, but not after correcting for {n_family} comparisons)")
+            format!(
+                " (significant if tested alone, but not after correcting for {n_family} comparisons)"
+            )
         } else {
             String::new()
         };
@@ -283,9 +285,9 @@ pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> 
     let is_single = open.clone().count() > 0 && open.clone().all(|c| c.relative.n < 2);
     match most {
         Some(n) if n >= REPETITIONS_CAP => {
-            Some(format!("even {n} repetitions might not be enough to decide"))
+            Some(format!("even {n} repetitions in total might not be enough to decide"))
         }
-        Some(n) => Some(format!("roughly {n} repetitions would be needed to decide")),
+        Some(n) => Some(format!("about {n} repetitions in total would be needed to decide")),
         None if is_single => Some("raise `repetitions` to at least 3".to_owned()),
         None => None,
     }

@@ -46,11 +46,16 @@ impl AnswerWriter<'_> {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
             let value = |ranked: &Ranked| numbers::value(&ranked.mean);
             return Some(match (decided(only), only.effect.1) {
-                (Some(cost), _) => format!(
-                    "Syncing every commit costs {cost}{at}: {} ({safe}) against {} ({fast}).",
-                    value(&only.safe),
-                    value(&only.fast)
-                ),
+                (Some(cost), _) => {
+                    let safe_rate = value(&only.safe);
+                    let safe_rate = safe_rate.strip_suffix("/s").unwrap_or(&safe_rate);
+                    let fast_rate = value(&only.fast);
+                    let fast_rate = fast_rate.strip_suffix("/s").unwrap_or(&fast_rate);
+                    format!(
+                        "Compared with {fast}, syncing every commit ({safe}) costs {cost}{at}: {safe_rate} instead of \
+                         {fast_rate} transactions/s."
+                    )
+                }
                 (None, Verdict::NoDifference) => format!(
                     "Syncing every commit costs no measurable throughput{at}: {safe} does {}, {fast} \
                      {}.",

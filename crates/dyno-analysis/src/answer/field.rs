@@ -188,7 +188,10 @@ impl AnswerWriter<'_> {
             let n_more = others.len() - effects.len();
             let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
             let interval = ci(rate, self.findings.confidence, interval(rate));
-            let step_name = self.step(step);
+            let step_name = match metric {
+                metrics::THROUGHPUT => self.step(step),
+                other => format!("{} (ranked by {})", self.step(step), self.title(other)),
+            };
             let (name, rate) = (self.name(first.variant), self.own_rate(first.variant, step));
             let then = if behind.is_empty() { "" } else { "; then " };
             let behind = behind.join("; ");

@@ -108,7 +108,7 @@ impl AnswerWriter<'_> {
             let first = count(only.loads.first()?.clients, "client");
             return Some(match only.turns_at {
                 Some(turn) => format!(
-                    "{name} saturates from {} on: response time is {times} that of {first} at {last}.",
+                    "{name} saturates at {}: response time at {last} is {times} that of {first}.",
                     count(turn, "client")
                 ),
                 None => format!(
@@ -120,8 +120,8 @@ impl AnswerWriter<'_> {
         let part = |(nth, facts): (usize, &ScalingFacts)| {
             let (last, times) = times(facts)?;
             let turn = facts.turns_at.map_or("at no load".to_owned(), |turn| match nth {
-                0 => format!("from {}", count(turn, "client")),
-                _ => format!("from {turn}"),
+                0 => format!("at {}", count(turn, "client")),
+                _ => format!("at {turn}"),
             });
             let what = if nth == 0 { "response time " } else { "" };
             Some(format!("{} {turn} ({what}{times} at {last})", self.name(facts.variant)))

@@ -1,12 +1,32 @@
 //! The lines below the headline: the figures behind it, with confidence intervals and repetitions.
 
+use std::collections::BTreeSet;
+
 use super::AnswerWriter;
+use super::best::NAMED_MOST;
 use super::compared::{is_nothing, repetitions_needed};
 use crate::numbers::EffectStyle;
-use crate::words::{capital, ci, count, share};
+use crate::words::{capital, ci, count, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
 
 impl AnswerWriter<'_> {
+    /// That numbers come from trials whose audit failed, before all else that is said of them.
+    pub(super) fn failed_audits(&self) -> Option<String> {
+        let audited = self.findings.trials.iter().filter(|trial| !trial.audit.is_empty());
+        let failed = audited.clone().filter(|trial| trial.audit.iter().any(|row| !row.pass));
+        let variants: BTreeSet<usize> = failed.clone().map(|trial| trial.variant).collect();
+        let n_failed = failed.count();
+        let names: Vec<&str> = variants.iter().map(|variant| self.name(*variant)).collect();
+        let whose =
+            if names.len() > NAMED_MOST { String::new() } else { format!(" ({})", list(&names)) };
+        (n_failed > 0).then(|| {
+            format!(
+                "The audit failed in {n_failed} of {}{whose}: the tables do not hold what was committed.",
+                count(audited.count() as u64, "audited trial")
+            )
+        })
+    }
+
     /// At most so many lines.
     pub(super) fn support(&self, room: usize) -> Vec<String> {
         let compared = self.compared_variants();

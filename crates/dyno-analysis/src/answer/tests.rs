@@ -136,8 +136,8 @@ fn undecided_at_one_step() {
             Not enough evidence to rank b against a at 4 clients; measured: +2.8 %.
             - Throughput: +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive.
             - p95 response time: −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive.
-            - Roughly 5 repetitions would be needed to decide.
-            * b against a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive; roughly 5 repetitions would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive; roughly 4 repetitions would be needed to decide."#]],
+            - About 5 repetitions in total would be needed to decide.
+            * b against a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive; about 5 repetitions in total would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive; about 4 repetitions in total would be needed to decide."#]],
     );
 }
 
@@ -206,7 +206,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
         &expect![
-            "twin1 is fastest at 4 clients (1,000/s), statistically tied with twin2; the other one is behind."
+            "At 4 clients, twin1 measured highest (1,000/s), not clearly ahead of twin2; the other one is behind."
         ],
     );
     // All are tied.
@@ -230,8 +230,36 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
         &expect![
-            "d is fastest on average over both loads (951/s), statistically tied with b and c; the other one is behind."
+            "On average over both loads, d measured highest (951/s), not clearly ahead of b and c; the other one is behind."
         ],
+    );
+}
+
+#[test]
+fn failed_audits_come_first() {
+    let row = |measured: &str| dyno_record::AuditRow {
+        name: "rows of sbtest1".into(),
+        expected: "50000".into(),
+        measured: measured.into(),
+        pass: measured == "50000",
+        is_undecided: false,
+    };
+    let lines = |failed: &[usize]| {
+        let mut run = noisy(&["a", "b"], &[4], 3, &[&[1000.0], &[1100.0]]);
+        for trial in &mut run.trials {
+            trial.audit = vec![row("50000")];
+        }
+        for number in failed {
+            run.trials[*number].audit = vec![row("49999")];
+        }
+        analyse(&[run], &Options::default()).answer.lines
+    };
+    let is_said = |line: &String| line.contains("audit");
+    assert!(!lines(&[]).iter().any(is_said));
+    // The trials of a and b take turns.
+    assert_eq!(
+        lines(&[1, 3])[0],
+        "The audit failed in 2 of 6 audited trials (b): the tables do not hold what was committed."
     );
 }
 
@@ -247,7 +275,7 @@ fn the_best_is_ranked_by_the_error_of_the_verdicts() {
     check_headline(
         &run,
         &expect![
-            "b is fastest at 4 clients (1,310/s), statistically tied with c; the other 2 are behind."
+            "At 4 clients, b measured highest (1,310/s), not clearly ahead of c; the other 2 are behind."
         ],
     );
 }
@@ -396,7 +424,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     check(
         &run,
         &expect![[r#"
-            Syncing every commit costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: 1,800/s (wal-full) against 72,100/s (wal-off).
+            Compared with wal-off, syncing every commit (wal-full) costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: 1,800 instead of 72,100 transactions/s.
             - delete-full (every commit synced): 601/s (95 % CI 595–607/s, n = 5).
             - wal-full (every commit synced): 1,800/s, 3.00× that of delete-full (95 % CI 2.96–3.04×, n = 5).
             - wal-normal (last commits at risk): 64,800/s, 108× that of delete-full (95 % CI 107–109×, n = 5).
@@ -479,8 +507,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["nvme", "even"],
         &[&nvme, &even],
         expect![
-            "Saturates: nvme from 16 clients (response time 13.8× at 256); even at no load (0.990× at \
-             256)."
+            "Saturates: nvme at 16 clients (response time 13.8× at 256); even at no load (0.990× at 256)."
         ],
     );
 }
@@ -557,7 +584,7 @@ fn the_baseline_is_the_best_of_several() {
     check(
         &noisy(&["a", "b", "c"], &[4, 8], 3, &rates),
         &expect![[r#"
-            a is fastest on average over both loads: 2,450/s, 17.7 % more than b.
+            a is fastest on average over both loads: 2,450/s; next is b, 15.0 % less.
             - b against a: slower at both loads, 0.965× (8 clients) to 0.748× (4 clients).
             - c against a: slower at both loads, 0.449× (4 clients) to 0.400× (8 clients).
             * b against a (95 % CIs, n = 3): throughput worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×); p95 response time worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×); server CPU per transaction worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
@@ -696,5 +723,5 @@ fn one_comparison_among_many() {
     });
     let answer = analyse(&[run], &Options::default()).answer;
     let throughput = answer.details.iter().find(|d| d.starts_with("b against a ("));
-    expect!["b against a (95 % CIs, n = 3): throughput inconclusive at either load; roughly 10 repetitions would be needed to decide; p95 response time inconclusive at either load; roughly 11 repetitions would be needed to decide."].assert_eq(throughput.expect("b is compared"));
+    expect!["b against a (95 % CIs, n = 3): throughput inconclusive at either load; about 10 repetitions in total would be needed to decide; p95 response time inconclusive at either load; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
 }

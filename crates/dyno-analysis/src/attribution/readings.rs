@@ -4,7 +4,7 @@ use dyno_record::StepSummary;
 
 use dyno_units::reading::fits;
 
-/// Start and length of each interval of the measure phase, with its index.
+/// Start and length of each interval of the measurement phase, with its index.
 pub(crate) fn measured_intervals(summary: &StepSummary) -> Vec<(usize, f64, f64)> {
     let starts = &summary.intervals.start_s;
     let length = |idx: usize| {
@@ -50,7 +50,7 @@ pub(crate) fn mean_rate_of_all(summary: &StepSummary, pattern: &str) -> Result<f
     Ok(rates.iter().sum())
 }
 
-/// The values of a reading in the measure phase with the middle of their intervals, in seconds.
+/// The values of a reading in the measurement phase with the middle of their intervals, in seconds.
 pub(crate) fn measured_values(summary: &StepSummary, reading: &str) -> Vec<(f64, f64)> {
     let Some(column) = summary.readings.get(reading) else { return Vec::new() };
     let value = |(idx, start, length): (usize, f64, f64)| {

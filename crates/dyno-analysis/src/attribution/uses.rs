@@ -210,7 +210,7 @@ impl Resource {
     }
 }
 
-/// Statements of the measure phase. Several that are sent together share one round trip, which no
+/// Statements of the measurement phase. Several that are sent together share one round trip, which no
 /// record counts.
 pub(crate) fn statements(summary: &StepSummary) -> u64 {
     summary.reads + summary.writes + summary.others

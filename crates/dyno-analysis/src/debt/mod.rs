@@ -38,7 +38,7 @@ pub struct DebtFacts {
     pub unit: String,
     /// What it means, where the record tells.
     pub meaning: String,
-    /// At the beginning of the measure phase.
+    /// At the beginning of the measurement phase.
     pub at_start: Estimate,
     /// At its end.
     pub at_end: Estimate,

@@ -8,7 +8,7 @@ pub(super) const BIN_S: f64 = 0.1;
 /// Counts of commits with the times of their bins. All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Bins {
-    /// Start of each, in seconds since the measure phase began.
+    /// Start of each, in seconds since the measurement phase began.
     pub(super) start_s: Vec<f64>,
     /// Width of each: 0.1 s, less for the last of an interval that is no whole number of bins.
     pub(super) width_s: Vec<f64>,

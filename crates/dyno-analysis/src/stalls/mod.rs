@@ -27,7 +27,7 @@ pub struct StallFacts {
     pub step: usize,
     /// The trial's number in its own run.
     pub trial: u32,
-    /// Its beginning, in seconds since the measure phase began.
+    /// Its beginning, in seconds since the measurement phase began.
     pub start_s: f64,
     /// How long it lasted, in seconds.
     pub length_s: f64,
@@ -140,7 +140,7 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
     found.into_iter().map(facts).collect()
 }
 
-/// Commits of a kind in each whole second of the measure phase; none where the record does not tell.
+/// Commits of a kind in each whole second of the measurement phase; none where the record does not tell.
 pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
     let (kinds, _) = Bins::of(summary)?;
     let (_, bins) = kinds.into_iter().find(|(name, _)| name == kind)?;

@@ -257,7 +257,7 @@ fn found(
     analyse(&[run], &Options::default())
 }
 
-/// Nothing is done from bin 320 to 330: from second 30 to 31 of the measure phase.
+/// Nothing is done from bin 320 to 330: from second 30 to 31 of the measurement phase.
 fn stopped(idx: usize) -> (u32, u32) {
     if (320..330).contains(&idx) { (0, 0) } else { (80 + (idx % 3) as u32, 20) }
 }

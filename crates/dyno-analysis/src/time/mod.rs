@@ -28,10 +28,10 @@ pub struct TimeFacts {
     pub seconds: u32,
     /// The verdict.
     pub steadiness: Steadiness,
-    /// Seconds at the beginning of the measure phase that were not like the rest: warm-up that went
+    /// Seconds at the beginning of the measurement phase that were not like the rest: warm-up that went
     /// on.
     pub warm_up_s: Option<f64>,
-    /// The change of a steady slope over the whole measure phase, in percent of the mean.
+    /// The change of a steady slope over the whole measurement phase, in percent of the mean.
     pub trend_percent: Option<f64>,
     /// Where the level changed, in the order of time.
     pub changes: Vec<Change>,
@@ -69,7 +69,7 @@ pub enum Steadiness {
 /// A change of level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Seconds since the measure phase began.
+    /// Seconds since the measurement phase began.
     pub at_s: f64,
     /// Mean throughput of the level before.
     pub before: f64,
@@ -91,7 +91,7 @@ pub struct Period {
 /// Seconds in which hardly anything was done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Seconds since the measure phase began.
+    /// Seconds since the measurement phase began.
     pub at_s: f64,
     /// How many seconds in a row.
     pub seconds: u32,
@@ -100,7 +100,7 @@ pub struct Stall {
 }
 
 /// Judges the measured seconds of one trial. `throughput` has one value for each whole second of
-/// the measure phase; changes smaller than the share `threshold` do not matter.
+/// the measurement phase; changes smaller than the share `threshold` do not matter.
 pub fn judge(trial: u32, throughput: &[f64], threshold: f64) -> TimeFacts {
     let mut facts = TimeFacts {
         trial,

@@ -86,14 +86,20 @@ fn durability(settings: &BTreeMap<String, String>) -> Durability {
         "myisam" | "memory" => return Durability::not_synced(),
         _ => return Durability::unknown(),
     };
-    match flush {
+    let durability = match flush {
         // MariaDB's 3 syncs as its 1 does, and once more.
         Some("1" | "3") => Durability::every_commit(),
         Some("2") => {
             Durability::last_commits_at_risk("written at every commit, synced once a second")
         }
         Some("0") => Durability::last_commits_at_risk("written and synced once a second"),
-        _ => Durability::unknown(),
+        _ => return Durability::unknown(),
+    };
+    // MySQL's DETECT_ONLY finds a torn page and cannot repair it.
+    let doublewrite = value("innodb_doublewrite").map(str::to_ascii_lowercase);
+    match doublewrite.as_deref() {
+        Some("off" | "0" | "detect_only") if engine == "innodb" => durability.with_torn_pages(),
+        _ => durability,
     }
 }
 
@@ -123,6 +129,10 @@ mod tests {
         check(&[(innodb, "2")], "written at every commit, synced once a second");
         check(&[(innodb, "0")], "written and synced once a second");
         check(&[(innodb, "1"), ("innodb_flush_method", "nosync")], "not synced");
+        let torn = "every commit is synced, a crash may tear pages";
+        check(&[(innodb, "1"), ("innodb_doublewrite", "OFF")], torn);
+        check(&[(innodb, "1"), ("innodb_doublewrite", "DETECT_ONLY")], torn);
+        check(&[(innodb, "1"), ("innodb_doublewrite", "fast")], "every commit is synced");
         let rocks = ("default_storage_engine", "ROCKSDB");
         check(&[(innodb, "1"), rocks, ("rocksdb_flush_log_at_trx_commit", "2")], {
             "written at every commit, synced once a second"
@@ -156,5 +166,8 @@ mod tests {
         assert_eq!(safety("1"), Some(CommitSafety::EveryCommit));
         assert_eq!(safety("2"), Some(CommitSafety::LastCommitsAtRisk));
         assert_eq!(safety("x"), None);
+        let torn = [("innodb_flush_log_at_trx_commit", "1"), ("innodb_doublewrite", "OFF")];
+        let torn = torn.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(durability(&torn.into()).safety, Some(CommitSafety::DataAtRisk));
     }
 }

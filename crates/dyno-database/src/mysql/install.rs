@@ -282,7 +282,12 @@ mod tests {
         assert_eq!(install.install_db, Some(root.path().join("scripts/mariadb-install-db")));
         let wrong = ServerSpec { version: Some("10.6".to_owned()), ..spec("mariadb", root.path()) };
         let error = find_install(&wrong, &keeper).unwrap_err().message;
-        assert!(error.contains("there is no MariaDB 10.6 here, only 11.4.5-MariaDB"), "{error}");
+        assert!(
+            error.contains(
+                "MariaDB 10.6 is not installed or fetched on this machine; found: 11.4.5-MariaDB"
+            ),
+            "{error}"
+        );
         assert!(error.contains("`dyno products fetch mariadb@10.6`"), "{error}");
     }
 }

@@ -83,7 +83,7 @@ fn settings(connection: &mut dyn Connection) -> Result<BTreeMap<String, String>,
 /// Durability by the settings that determine it.
 fn durability(settings: &BTreeMap<String, String>) -> Durability {
     let setting = |name: &str| settings.get(name).map(String::as_str);
-    match (setting("fsync"), setting("synchronous_commit")) {
+    let durability = match (setting("fsync"), setting("synchronous_commit")) {
         (Some("off"), _) => Durability::not_synced(),
         (Some("on"), Some("off")) => {
             // PostgreSQL documentation, "Asynchronous Commit": the time at risk is at most three
@@ -94,8 +94,10 @@ fn durability(settings: &BTreeMap<String, String>) -> Durability {
         (Some("on"), Some("on" | "local" | "remote_write" | "remote_apply")) => {
             Durability::every_commit()
         }
-        _ => Durability::unknown(),
-    }
+        _ => return Durability::unknown(),
+    };
+    let is_torn = setting("full_page_writes") == Some("off") && setting("fsync") == Some("on");
+    if is_torn { durability.with_torn_pages() } else { durability }
 }
 
 /// `2410MB` (units of 1024), or bytes.
@@ -138,6 +140,10 @@ mod tests {
         check(&[("fsync", "on"), ("synchronous_commit", "on")], "every commit is synced");
         check(&[("fsync", "on"), ("synchronous_commit", "remote_write")], "every commit is synced");
         check(&[("fsync", "off"), ("synchronous_commit", "on")], "not synced");
+        check(
+            &[("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "off")],
+            "every commit is synced, a crash may tear pages",
+        );
         check(
             &[("fsync", "on"), ("synchronous_commit", "off"), ("wal_writer_delay", "200ms")],
             "synced within 3 × 200ms",

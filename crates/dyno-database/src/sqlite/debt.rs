@@ -22,18 +22,23 @@ pub(super) fn wal_frames(ask: &mut dyn FnMut(&str) -> Option<TextRows>) -> Optio
     Some(WalFrames { all, pending: (all - done).max(0.0) })
 }
 
-/// Reads the debt of the database that this connector opens.
-pub(crate) fn meter(connector: Connector) -> Box<dyn DebtMeter> {
-    Box::new(SqliteDebt { asker: Asker::new(connector.clone()), connector })
+/// Reads the debt of the database that this connector opens. Without a WAL every commit is in the
+/// database, there is no debt, and nothing is asked: a writer would lock out whoever asks.
+pub(crate) fn meter(connector: Connector, has_wal: bool) -> Box<dyn DebtMeter> {
+    Box::new(SqliteDebt { asker: Asker::new(connector.clone()), connector, has_wal })
 }
 
 struct SqliteDebt {
     asker: Asker,
     connector: Connector,
+    has_wal: bool,
 }
 
 impl DebtMeter for SqliteDebt {
     fn read(&mut self) -> Result<Debt, String> {
+        if !self.has_wal {
+            return Ok(Debt { parts: Vec::new() });
+        }
         // A commit that leaves more frames than this checkpoints them; fewer stay for ever.
         let limit = self.asker.ask("PRAGMA wal_autocheckpoint")?.rows;
         let limit = limit.first().and_then(|row| cell(row, 0)).and_then(number).unwrap_or(1000.0);
@@ -49,7 +54,6 @@ impl DebtMeter for SqliteDebt {
         if let Some(error) = failure {
             return Err(error);
         }
-        // Without a WAL every commit is in the database: there is no debt.
         let part = |frames: WalFrames| DebtPart {
             reading: "debt.wal_frames",
             value: frames.pending,

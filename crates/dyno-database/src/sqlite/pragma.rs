@@ -139,20 +139,43 @@ pub(super) fn check_names(
     Ok(())
 }
 
-/// Refuses settings that this SQLite does not know, with the nearest word, and values of the wrong
-/// kind.
-pub(crate) fn check_settings(
-    settings: &BTreeMap<String, SettingValue>,
-) -> Result<(), crate::DeployError> {
-    from_settings(settings).map_err(crate::DeployError::new)?;
-    let known = rusqlite::Connection::open_in_memory()
-        .and_then(|database| names(&database))
-        .map_err(|error| crate::DeployError::new(format!("SQLite: {error}")))?;
+/// The first setting that this SQLite does not know, with the nearest word, or whose value it does not
+/// accept.
+pub(super) fn refusal(settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+    let pragmas = match from_settings(settings) {
+        Ok(pragmas) => pragmas,
+        Err(why) => return Some(why),
+    };
+    let opened = rusqlite::Connection::open_in_memory()
+        .and_then(|database| Ok((names(&database)?, database)));
+    let (known, database) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return Some(format!("SQLite: {error}")),
+    };
     let normal = |name: &str| name.to_ascii_lowercase();
-    match crate::settings_check::unknown_name(settings, &known, normal, "SQLite") {
-        None => Ok(()),
-        Some(unknown) => Err(crate::DeployError::new(unknown)),
-    }
+    let unknown = crate::settings_check::unknown_name(settings, &known, normal, "SQLite");
+    let journal = || pragmas.iter().find_map(unknown_journal_mode);
+    let in_memory = pragmas.iter().filter(|pragma| !ONLY_IN_FILES.contains(&pragma.name.as_str()));
+    let in_memory: Vec<Pragma> = in_memory.cloned().collect();
+    unknown.or_else(journal).or_else(|| apply(&database, &in_memory).err())
+}
+
+/// Those that a database in memory does not hold, or that count for the whole process: only a
+/// database in a file shows whether their values are accepted.
+const ONLY_IN_FILES: [&str; 5] =
+    ["journal_mode", "locking_mode", "mmap_size", "soft_heap_limit", "hard_heap_limit"];
+
+/// From SQLite's documentation, "PRAGMA journal_mode".
+const JOURNAL_MODES: [&str; 6] = ["delete", "truncate", "persist", "memory", "wal", "off"];
+
+fn unknown_journal_mode(pragma: &Pragma) -> Option<String> {
+    let Pragma { name, value } = pragma;
+    let is_unknown =
+        name == "journal_mode" && !JOURNAL_MODES.contains(&value.to_ascii_lowercase().as_str());
+    is_unknown.then(|| {
+        let modes = JOURNAL_MODES.join(", ");
+        format!("SQLite does not accept the setting journal_mode = {value}; there are {modes}")
+    })
 }
 
 fn names(database: &rusqlite::Connection) -> rusqlite::Result<Vec<String>> {

@@ -40,12 +40,12 @@ const WORKERS: &str = "dyno-load";
 pub(super) fn probes(
     path: PathBuf,
     page_bytes: Option<f64>,
-    connector: &Connector,
+    (connector, has_wal): (&Connector, bool),
 ) -> Vec<Box<dyn Probe>> {
     vec![
         Box::new(FilesProbe { path, page_bytes, wal_before: None, workers: None }),
         Box::new(PagesProbe { asker: Asker::new(connector.clone()) }),
-        Box::new(DebtProbe::new(super::debt::meter(connector.clone()))),
+        Box::new(DebtProbe::new(super::debt::meter(connector.clone(), has_wal))),
     ]
 }
 

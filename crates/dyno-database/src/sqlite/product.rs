@@ -1,7 +1,9 @@
 //! SQLite as a product.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use dyno_units::SettingValue;
 use dyno_workload::Dialect;
 
 use super::{data, pragma, probe, server};
@@ -54,7 +56,7 @@ impl Product for Sqlite {
         data::data_shape(spec)
     }
 
-    fn check_settings(&self, spec: &ServerSpec, _place: &Place) -> Result<(), DeployError> {
-        pragma::check_settings(&spec.settings)
+    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+        pragma::refusal(settings)
     }
 }

@@ -347,3 +347,14 @@ fn data_live_in_the_place_and_move_between_filesystems() {
 fn other_filesystem() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
+
+#[test]
+fn a_writer_does_not_keep_the_debt_from_being_read() {
+    for (journal, n_parts) in [("delete", 0), ("wal", 1)] {
+        let (_folder, database) = database(&[("journal_mode", journal), ("busy_timeout", "0")]);
+        let mut writer = database.connector()().unwrap();
+        text(writer.as_mut(), "BEGIN EXCLUSIVE").unwrap();
+        let mut meter = super::debt::meter(database.connector(), database.has_wal());
+        assert_eq!(meter.read().unwrap().parts.len(), n_parts, "{journal}");
+    }
+}

@@ -51,7 +51,7 @@ struct Outcome {
     totals: StepTotals,
     intervals: Intervals,
     did: AuditTotals,
-    /// User and system CPU seconds of the whole process in the measure phase, in real time.
+    /// User and system CPU seconds of the whole process in the measurement phase, in real time.
     process_cpu: Option<(f64, f64)>,
     /// The hosts that generated it, if it was not this process.
     hosts: Vec<HostSummary>,
@@ -392,7 +392,7 @@ struct Listener<'s, 'a, 't> {
     name: &'s str,
     kinds: &'s [Name],
     journal: &'s mut Journal<'a, 't>,
-    /// User and system CPU seconds of the whole process when the measure phase began …
+    /// User and system CPU seconds of the whole process when the measurement phase began …
     cpu_began: Option<(f64, f64)>,
     /// … and at the end of the latest interval.
     cpu_latest: Option<(f64, f64)>,
@@ -458,7 +458,7 @@ impl Listener<'_, '_, '_> {
         }
     }
 
-    /// CPU of the whole process in the measure phase.
+    /// CPU of the whole process in the measurement phase.
     fn process_cpu(&self) -> Option<(f64, f64)> {
         let (began, latest) = (self.cpu_began?, self.cpu_latest?);
         Some((latest.0 - began.0, latest.1 - began.1))

@@ -19,7 +19,7 @@ use super::store::{Store, StoringConnection, WriteLock};
 /// in parallel: G/G/c in Kendall's notation, M/M/c with Poisson arrivals and exponential
 /// service times.
 ///
-/// Times of stalls and outages count from the beginning of the measure phase.
+/// Times of stalls and outages count from the beginning of the measurement phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedServer {
     /// Statements served in parallel; at least 1.
@@ -34,7 +34,7 @@ pub struct SimulatedServer {
     /// Which share of the prepared statements, in [0, 1], fails in which way; text statements such
     /// as ROLLBACK do not. A statement that fails with [`ErrorClass::TimedOut`] gets no reply.
     pub errors: Vec<(ErrorClass, f64)>,
-    /// The share by which service times grow in an hour of the measure phase.
+    /// The share by which service times grow in an hour of the measurement phase.
     pub drift: f64,
     /// How service times fluctuate.
     pub noise: Option<Noise>,
@@ -114,14 +114,14 @@ impl SimulatedServer {
         self
     }
 
-    /// The same server with one more stall, `start` after the measure phase begins.
+    /// The same server with one more stall, `start` after the measurement phase begins.
     pub fn with_stall(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
         self.stalls.push((start, length));
         self.stalls.sort_unstable();
         self
     }
 
-    /// The same server with one more outage, `start` after the measure phase begins.
+    /// The same server with one more outage, `start` after the measurement phase begins.
     pub fn with_outage(mut self, start: Nanoseconds, length: Nanoseconds) -> SimulatedServer {
         self.outages.push((start, length));
         self.outages.sort_unstable();
@@ -388,7 +388,7 @@ impl Inner {
 }
 
 /// The number of the second in which noise stands still; seconds begin where intervals of the
-/// measure phase do.
+/// measurement phase do.
 fn noise_second(now: Nanoseconds, measure_began: Nanoseconds) -> u64 {
     let second = Nanoseconds::SECOND.0;
     (now.0 + second - measure_began.0 % second) / second

@@ -18,7 +18,7 @@ const STEPS_Y: f64 = 2000.0;
 /// What the x axis means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Across {
-    /// Seconds since the measure phase began; before zero is warm-up.
+    /// Seconds since the measurement phase began; before zero is warm-up.
     Seconds {
         /// First second.
         from: f64,

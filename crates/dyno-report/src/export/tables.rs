@@ -211,7 +211,7 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
     table.finish()
 }
 
-/// One row for each ended trial, step and kind of transaction; the measure phase only.
+/// One row for each ended trial, step and kind of transaction; the measurement phase only.
 pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
     let mut table = Builder::new(
         "trials",

@@ -242,8 +242,12 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
         );
         return;
     }
-    let mut names: Vec<&str> = caveats.iter().map(|caveat| words::caveat(caveat.kind)).collect();
-    names.dedup();
+    let names: Vec<&str> = caveats.iter().map(|caveat| words::caveat(caveat.kind)).collect();
+    let named = |same: &[&str]| match same.len() {
+        1 => same[0].to_owned(),
+        n => format!("{} ({n})", same[0]),
+    };
+    let names: Vec<String> = names.chunk_by(|a, b| a == b).map(named).collect();
     let n = words::counted(caveats.len(), "caveat", "caveats");
     out.raw("<details class=\"fold\">");
     out.element("summary", format!("{n}: {}", names.join(" · ")));

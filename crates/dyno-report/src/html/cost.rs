@@ -78,12 +78,12 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
         let titles: Vec<&str> = unread.iter().flat_map(|(_, titles)| titles).copied().collect();
         let readings: Vec<&str> =
             unread.iter().filter_map(|(why, _)| why.split('`').nth(1)).collect();
-        out.raw("<p class=\"absent\">Not available: ").text(titles.join(", "));
+        out.raw("<p class=\"absent\">Not available: ").text(titles.join("; "));
         out.raw(". The server and the machine do not report ");
         out.text(readings.join(", ")).raw(".</p>");
     }
     for (why, titles) in &missing {
-        out.raw("<p class=\"absent\">Not available: ").text(titles.join(", ")).raw(". ");
+        out.raw("<p class=\"absent\">Not available: ").text(titles.join("; ")).raw(". ");
         out.prose(&parts::sentence(why)).raw("</p>");
     }
     out.raw("</details>");
@@ -163,7 +163,7 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     out.raw("<details class=\"fold aside\"><summary>The same figures in the Insert Benchmark's columns: ");
     let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
-    head(out, view, own, &["Name", "Formula", "Ours"]);
+    head(out, view, own, &["Name", "Formula", "Dyno's metric"]);
     for known in &first.field_names {
         out.raw("<tr><th scope=\"row\">").element("code", &known.name).raw("</th>");
         out.element("td", &known.formula).raw("<td>").element("code", &known.ours).raw("</td>");

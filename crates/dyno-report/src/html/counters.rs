@@ -161,7 +161,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
         "p",
         "quiet",
         "Mean, lowest and highest over whole measured seconds, of the median over repetitions. \
-         Resources per transaction (in The numbers) cover the whole measure phase of each trial \
+         Resources per transaction (in The numbers) cover the whole measurement phase of each trial \
          and can differ slightly.",
     );
     if !constant.is_empty() {

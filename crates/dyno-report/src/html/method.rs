@@ -452,20 +452,20 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
          ± {threshold}. Inconclusive: not enough evidence for either."
     );
     let words: [(&str, &str); 12] = [
-        ("throughput", "Committed transactions per second of the measure phase."),
+        ("throughput", "Committed transactions per second of the measurement phase."),
         ("response time", "done − due: how long a user waited. Under closed load, due = sent."),
         ("service time", "done − sent: how long the server took."),
         ("lag", "sent − due: how late the load generator was."),
         (
             "p95",
-            "95 % of the committed transactions took at most this long. From merged histograms, never \
-             an average of percentiles.",
+            "95 % of the committed transactions took at most this long. Within a trial, from merged \
+             histograms; across repetitions, the geometric mean of the trials' p95.",
         ),
         ("CI", &bounds),
         (
             "effect",
-            "relative = 100 % × (variant ÷ baseline − 1), absolute = variant − baseline; \
-                    paired by block where trials were interleaved.",
+            "relative: variant ÷ baseline, shown as 1.40×, or as +40 % where all effects of a metric are \
+             small; absolute: variant − baseline; paired by block where trials were interleaved.",
         ),
         (
             "p",
@@ -474,7 +474,7 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
              permutation test.",
         ),
         ("verdict", &verdict),
-        ("per transaction", "Use during the measure phase ÷ transactions committed in it."),
+        ("per transaction", "Use during the measurement phase ÷ transactions committed in it."),
         ("missed arrival", "A transaction that was due and never sent."),
         (
             "µs, ms; kB, MB",

@@ -92,11 +92,18 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         EffectStyle::Ratio => format::as_ratio(percent),
         EffectStyle::Percent => percent,
     };
+    let in_words = |c: &Comparison| {
+        let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
+        let (name, step) = (view.variant(c.variant), view.step(c.step));
+        let effect = style.show(c.relative.value);
+        format!("{name} at {step}: {effect}{interval}, {}", words::verdict(c.verdict))
+    };
     let row = |c: &&Comparison| {
         let mut mark = loads::mark(view, (c.variant, c.step), &c.relative);
         mark.value = ratio(mark.value);
         mark.bounds = mark.bounds.map(|(low, high)| (ratio(low), ratio(high)));
         mark.dots.iter_mut().for_each(|dot| *dot = ratio(*dot));
+        mark.tip = format!("{}, n = {}", in_words(c), c.relative.n);
         let name = view.variant(c.variant);
         let name = match is_one_step {
             true => name.to_owned(),
@@ -108,15 +115,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     // Nothing at all has no place among ratios.
     let shown = effects.iter().filter(|c| !is_log || ratio(c.relative.value) > 0.0);
     let rows: Vec<(String, Mark)> = shown.map(row).collect();
-    let spoken: Vec<String> = effects
-        .iter()
-        .map(|c| {
-            let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
-            let (name, step) = (view.variant(c.variant), view.step(c.step));
-            let effect = style.show(c.relative.value);
-            format!("{name} at {step}: {effect}{interval}, {}", words::verdict(c.verdict))
-        })
-        .collect();
+    let spoken: Vec<String> = effects.iter().map(|c| in_words(c)).collect();
     let at = if is_one_step && view.findings.steps.len() > 1 {
         format!(" at {}", view.step(first.step))
     } else {

@@ -52,7 +52,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-/// Response times of all of the measure phase; a script shows those of a chosen stretch here.
+/// Response times of all of the measurement phase; a script shows those of a chosen stretch here.
 fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     let grids: Vec<(usize, &str, &Grid)> =
         times.of_step(step).map(|((v, _, kind), grid)| (*v, kind.as_str(), grid)).collect();
@@ -66,7 +66,7 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
         "<div class=\"scroll window\" data-step=\"{step}\" aria-live=\"polite\">"
     ));
     out.raw("<table><caption>Response times <span class=\"stretch\">");
-    out.text("of the whole measure phase");
+    out.text("of the whole measurement phase");
     out.raw("</span></caption><thead><tr><th scope=\"col\">Variant</th>");
     if has_kinds {
         out.raw("<th scope=\"col\">Kind</th>");
@@ -94,17 +94,17 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
             text.unwrap_or_else(|| "–".to_owned())
         };
         out.classed("td", "n", shown(estimated(metrics::THROUGHPUT), Unit::PerSecond, rate));
-        let quantiles = [
-            (0.5, metrics::RESPONSE_P50),
-            (0.95, metrics::RESPONSE_P95),
-            (0.99, metrics::RESPONSE_P99),
-            (0.999, metrics::RESPONSE_P999),
-        ]
-        .map(|(quantile, metric)| (metric, window.quantile_us(quantile)));
-        let longest = (metrics::RESPONSE_MAX, (window.n > 0).then_some(window.max_us));
-        for (metric, us) in quantiles.into_iter().chain([longest]) {
-            out.classed("td", "n", shown(estimated(metric), Unit::Micros, us));
+        // A percentile without an observation beyond it has no estimate.
+        for metric in [
+            metrics::RESPONSE_P50,
+            metrics::RESPONSE_P95,
+            metrics::RESPONSE_P99,
+            metrics::RESPONSE_P999,
+        ] {
+            out.classed("td", "n", shown(estimated(metric), Unit::Micros, None));
         }
+        let longest = (window.n > 0).then_some(window.max_us);
+        out.classed("td", "n", shown(estimated(metrics::RESPONSE_MAX), Unit::Micros, longest));
         out.raw("</tr>");
     }
     let zoomed = format!(
@@ -115,8 +115,8 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     out.raw("</tbody></table>");
     out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
     out.text(
-        "Throughput and percentiles are the estimates of the numbers above (mean over repetitions); \
-         transactions and longest are of all repetitions. Select a period in a chart to see \
+        "Throughput and percentiles are the estimates of the numbers above (mean over repetitions), where \
+         there is one; transactions and longest are of all repetitions. Select a period in a chart to see \
          its percentiles.",
     );
     out.raw("</p></div>");

@@ -12,7 +12,7 @@ use crate::{field, format};
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let lead = format!(
-        "Mean over {} (geometric, or arithmetic where values may be zero); (low–high) is its {} CI. The second line of a cell is the effect \
+        "Mean over {} (geometric, or arithmetic where values may be zero), its {} CI in brackets, and the effect \
          against the baseline: ▲ better, ▼ worse, = no difference, ? inconclusive.",
         parts::repetitions(view),
         view.confidence()

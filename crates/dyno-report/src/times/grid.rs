@@ -55,7 +55,7 @@ impl Counts {
 /// Response times by time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grid {
-    /// Where the first column begins, seconds since the measure phase began. A column begins at 0.
+    /// Where the first column begins, seconds since the measurement phase began. A column begins at 0.
     pub(crate) from_s: f64,
     /// The length of a column.
     pub(crate) column_s: f64,
@@ -77,7 +77,9 @@ pub(crate) struct Window {
 
 impl Window {
     /// The response time, in microseconds, that this share of transactions did not exceed: the
-    /// middle of its bucket, so a factor of up to 2^(1/16) off. None where there are none.
+    /// middle of its bucket, so a factor of up to 2^(1/16) off. None where there are none. The page's
+    /// script computes it so for a period that a reader selects.
+    #[cfg(test)]
     pub(crate) fn quantile_us(&self, quantile: f64) -> Option<f64> {
         let wanted = quantile * self.n as f64;
         let mut so_far = 0;

@@ -58,7 +58,7 @@ pub struct Times {
     /// The second that is being added.
     second: grid::Buckets,
     /// The longest response time of each second, by kind of transaction, where a step has several:
-    /// seconds since the measure phase began, and microseconds.
+    /// seconds since the measurement phase began, and microseconds.
     longest: HashMap<(usize, u32, usize), BTreeMap<String, Vec<(f64, f64)>>>,
     /// Finished trials, by run and number, whose seconds are not all there.
     lacking: BTreeSet<(usize, u32)>,
@@ -71,9 +71,9 @@ struct Target {
     step: usize,
     /// Whether the step has several kinds of transaction.
     has_kinds: bool,
-    /// Start of the first second in which anything was done, since the measure phase began.
+    /// Start of the first second in which anything was done, since the measurement phase began.
     first_s: Option<f64>,
-    /// What to add to the run's clock to get the time since the measure phase began.
+    /// What to add to the run's clock to get the time since the measurement phase began.
     shift_s: Option<f64>,
 }
 
@@ -201,7 +201,7 @@ impl Times {
         }
     }
 
-    /// The longest response time of a kind in each second of a step of a trial: seconds since the measure
+    /// The longest response time of a kind in each second of a step of a trial: seconds since the measurement
     /// phase began, and microseconds. Empty where it is not known, or the step has one kind only.
     pub(crate) fn longest(&self, key: (usize, u32, usize), kind: &str) -> &[(f64, f64)] {
         self.longest.get(&key).and_then(|of| of.get(kind)).map_or(&[], Vec::as_slice)

@@ -107,7 +107,7 @@ fn check_filesystem(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vo
         (Some(entry), Some(name)) if !known().any(|one| one == name) => problems.add(
             Diagnostic::new(entry.span.clone(), format!("unknown filesystem `{name}`"))
                 .with_label("Dyno does not know how to make it")
-                .with_help(did_you_mean(name, known())),
+                .with_help(format!("choose one of {}", known().collect::<Vec<_>>().join(", "))),
         ),
         (None, _) => problems.add_missing(
             Diagnostic::new(
@@ -198,7 +198,10 @@ fn check_limit(
         problems.add(
             Diagnostic::new(entry.key_span.clone(), format!("unknown limit `{name}`"))
                 .with_label("no such limit")
-                .with_help(did_you_mean(name, LIMITS)),
+                .with_help(match name {
+                    "dips" => "`dips` is a key of the volume, beside `limit`".to_owned(),
+                    _ => did_you_mean(name, LIMITS),
+                }),
         );
         return;
     }

@@ -24,13 +24,21 @@ pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
 
 /// Whether all servers take their settings, as far as they can say before they are started.
 pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
-    let refused = dyno_lab::check_settings(lab, plan, design);
+    refuse(dyno_lab::check_settings(lab, plan, design))
+}
+
+/// The same as far as it is known without running a program.
+pub(crate) fn check_without_programs(plan: &Plan, memory: ByteCount) -> anyhow::Result<()> {
+    refuse(dyno_lab::check_without_programs(&dyno_lab::products(), plan, memory))
+}
+
+fn refuse(refused: Vec<(String, String)>) -> anyhow::Result<()> {
     let Some(((last_variant, last_why), others)) = refused.split_last() else { return Ok(()) };
     for (variant, why) in others {
         terminal::say(&format!("error: {variant}: {why}"));
     }
     Err(crate::usage_error(anyhow!(
-        "{last_variant}: {last_why}\nnothing was run; correct the settings"
+        "{last_variant}: {last_why}\nnothing was run; correct the study"
     )))
 }
 
@@ -70,7 +78,7 @@ pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
         (least, most) => format!("{least} to {most}"),
     };
     format!(
-        "{}\n{} × {}, {}, {time} of load, seed {}; record in {}",
+        "{}\n{} × {}, {}, {time} without starting and populating, seed {}; record in {}",
         plan.title,
         counted(plan.variants.len(), "variant"),
         counted(design.repetitions as usize, "repetition"),

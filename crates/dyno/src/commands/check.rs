@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use dyno_host::Keeper;
+use dyno_study::Product;
+use dyno_units::ByteCount;
 
 use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
 use crate::{End, terminal};
@@ -12,9 +14,11 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
     let plan = dyno_study::plan(&study, seed);
+    let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
+    let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
+    beforehand::check_without_programs(&plan, memory)?;
     if plan.variants.iter().any(|variant| variant.volume().is_some()) {
-        let folder = study.design.data_folder.as_deref().map(Path::new);
-        let keeper = Keeper::new(&crate::lab::data_root(folder)?)?;
+        let keeper = Keeper::new(&root)?;
         // Whether a device may be formatted is said when the study is run.
         let devices = plan.variants.iter().filter_map(|variant| variant.volume()?.device);
         let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
@@ -22,8 +26,21 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     }
     let past = plan::past(&plan, &study.design);
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
+    let products = dyno_lab::products();
+    let has_programs = plan.variants.iter().any(|variant| match &variant.database.product {
+        Product::Private(name) => products
+            .spec(name)
+            .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
+        Product::Url(_) => false,
+    });
+    let later = match has_programs {
+        true => {
+            "later    servers' programs and settings are checked when it runs, before the first trial\n"
+        }
+        false => "",
+    };
     terminal::out(&format!(
-        "{}: no errors; {}, {}, {}\n{finds}",
+        "{}: no errors; {}, {}, {}\n{finds}{later}",
         path.display(),
         counted(plan.variants.len(), "variant"),
         counted(plan.steps.len(), "step"),

@@ -17,6 +17,7 @@ use dyno_workload::{Connection, Row, Workload};
 
 use crate::commands::bench::arguments::{on_help, products, workloads};
 use crate::commands::counted;
+use crate::commands::products::named;
 use crate::written::scalar;
 use crate::{End, hints, lab, secrets, terminal};
 
@@ -141,9 +142,10 @@ impl ExplainCostOptions {
 
     fn spec(&self, lab: &Lab) -> anyhow::Result<ServerSpec> {
         let products = Products::built_in();
-        if products.find(&self.on).is_none() {
-            let hint = hints::for_product(&self.on, &products);
-            bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(&self.on));
+        let (product, version) = named(&self.on);
+        if products.find(product).is_none() {
+            let hint = hints::for_product(product, &products);
+            bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
         }
         let memory = ByteCount(lab.environment.memory_bytes);
         let settings = pairs("--setting", &self.settings)?
@@ -157,7 +159,8 @@ impl ExplainCostOptions {
             engine: self.engine.clone(),
             programs: self.programs.clone(),
             settings,
-            ..ServerSpec::new(&self.on)
+            version: version.map(str::to_owned),
+            ..ServerSpec::new(product)
         })
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     let Some(StudyFile { study, catalog, .. }) = read_study(path)? else {
         return Ok(End::Misused);
     };
+    let is_seed_given = seed.is_some();
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
     let plan = dyno_study::plan(&study, seed);
     if is_canonical {
@@ -52,7 +53,13 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
         populate: populate_times(&plan, &rows, study.design.reuse),
     };
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
-    terminal::out(&format!("{}{finds}", render_table(&plan, &context)));
+    let order = match (study.design.seed, is_seed_given) {
+        (None, false) => {
+            "note: the order is that of seed 1; without a seed, `dyno run` draws one, and the order differs\n"
+        }
+        _ => "",
+    };
+    terminal::out(&format!("{}{finds}{order}", render_table(&plan, &context)));
     Ok(End::Good)
 }
 

@@ -230,8 +230,9 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
 /// The two blank-aligned columns of the plan: a word before the first line, blanks before the
 /// others.
 pub(crate) fn section(lines: &[String]) -> String {
-    let row =
-        |(at, line): (usize, &String)| format!("{:<8}{line}\n", if at == 0 { "finds" } else { "" });
+    let row = |(at, line): (usize, &String)| {
+        format!("{:<9}{line}\n", if at == 0 { "detects" } else { "" })
+    };
     lines.iter().enumerate().map(row).collect()
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use dyno_database::{FetchRequest, Installation, Product, Products};
-use dyno_host::{BuildStore, Keeper, ListedBuild, SourceInfo, package_sources};
+use dyno_host::{Build, BuildStore, Keeper, ListedBuild, SourceInfo, package_sources};
 use dyno_lab::Lab;
 use dyno_study::Plan;
 use dyno_units::{ByteCount, Clock};
@@ -33,7 +33,7 @@ enum Action {
     },
     /// Remove programs that were fetched
     Remove {
-        /// Their names, as `dyno products` lists them
+        /// Their names, as `dyno products` lists them, or PRODUCT@VERSION
         #[arg(value_name = "NAME", required_unless_present = "all")]
         names: Vec<String>,
         /// Remove all, and the package lists that were read to find them
@@ -199,10 +199,13 @@ fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End
     let names = if all { listed()? } else { names.to_vec() };
     let mut end = End::Good;
     for name in names {
-        match store.remove(&name) {
-            Ok(bytes) => terminal::out(&format!("removed {name} ({})", ByteCount(bytes))),
+        let removed = fetched_name(store, &name)
+            .and_then(|name| Ok((store.remove(&name)?, name)))
+            .map(|(bytes, name)| format!("removed {name} ({})", ByteCount(bytes)));
+        match removed {
+            Ok(removed) => terminal::out(&removed),
             Err(error) => {
-                terminal::error(&error.into());
+                terminal::error(&error);
                 end = End::Bad;
             }
         }
@@ -211,6 +214,27 @@ fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End
         store.remove_lists()?;
     }
     Ok(end)
+}
+
+/// The name of the fetched programs that are meant: the name itself, or `postgresql@17` where that is
+/// one.
+fn fetched_name(store: &BuildStore, wanted: &str) -> anyhow::Result<String> {
+    let (product, version) = named(wanted);
+    let is_meant = |build: &Build| {
+        let fits = |version| dyno_database::version_fits(&build.version, version);
+        build.product == product && version.is_none_or(fits)
+    };
+    let listed = store.list()?;
+    if listed.iter().any(|one| one.name == wanted) {
+        return Ok(wanted.to_owned());
+    }
+    let meant = listed.iter().filter(|one| one.build.as_ref().is_ok_and(is_meant));
+    let meant: Vec<&str> = meant.map(|one| one.name.as_str()).collect();
+    match meant[..] {
+        [only] => Ok(only.to_owned()),
+        [] => Ok(wanted.to_owned()),
+        _ => bail!("`{wanted}` may be any of {}; name one of them", meant.join(", ")),
+    }
 }
 
 fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {

@@ -206,7 +206,7 @@ fn a_bench_checks_its_settings_before_it_begins() {
         let answer = bench.dyno(&["bench", "tpcb", "--on", "sqlite", "--setting", setting]);
         assert_eq!(answer.code, 2, "{}", answer.err);
         assert!(answer.err.contains(expected), "{}", answer.err);
-        assert!(answer.err.contains("nothing was run; correct the settings"), "{}", answer.err);
+        assert!(answer.err.contains("nothing was run; correct the study"), "{}", answer.err);
         assert!(!answer.err.contains("[trial"), "{}", answer.err);
     };
     check("jurnal_mode=wal", "has no setting `jurnal_mode`");

@@ -114,3 +114,23 @@ fn what_is_no_run_is_said_to_be_none() {
     check(&["compare", "runs/a", "runs/b"], "there is no folder runs/a");
     check(&["compare", "runs/a", "runs/b", "--gate"], "there is no folder runs/a");
 }
+
+#[test]
+fn check_finds_what_no_program_need_be_asked_for() {
+    let bench = Workbench::new();
+    let check = |database: &str, rest: &str, expected: &str| {
+        let study = format!(
+            "title = \"x\"\n[database.a]\n{database}\n{rest}\n[design]\nduration = \"1s\"\nclients = 1\n"
+        );
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{database}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{database}: {}", answer.err);
+    };
+    let sqlite = |setting: &str| format!("product = \"sqlite\"\nsettings = {{ {setting} }}");
+    let workload = "[workload.oltp_read_only]";
+    check(&sqlite("synchronos = \"full\""), workload, "did you mean `synchronous`?");
+    check(&sqlite("synchronous = \"sometimes\""), workload, "does not accept the setting");
+    check(&sqlite("page_size = 1000"), workload, "does not accept the setting page_size = 1000");
+    check("product = \"files\"", "[workload.file-io]\n[job.x]\nsql = [\"SELECT 1\"]", "has no SQL");
+}

@@ -41,7 +41,7 @@ fn rows_and_changes_are_those_the_server_reports() {
         let transactions = number(&result, "/transactions");
         let rows = number(&result, "/rows_received") / transactions;
         let changes = number(&result, "/rows_changed") / transactions;
-        // A transaction under way at either end of the measure phase counts in part.
+        // A transaction under way at either end of the measurement phase counts in part.
         assert!((13.9..=14.1).contains(&rows), "{product}: {rows}");
         assert!((3.9..=4.1).contains(&changes), "{product}: {changes}");
     }

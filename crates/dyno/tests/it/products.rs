@@ -161,7 +161,9 @@ fn what_was_fetched_is_listed_checked_and_removed() {
     let answer = bench.dyno(&["products", "check"]);
     assert_eq!(answer.code, 1);
     assert!(answer.err.contains("have changed since they were unpacked"), "{}", answer.err);
-    bench.good(&["products", "remove", "postgresql-python-0.1.4"]);
+    let answer = bench.dyno(&["products", "remove", "postgresql@99"]);
+    assert!(answer.err.contains("there is no build `postgresql@99`"), "{}", answer.err);
+    bench.good(&["products", "remove", "postgresql"]);
     assert!(!bench.build().exists());
     let answer = bench.dyno(&["products", "remove", "postgresql-python-0.1.4"]);
     assert_eq!(answer.code, 1, "{}", answer.err);

@@ -282,7 +282,7 @@ fn zooms(browser: &mut Browser) {
     let part = number(browser.value(WINDOW)[0][1].as_str().unwrap());
     assert!(part > 0.0 && part < 0.7 * whole, "{part} of {whole}");
     let stretch = browser.text("document.querySelector('#seconds .panel.on .stretch').textContent");
-    assert!(!stretch.contains("whole measure phase"), "{stretch}");
+    assert!(!stretch.contains("whole measurement phase"), "{stretch}");
 }
 
 fn keeps_the_choice_in_its_address(browser: &mut Browser) {
@@ -308,7 +308,7 @@ fn reads_all_charts_of_a_row_by_key(browser: &mut Browser) {
     assert!(tips.len() >= 4 && tips.iter().all(|tip| tip == &tips[0]), "{tips:?}");
     browser.key("Escape");
     let text = browser.text("document.querySelector('#seconds .panel.on .stretch').textContent");
-    assert!(text.contains("of the whole measure phase"), "{text}");
+    assert!(text.contains("of the whole measurement phase"), "{text}");
 }
 
 fn switches_theme(browser: &mut Browser) {

@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 4;
 /// A stop as the test knows it itself.
 #[derive(Debug)]
 struct Stop {
-    /// In seconds since the measure phase began.
+    /// In seconds since the measurement phase began.
     start_s: f64,
     length_s: f64,
 }

@@ -496,7 +496,7 @@ fn like_leads_nowhere_or_in_a_circle() {
             3 | like = 'b'
               |        ^^^ `a` is like `b` is like `a`
               |
-              = help: one of them must say itself what it is
+              = help: give one of them a `product`, a `url`, or what else it is, instead of `like`
 
             error: there is no database `e` to inherit from
              --> study.toml:9:8
@@ -512,7 +512,7 @@ fn like_leads_nowhere_or_in_a_circle() {
             11 | like = 'f'
                |        ^^^ `f` is like `f`
                |
-               = help: one of them must say itself what it is
+               = help: give one of them a `product`, a `url`, or what else it is, instead of `like`
         "#]],
     );
 }

@@ -60,7 +60,10 @@ pub(crate) fn on() -> Arg {
 
 /// The help of an option that names a database.
 pub(crate) fn on_help(products: &Products) -> String {
-    format!("{}, or the URL of a running server", products.names().join(", "))
+    format!(
+        "{}, a product with its version (PRODUCT@VERSION), or the URL of a running server",
+        products.names().join(", ")
+    )
 }
 
 fn owned(words: Vec<&str>) -> Vec<String> {
@@ -188,12 +191,23 @@ fn workload_argument(spec: &OptionSpec) -> Arg {
         .alias(spec.name.clone().into_owned())
         .value_name("VALUE")
         .default_value(spec.default.clone().into_owned())
-        .help(spec.help.clone().into_owned())
+        .help(with_words(spec))
         .help_heading(WORKLOAD);
     match &spec.kind {
         OptionKind::Word(words) => proposing(argument, owned(words.iter().collect())),
         OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
         OptionKind::Count | OptionKind::Size | OptionKind::Real => argument,
+    }
+}
+
+/// The help of an option, with the words that it takes.
+fn with_words(spec: &OptionSpec) -> String {
+    match &spec.kind {
+        OptionKind::Word(words) => {
+            let words: Vec<&str> = words.iter().map(|word| word.as_ref()).collect();
+            format!("{} [possible values: {}]", spec.help, words.join(", "))
+        }
+        _ => spec.help.clone().into_owned(),
     }
 }
 

@@ -9,6 +9,7 @@ use dyno_workload::catalog::Catalog;
 use toml::Value;
 
 use super::text;
+use crate::commands::products;
 use crate::hints;
 use crate::written::{Written, scalar};
 
@@ -33,6 +34,12 @@ const TEXTS: [&str; 9] = [
 ///
 /// What is wrong with the options.
 pub(super) fn read(workload: &str, matches: &ArgMatches) -> anyhow::Result<(Study, String)> {
+    if let Some(several) = text(matches, "clients").filter(|text| text.contains([',', '.'])) {
+        bail!(
+            "--clients takes one whole number, such as 16, not `{several}`; to compare several, use a study: \
+             vary = {{ clients = [1, 8] }}"
+        );
+    }
     let mut written = written(workload, matches, true)?;
     let mut study = written.read()?;
     // Steps that the workload defines itself have no warm-up, unless one is asked for.
@@ -83,14 +90,18 @@ fn written(workload: &str, matches: &ArgMatches, has_warm_up: bool) -> anyhow::R
 fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Result<()> {
     let scheme = on.split_once("://").map(|(scheme, _)| scheme);
     let products = dyno_lab::products();
-    if scheme.is_none() && products.find(on).is_none() {
-        let hint = hints::for_product(on, &products);
-        bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(on));
+    let (product, version) = if scheme.is_some() { (on, None) } else { products::named(on) };
+    if scheme.is_none() && products.find(product).is_none() {
+        let hint = hints::for_product(product, &products);
+        bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
     }
     // A table's name holds no slash.
-    let name = scheme.unwrap_or(on);
+    let name = scheme.unwrap_or(product);
     study.table(&["database", name]);
-    study.line_of("--on", if scheme.is_some() { "url" } else { "product" }, on);
+    study.line_of("--on", if scheme.is_some() { "url" } else { "product" }, product);
+    if let Some(version) = version {
+        study.line_of("--on", "version", version);
+    }
     for key in ["engine", "programs"] {
         if let Some(value) = text(matches, key) {
             study.line(key, &**value);
@@ -158,7 +169,8 @@ mod tests {
         read(workload, matches)
     }
 
-    const LINES: [&[&str]; 6] = [
+    const LINES: [&[&str]; 7] = [
+        &["oltp_read_only", "--on", "mariadb@10.11"],
         &["oltp_read_only", "--on", "mariadb", "--setting", "x=true", "--setting", "a.b=8GiB"],
         &["oltp_insert", "--on=sqlite", "--rate=2k", "--arrivals", "constant", "--clients", "1k"],
         &["tpcb", "--on", "postgresql", "--find-rate", "p99 <= 20ms", "--find-precision", "2%"],
@@ -182,6 +194,17 @@ mod tests {
     ];
 
     #[test]
+    fn a_product_may_have_a_version() {
+        let (study, _) = read_words(&["oltp_read_only", "--on", "postgresql@9.6"]).unwrap();
+        assert_eq!(study.databases[0].version.as_deref(), Some("9.6"));
+        let error = read_words(&["oltp_read_only", "--on", "postgres@9.6"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--on: there is no product `postgres`; did you mean `postgresql`?"
+        );
+    }
+
+    #[test]
     fn the_printed_study_gives_the_same_plan() {
         for words in LINES {
             let (study, source) =
@@ -196,13 +219,13 @@ mod tests {
 
     #[test]
     fn an_option_means_what_the_same_line_of_a_file_means() {
-        let (study, _) = read_words(LINES[0]).expect("it is right");
+        let (study, _) = read_words(LINES[1]).expect("it is right");
         let settings = &study.variants[0].database.settings;
         assert_eq!(settings["x"], SettingValue::Switch(true));
         assert_eq!(settings["a.b"].to_string(), "8 GiB");
-        let (study, _) = read_words(LINES[3]).expect("it is right");
+        let (study, _) = read_words(LINES[4]).expect("it is right");
         assert_eq!(study.design.warm_up, Nanoseconds::ZERO);
-        let (study, _) = read_words(LINES[1]).expect("it is right");
+        let (study, _) = read_words(LINES[2]).expect("it is right");
         assert_eq!(study.design.warm_up, Nanoseconds::SECOND);
         assert_eq!(study.design.loads[0].clients(), 1000);
     }
@@ -222,6 +245,7 @@ mod tests {
         };
         let on = |option: &'static str| ["oltp_read_only", "--on", "mariadb", option];
         check(&on("--clients=0"), "--clients must be at least 1");
+        check(&on("--clients=1..8"), "to compare several, use a study");
         check(&on("--setting=x=200%"), "--setting: ");
         check(&on("--setting=bind_address=::"), "--setting: ");
         check(&on("--duration=soon"), "--duration: ");
