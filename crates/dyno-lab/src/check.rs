@@ -22,7 +22,7 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             }
             _ => Ok(()),
         });
-        let result = result.and_then(|()| match &database.behind {
+        let result = result.and_then(|()| match &variant.database.behind {
             Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
             None => Ok(()),
         });

@@ -11,8 +11,7 @@ use dyno_record::{
 use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
     Behind, DataOrigin, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product,
-    Requirement,
-    Search, Sought, Study, Variant,
+    Requirement, Search, Sought, Study, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,

@@ -3,7 +3,7 @@
 use dyno_database::{
     Part, Replication, RouterLaunch, ServerSpec, finish, lead, replicating, start_replica,
 };
-use dyno_host::CopyError;
+use dyno_host::{CopyError, CopyLayout};
 
 use super::Phase;
 use crate::datasets::Staging;
@@ -53,7 +53,8 @@ impl Trial<'_, '_> {
         for _ in 0..replication.replicas {
             let copy = Staging::make(&lab.keeper, "data")?;
             let (owner, is_stopped) = (lab.keeper.run_as(), || lab.abort.is_raised());
-            match dyno_host::copy_folder(&data.data(), &copy.data(), owner, &is_stopped) {
+            let layout = self.place(0).map_or(CopyLayout::AsOriginal, |place| place.copies());
+            match dyno_host::copy_folder(&data.data(), &copy.data(), owner, layout, &is_stopped) {
                 Ok(()) => self.copies.push(copy),
                 Err(CopyError::Stopped) => return Err(TrialError::Abandoned),
                 Err(CopyError::Failed(why)) => {

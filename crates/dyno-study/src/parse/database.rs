@@ -260,7 +260,8 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    let own = ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication", "data"];
+    let own =
+        ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication", "data"];
     for map in ["replica_settings", "behind"] {
         if let Some((_, given)) = raw.named(map).next() {
             problems.add(
