@@ -10,8 +10,8 @@ mod joined;
 mod law;
 mod missed;
 mod not_on_disk;
-mod unserved;
 mod uncompressed;
+mod unserved;
 mod user_space;
 
 pub(crate) use alike::is_cached_on_one_side;
