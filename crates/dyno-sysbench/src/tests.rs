@@ -219,6 +219,18 @@ fn what_is_not_there_is_named() {
         "io.open('/tmp/x', 'w')",
         "a script of a study cannot write files; `dyno sysbench` runs scripts that do",
     );
+    // Whatever the script does to Lua's own functions.
+    says(
+        "string.match = function() return true end io.open('/tmp/x', 'w')",
+        "a script of a study cannot write files; `dyno sysbench` runs scripts that do",
+    );
+    says(
+        "io.open('/tmp/x', setmetatable({}, { __index = { match = function() return true end } }))",
+        "a script of a study cannot write files; `dyno sysbench` runs scripts that do",
+    );
+    says("loadstring('\\27LJ')", "a script cannot load compiled Lua");
+    says("load(function() return '\\27LJ' end)", "a script cannot load compiled Lua");
+    check("print(load('return 1 + 1')(), string.dump)", "2\tnil");
 }
 
 #[test]

@@ -269,14 +269,41 @@ if not host.is_trusted then
   for _, name in ipairs({ "popen", "tmpfile", "output", "input" }) do
     io[name] = refuse("io." .. name)
   end
-  local open = io.open
+  -- The script may replace the functions of `string`.
+  local open, match, type = io.open, string.match, type
   io.open = function(path, mode)
-    if mode and not mode:match("^rb?$") then
+    if mode ~= nil and not (type(mode) == "string" and match(mode, "^rb?$")) then
       error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
     end
     return open(path, mode)
   end
 end
+
+-- Compiled chunks are not verified: a wrong one can do anything to the process.
+local load_text, byte, is_kind, piece_of = loadstring, string.byte, type, table.concat
+local function refuse_compiled(text)
+  if is_kind(text) == "string" and byte(text, 1) == 27 then
+    error("a script cannot load compiled Lua", 3)
+  end
+  return text
+end
+function loadstring(text, name)
+  return load_text(refuse_compiled(text), name)
+end
+function load(chunk, name)
+  if is_kind(chunk) == "function" then
+    local pieces = {}
+    for piece in chunk do
+      if piece == "" then
+        break
+      end
+      pieces[#pieces + 1] = piece
+    end
+    chunk = piece_of(pieces)
+  end
+  return load_text(refuse_compiled(chunk), name)
+end
+string.dump = nil
 
 -- Other files of the script -----------------------------------------------------------------------------
 

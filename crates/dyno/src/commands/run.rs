@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(names.filter(|name| name.ends_with(".void-1")).count(), 2);
         report::write_all(&folder.path().join("run"), 0).unwrap();
         let text = std::fs::read_to_string(folder.path().join("run/report.md")).unwrap();
-        assert!(text.contains("on the host disturbed 1 block"), "{text}");
+        assert!(text.contains("1 block was discarded and run again"), "{text}");
         // The same run again: nothing is missing, and nothing is void that was not.
         let (again, run) = run_with_canary(folder.path(), &once);
         assert_eq!((again.finished, again.kept, run.voids.len()), (0, 10, 1));

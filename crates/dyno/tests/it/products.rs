@@ -104,7 +104,8 @@ fn nothing_is_fetched_without_being_asked_for() {
     bench.bench.write("study.toml", &study("from = \"python\""));
     let answer = bench.dyno(&["run", "study.toml"]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    let expected = "fetched: there is no PostgreSQL from python here, only ";
+    let expected =
+        "fetched: PostgreSQL from python is not installed or fetched on this machine; found: ";
     assert!(answer.err.contains(expected), "{}", answer.err);
     assert!(
         answer.err.contains("`dyno products fetch postgresql --from python`"),
