@@ -724,7 +724,10 @@ fn servers_that_cannot_start_say_why() {
     assert!(error.log.iter().any(|line| line.contains("no_such_setting")), "{:?}", error.log);
     let wrong = ServerSpec { version: Some("9.9".to_owned()), ..spec(&[]) };
     let error = Fixture::try_start(&wrong).err().unwrap();
-    assert!(error.message.contains("there is no MariaDB 9.9 here"), "{error}");
+    assert!(
+        error.message.contains("MariaDB 9.9 is not installed or fetched on this machine"),
+        "{error}"
+    );
     let engine = ServerSpec { engine: Some("NoSuchEngine".to_owned()), ..spec(&[]) };
     let error = Fixture::try_start(&engine).err().unwrap();
     assert!(error.log.iter().any(|line| line.contains("NoSuchEngine")), "{error}: {:?}", error.log);

@@ -108,7 +108,7 @@ impl AnswerWriter<'_> {
             let first = count(only.loads.first()?.clients, "client");
             return Some(match only.turns_at {
                 Some(turn) => format!(
-                    "{name} saturates at {}: response time at {last} is {times} that of {first}.",
+                    "{name} saturates at {}: response time at {last} clients is {times} that at {first}.",
                     count(turn, "client")
                 ),
                 None => format!(

@@ -493,7 +493,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["nvme"],
         &[&nvme],
         expect![
-            "nvme saturates from 16 clients on: response time is 13.8× that of 1 client at 256."
+            "nvme saturates at 16 clients: response time at 256 clients is 13.8× that at 1 client."
         ],
     );
     check(

@@ -154,7 +154,12 @@ fn missing_programs_and_versions_are_reported() {
     spec.version = Some("8.4".to_owned());
     let error =
         Products::built_in().start(&spec, &laboratory.place(), &laboratory.clock).err().unwrap();
-    assert!(error.message.contains("no PostgreSQL 8.4 here, only "), "{error}");
+    assert!(
+        error
+            .message
+            .contains("PostgreSQL 8.4 is not installed or fetched on this machine; found: "),
+        "{error}"
+    );
     spec.programs = Some("/nowhere".into());
     let error =
         Products::built_in().start(&spec, &laboratory.place(), &laboratory.clock).err().unwrap();

@@ -113,16 +113,23 @@ fn the_machines_time_is_reported_by_process_on_mariadb() {
 
 #[test]
 fn the_servers_time_is_reported_by_kind_of_process_on_postgresql() {
-    let seen = Seen::on("postgresql");
-    seen.check();
-    let [foreground, background, whole] = seen.sums([
-        "server.foreground.cpu_s_per_s",
-        "server.background.cpu_s_per_s",
-        "server.cpu_s_per_s",
-    ]);
-    // The kernel counts the one in nanoseconds and the other in clock ticks.
-    let difference = (foreground + background - whole).abs();
-    assert!(difference <= 0.05 * whole + 0.1, "{foreground} + {background} is not {whole}");
+    // The kernel counts the one in nanoseconds and the other in clock ticks: beside other work, a tick
+    // more often finds a server that has just begun to run. What is wrong by design is wrong each time.
+    let mut found = Vec::new();
+    let (seen, foreground, background) = loop {
+        let seen = Seen::on("postgresql");
+        seen.check();
+        let [foreground, background, whole] = seen.sums([
+            "server.foreground.cpu_s_per_s",
+            "server.background.cpu_s_per_s",
+            "server.cpu_s_per_s",
+        ]);
+        if (foreground + background - whole).abs() <= 0.05 * whole + 0.1 {
+            break (seen, foreground, background);
+        }
+        found.push(format!("{foreground} + {background} is not {whole}"));
+        assert!(found.len() < 4, "{found:?}");
+    };
     assert!(foreground > background, "{foreground} {background}");
     let [backends] = seen.sums(["server.thread.backend.cpu_s_per_s"]);
     assert!((backends - foreground).abs() <= 0.01 * foreground, "{backends} of {foreground}");
