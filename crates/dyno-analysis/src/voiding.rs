@@ -150,8 +150,8 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "{} and run again, because the host was busier than in the quietest trial of the same \
-             variant: {}.",
+            "{} and run again, because the host was busier, by more than the rule allows, than in \
+             the quietest trial of the same variant: {}.",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),
@@ -161,7 +161,7 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
         advice:
             "Discarded blocks do not contribute to any result. The rule looks at the host alone, never at \
              the results. At most (repetitions − 1) / 2 blocks are discarded; blocks disturbed beyond that are \
-             kept. `void_blocks = \"keep\"` in the study turns it off."
+             kept. `void_blocks = \"keep\"` in the study turns this rule off."
                 .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),

@@ -182,7 +182,7 @@ pub(crate) struct RunOptions {
     /// Keep a data set for at most this long after its last use
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = age)]
     pub(crate) keep_data_for: Nanoseconds,
-    /// Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464
+    /// Serve the latest numbers as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
 }
@@ -229,7 +229,7 @@ pub(crate) struct ReportOptions {
     /// The file to write instead of printing; a folder for tables, or if no format is given
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Smallest effect that matters, instead of the study's own: 3%
+    /// Smallest effect that matters, instead of the study's own, such as 3%
     #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
 }
@@ -254,7 +254,7 @@ pub(crate) struct CompareOptions {
     /// The folder of the run to judge; variants of the same name are compared
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: PathBuf,
-    /// Smallest effect that matters, instead of the baseline's own: 3%
+    /// Smallest effect that matters, instead of the baseline's own, such as 3%
     #[arg(long, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// Exit with 0 if a regression of the threshold or more is ruled out in the main metric at every

@@ -178,9 +178,10 @@ impl AnswerWriter<'_> {
                 .iter()
                 .map(|(variant, effect, standing)| {
                     let tied = match standing {
-                        Standing::Behind => "",
+                        Standing::First | Standing::Behind => "",
                         Standing::Single => " (one repetition)",
-                        _ => ", tied",
+                        Standing::Same => ", no difference",
+                        Standing::Tied => ", not decided",
                     };
                     format!("{} {}{tied}", self.name(*variant), style.show(effect.value))
                 })

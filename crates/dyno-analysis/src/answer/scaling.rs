@@ -119,12 +119,16 @@ impl AnswerWriter<'_> {
         }
         let part = |(nth, facts): (usize, &ScalingFacts)| {
             let (last, times) = times(facts)?;
+            let first = facts.loads.first()?.clients;
             let turn = facts.turns_at.map_or("at no load".to_owned(), |turn| match nth {
                 0 => format!("at {}", count(turn, "client")),
                 _ => format!("at {turn}"),
             });
-            let what = if nth == 0 { "response time " } else { "" };
-            Some(format!("{} {turn} ({what}{times} at {last})", self.name(facts.variant)))
+            let grown = match nth {
+                0 => format!("response time at {last} clients: {times} that at {first}"),
+                _ => format!("{times} at {last}"),
+            };
+            Some(format!("{} {turn} ({grown})", self.name(facts.variant)))
         };
         let parts: Vec<String> = all.iter().take(NAMED_MOST).enumerate().filter_map(part).collect();
         (!parts.is_empty()).then(|| format!("Saturates: {}.", parts.join("; ")))

@@ -507,7 +507,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["nvme", "even"],
         &[&nvme, &even],
         expect![
-            "Saturates: nvme at 16 clients (response time 13.8× at 256); even at no load (0.990× at 256)."
+            "Saturates: nvme at 16 clients (response time at 256 clients: 13.8× that at 1); even at no load (0.990× at 256)."
         ],
     );
 }

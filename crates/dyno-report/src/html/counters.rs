@@ -160,7 +160,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
     out.raw("</table></div>").classed(
         "p",
         "quiet",
-        "Mean, lowest and highest over whole measured seconds, of the median over repetitions. \
+        "For each whole measured second the median over repetitions; of these, the mean, lowest and highest. \
          Resources per transaction (in The numbers) cover the whole measurement phase of each trial \
          and can differ slightly.",
     );

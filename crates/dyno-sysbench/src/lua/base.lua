@@ -297,6 +297,7 @@ function load(chunk, name)
       if piece == "" then
         break
       end
+      refuse_compiled(pieces[1] or piece)
       pieces[#pieces + 1] = piece
     end
     chunk = piece_of(pieces)

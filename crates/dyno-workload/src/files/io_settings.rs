@@ -256,7 +256,7 @@ fn files(options: &Options, block: u64) -> Result<FileSet, OptionError> {
         return refuse(
             "total_size",
             format!(
-                "a file has at least one block of {} and at most {}; there are {files} of them",
+                "each of {files} files has at least one block of {} and at most {}",
                 shown(block),
                 shown(FILE_MAX)
             ),

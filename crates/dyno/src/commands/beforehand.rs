@@ -1,5 +1,6 @@
 //! What all commands that run trials check and print before the first one.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -24,22 +25,23 @@ pub(crate) fn check_place(folder: &Path) -> anyhow::Result<()> {
 
 /// Whether all servers take their settings, as far as they can say before they are started.
 pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
-    refuse(dyno_lab::check_settings(lab, plan, design))
+    refuse(dyno_lab::check_settings(lab, plan, design), "\nnothing was run")
 }
 
 /// The same as far as it is known without running a program.
 pub(crate) fn check_without_programs(plan: &Plan, memory: ByteCount) -> anyhow::Result<()> {
-    refuse(dyno_lab::check_without_programs(&dyno_lab::products(), plan, memory))
+    refuse(dyno_lab::check_without_programs(&dyno_lab::products(), plan, memory), "")
 }
 
-fn refuse(refused: Vec<(String, String)>) -> anyhow::Result<()> {
+/// Each reason once, with the first variant for which it holds.
+fn refuse(mut refused: Vec<(String, String)>, end: &str) -> anyhow::Result<()> {
+    let mut known = HashSet::new();
+    refused.retain(|(_, why)| known.insert(why.clone()));
     let Some(((last_variant, last_why), others)) = refused.split_last() else { return Ok(()) };
     for (variant, why) in others {
         terminal::say(&format!("error: {variant}: {why}"));
     }
-    Err(crate::usage_error(anyhow!(
-        "{last_variant}: {last_why}\nnothing was run; correct the study"
-    )))
+    Err(crate::usage_error(anyhow!("{last_variant}: {last_why}{end}")))
 }
 
 /// Whether all volumes can be made here.

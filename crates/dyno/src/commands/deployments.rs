@@ -22,7 +22,7 @@ pub(crate) fn ls(json: bool) -> anyhow::Result<End> {
         return Ok(End::Good);
     }
     terminal::out(&match listed.is_empty() {
-        true => "no deployments; `dyno up PRODUCT@VERSION` makes one\n".to_owned(),
+        true => "no servers; `dyno up PRODUCT@VERSION` starts one\n".to_owned(),
         false => rows(&listed),
     });
     Ok(End::Good)
@@ -107,7 +107,7 @@ fn find(name: &str) -> anyhow::Result<(Register, ListedDeployment)> {
 }
 
 fn missing(name: &str) -> anyhow::Error {
-    crate::usage_error(anyhow!("there is no deployment `{name}`; `dyno ls` lists them"))
+    crate::usage_error(anyhow!("there is no server `{name}`; `dyno ls` lists them"))
 }
 
 /// A deployment's name, and the member's behind a slash: `pg/replica-1`.

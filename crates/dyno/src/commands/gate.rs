@@ -45,7 +45,7 @@ pub(crate) struct GateOptions {
     /// A setting of both servers; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
-    /// Numbers of clients, one step each: 1,8
+    /// Numbers of clients, one step each, such as 1,8
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
     clients: Vec<u64>,
     /// Measured time of each step

@@ -240,6 +240,9 @@ fn fetched_name(store: &BuildStore, wanted: &str) -> anyhow::Result<String> {
 fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
     let listed: Vec<String> = store.list()?.into_iter().map(|one| one.name).collect();
     let names = if names.is_empty() { &listed } else { names };
+    if names.is_empty() {
+        terminal::out("nothing was fetched");
+    }
     let mut end = End::Good;
     for name in names {
         match store.check(name) {

@@ -243,7 +243,7 @@ pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
         .collect::<anyhow::Result<_>>()?;
     if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
         anyhow::bail!(
-            "{} and {} hold the same run: its trials would count twice; give it once",
+            "{} and {} hold the same run: its trials would count twice; name different runs",
             folders[first].display(),
             folders[second].display()
         );

@@ -40,7 +40,7 @@ pub(crate) struct WatchOptions {
     /// A probe to leave out; may be repeated
     #[arg(long, value_name = "PROBE", value_parser = clap::builder::PossibleValuesParser::new(crate::vocabulary::probes()))]
     pub(crate) probes_off: Vec<String>,
-    /// Serve the latest readings as OpenMetrics text on this loopback address: 127.0.0.1:9464
+    /// Serve the latest readings as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
 }

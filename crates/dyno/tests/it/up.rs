@@ -181,7 +181,7 @@ fn what_does_not_start_leaves_nothing() {
     check(&["mariadb", "--name", "../x"], 1, "cannot be the name of a deployment");
     for words in [&["down", "none"], &["logs", "none"], &["connect", "none"]] {
         let answer = bench.dyno(words);
-        assert!(answer.code != 0 && answer.err.contains("there is no deployment `none`"));
+        assert!(answer.code != 0 && answer.err.contains("there is no server `none`"));
     }
     // Nobody else is asked to end.
     let sleeper = Command::new("sleep").arg("60").spawn();

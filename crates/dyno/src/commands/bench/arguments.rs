@@ -173,7 +173,7 @@ fn record_arguments() -> Vec<Arg> {
         option(
             "metrics",
             "ADDRESS",
-            "Serve the latest numbers as OpenMetrics text on this loopback address: 127.0.0.1:9464",
+            "Serve the latest numbers as OpenMetrics text on this loopback address, such as 127.0.0.1:9464",
         ),
         Arg::new("probes-off")
             .long("probes-off")

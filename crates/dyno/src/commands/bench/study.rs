@@ -95,6 +95,11 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
         let hint = hints::for_product(product, &products);
         bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
     }
+    if version.is_some() && products.spec(product).is_some_and(|spec| spec.is_embedded) {
+        bail!(
+            "--on: `{product}` is built into Dyno and has no versions to choose from; write --on {product}"
+        );
+    }
     // A table's name holds no slash.
     let name = scheme.unwrap_or(product);
     study.table(&["database", name]);
@@ -197,6 +202,8 @@ mod tests {
     fn a_product_may_have_a_version() {
         let (study, _) = read_words(&["oltp_read_only", "--on", "postgresql@9.6"]).unwrap();
         assert_eq!(study.databases[0].version.as_deref(), Some("9.6"));
+        let error = read_words(&["oltp_read_only", "--on", "sqlite@3"]).unwrap_err();
+        assert!(error.to_string().ends_with("write --on sqlite"), "{error}");
         let error = read_words(&["oltp_read_only", "--on", "postgres@9.6"]).unwrap_err();
         assert_eq!(
             error.to_string(),
