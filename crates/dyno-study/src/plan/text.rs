@@ -121,18 +121,22 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     }
     add("generator_cpus", numbers(generator_cpus));
     add("server_cpus", numbers(server_cpus));
-    for UserProbe { name, source, every, databases, hidden_variables: _ } in &study.probes {
-        let (kind, source) = match source {
-            ProbeSource::Command(words) => {
-                ("command", list(redact_command(words).iter().map(|word| quoted(word))))
-            }
-            ProbeSource::Sql(sql) => ("sql", quoted(&redact_secrets(sql))),
-        };
-        add(&format!("probe.{name}.{kind}"), source);
-        add(&format!("probe.{name}.every"), every.0.to_string());
-        add(&format!("probe.{name}.databases"), list(databases.iter().map(|name| quoted(name))));
-    }
+    study.probes.iter().for_each(|probe| add_probe(probe, &mut add));
     all
+}
+
+/// What is read beside the load, as values in TOML.
+fn add_probe(probe: &UserProbe, add: &mut impl FnMut(&str, String)) {
+    let UserProbe { name, source, every, databases, hidden_variables: _ } = probe;
+    let (kind, source) = match source {
+        ProbeSource::Command(words) => {
+            ("command", list(redact_command(words).iter().map(|word| quoted(word))))
+        }
+        ProbeSource::Sql(sql) => ("sql", quoted(&redact_secrets(sql))),
+    };
+    add(&format!("probe.{name}.{kind}"), source);
+    add(&format!("probe.{name}.every"), every.0.to_string());
+    add(&format!("probe.{name}.databases"), list(databases.iter().map(|name| quoted(name))));
 }
 
 /// A text that grows by lines.

@@ -264,6 +264,47 @@ function execute_delete_inserts()
   end
 end
 
+-- What an event is -----------------------------------------------------------------------------------------
+
+-- Statements of one kind, each a transaction of its own: so many in an event, else as many as the option says.
+function statements_of(kind, n)
+  function prepare_statements()
+    sysbench.opt[kind] = n or sysbench.opt[kind]
+    _G["prepare_" .. kind]()
+  end
+  event = _G["execute_" .. kind]
+end
+
+-- A transaction of several kinds, in their order.
+function transactions_of(kinds)
+  local steps
+
+  function prepare_statements()
+    steps = {}
+    local has_ranges, has_begin = sysbench.opt.range_selects, not sysbench.opt.skip_trx
+    if has_begin then
+      prepare_begin()
+      prepare_commit()
+      steps[1] = begin
+    end
+    for _, kind in ipairs(kinds) do
+      if has_ranges or not kind:find("_ranges") then
+        _G["prepare_" .. kind]()
+        steps[#steps + 1] = _G["execute_" .. kind]
+      end
+    end
+    if has_begin then
+      steps[#steps + 1] = commit
+    end
+  end
+
+  function event()
+    for i = 1, #steps do
+      steps[i]()
+    end
+  end
+end
+
 -- A statement is known to its connection alone.
 function sysbench.hooks.before_restart_event(errdesc)
   local lost = { [2006] = true, [2011] = true, [2013] = true, [2055] = true }

@@ -1,11 +1,4 @@
 -- One row by its key.
 require("oltp_common")
 
-function prepare_statements()
-  sysbench.opt.point_selects = 1
-  prepare_point_selects()
-end
-
-function event()
-  execute_point_selects()
-end
+statements_of("point_selects", 1)

@@ -1,10 +1,4 @@
 -- An update of an indexed column.
 require("oltp_common")
 
-function prepare_statements()
-  prepare_index_updates()
-end
-
-function event()
-  execute_index_updates()
-end
+statements_of("index_updates")

@@ -1,10 +1,4 @@
 -- An update of a column without an index.
 require("oltp_common")
 
-function prepare_statements()
-  prepare_non_index_updates()
-end
-
-function event()
-  execute_non_index_updates()
-end
+statements_of("non_index_updates")
