@@ -117,9 +117,9 @@ fn there_are_at_most_fourteen_crates_with_descriptive_names() {
     }
 }
 
-/// Names in code quotes between two markers of ARCHITECTURE.md.
-fn quoted_between(first: &str, last: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it is there");
+/// Names in code quotes in the second column of a table between two markers of a document.
+fn quoted_between(document: &str, first: &str, last: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(document)).expect("it is there");
     let start = text.find(first).expect("the first marker");
     let end = text.find(last).expect("the last marker");
     let rows = text[start..end].lines().filter(|line| line.starts_with('|'));
@@ -129,8 +129,19 @@ fn quoted_between(first: &str, last: &str) -> Vec<String> {
 
 #[test]
 fn the_files_of_where_to_look_exist() {
-    let places = quoted_between("<!-- places -->", "<!-- /places -->");
+    let places = quoted_between("ARCHITECTURE.md", "<!-- places -->", "<!-- /places -->");
     assert!(places.len() > 30, "{places:?}");
     let missing: Vec<_> = places.iter().filter(|place| !root().join(place).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn the_property_tests_that_security_names_are_there() {
+    let files = quoted_between("SECURITY.md", "<!-- properties -->", "<!-- /properties -->");
+    assert!(files.len() > 15, "{files:?}");
+    let has_properties = |file: &&String| {
+        std::fs::read_to_string(root().join(file)).is_ok_and(|text| text.contains("proptest! {"))
+    };
+    let missing: Vec<_> = files.iter().filter(|file| !has_properties(file)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -1,6 +1,6 @@
 //! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa`
 //! how often it reports a difference where there is none, `cargo xtask notices` writes the notices
-//! of third parties.
+//! of third parties, `cargo xtask package` makes a Debian package.
 //!
 //! Its tests are the house rules: the borders between crates, what every file must have, and what
 //! dependencies may be.
@@ -9,6 +9,7 @@ mod aa;
 #[cfg(test)]
 mod borders;
 mod dependencies;
+mod package;
 mod perf;
 #[cfg(test)]
 mod products;
@@ -23,11 +24,13 @@ fn main() -> ExitCode {
         Some("perf") => perf::run(&arguments[1..]),
         Some("aa") => aa::run(&arguments[1..]),
         Some("notices") => dependencies::write_notices(),
+        Some("package") => package::run(),
         _ => {
             say(
                 "usage: cargo xtask perf [ROW…]   measures Dyno beside sysbench and pgbench\n       \
                  cargo xtask aa [--noisy]   counts false alarms of studies without a difference\n       \
-                 cargo xtask notices        writes THIRD_PARTY.md",
+                 cargo xtask notices        writes THIRD_PARTY.md\n       \
+                 cargo xtask package        makes a Debian package",
             );
             return ExitCode::from(2);
         }

@@ -16,6 +16,7 @@ mod postgresql;
 mod server;
 mod table;
 mod tpcc;
+mod vectors;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -53,6 +54,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);
     rows.extend(tpcc::measure(&dyno, effort, &is_wanted)?);
     rows.extend(files::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(vectors::measure(effort, &is_wanted)?);
     rows.extend(instructions::measure(&dyno, &is_wanted)?);
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", wanted.join(", "));

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::tidy::{is_test, root, sources};
 
 /// Words that name a product, in lower case.
-const NAMES: [&str; 6] = ["mariadb", "mysql", "postgres", "sqlite", "null (", "pgbouncer"];
+const NAMES: [&str; 7] =
+    ["mariadb", "mysql", "postgres", "sqlite", "null (", "pgbouncer", "haproxy"];
 
 /// Where products may be named outside their folders, each with the reason.
 const ALLOWED: &[(&str, &str)] = &[
@@ -14,6 +15,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-database/src/mysql", "a product's folder"),
     ("crates/dyno-database/src/postgresql", "a product's folder"),
     ("crates/dyno-database/src/pgbouncer", "a router's folder"),
+    ("crates/dyno-database/src/haproxy", "a router's folder"),
     ("crates/dyno-database/src/null", "a product's folder"),
     ("crates/dyno-database/src/files", "a product's folder"),
     ("crates/dyno-database/src/products.rs", "the list of the folders"),

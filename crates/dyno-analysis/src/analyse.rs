@@ -24,6 +24,7 @@ use crate::settings::setting_differences;
 use crate::stalls::{made_dips, stalls};
 use crate::statistics::Rule;
 use crate::stopping;
+use crate::vectors::vectors;
 use crate::words::begin;
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
@@ -118,6 +119,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         steps,
         ..Findings::default()
     };
+    findings.vectors = vectors(&joined, &findings.cells);
     findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
     findings.cost = cost(&joined, &findings.cells, &measured, &levels);
@@ -199,7 +201,7 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
         durability: server.durability,
         workload: record.workload.clone(),
         options: record.options.clone(),
-        settings: server.settings,
+        settings: server.settings.into_iter().chain(server.machine).collect(),
         finished: finished as u32,
         failed: (ended.len() - finished) as u32,
         price_per_hour: record.price_per_hour.clone(),

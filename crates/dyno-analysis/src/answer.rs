@@ -8,15 +8,21 @@
 //! A sentence says no more than its verdict. "Measured highest" is said of observed means; "is
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
+mod against;
 mod best;
 mod compared;
+mod course;
+mod dips;
 mod durability;
 mod field;
 mod pair;
 mod price;
 mod ranking;
+mod reads;
 mod scaling;
+mod storage;
 mod support;
+mod vectors;
 mod watched;
 
 pub(crate) use ranking::Ranker;
@@ -43,6 +49,10 @@ enum Topic {
     Scaling,
     Saturation,
     Money,
+    Evenness,
+    Reads,
+    Storage,
+    Snapshots,
 }
 
 impl Topic {
@@ -50,10 +60,14 @@ impl Topic {
     fn words(self) -> &'static [&'static str] {
         match self {
             Topic::Safety => &["durab", "safe", "commit"],
-            Topic::Fastest => &["fast", "slow"],
+            Topic::Fastest => &["fast", "slow", "best", "hold", "save", "cost"],
             Topic::Scaling => &["scal"],
             Topic::Saturation => &["satur"],
             Topic::Money => &["money", "price", "cheap"],
+            Topic::Evenness => &["vary", "varies", "varian", "stead", "hold"],
+            Topic::Reads => &["reads", "selects"],
+            Topic::Storage => &["compress", "smaller"],
+            Topic::Snapshots => &["snapshot", "clone"],
         }
     }
 
@@ -74,13 +88,20 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     if let Some(answer) = watched::watched(findings) {
         return answer;
     }
-    let mut statements = writer.statements();
-    let headline = writer.with_tpcc_mode(statements.remove(0));
+    let against = writer.against_the_first_run().or_else(|| writer.vectors());
+    let (headline, statements, support) = match against {
+        Some((headline, lines)) => (headline, Vec::new(), Some(lines)),
+        None => {
+            let mut statements = writer.statements();
+            (writer.with_tpcc_mode(statements.remove(0)), statements, None)
+        }
+    };
     let mut lines: Vec<String> = writer.failed_audits().into_iter().chain(statements).collect();
+    lines.extend(writer.made_dips());
     lines.extend(writer.unmeasured());
     lines.extend(writer.new_orders());
     let room = LINES_MOST.saturating_sub(lines.len());
-    lines.extend(writer.support(room));
+    lines.extend(support.unwrap_or_else(|| writer.support(room)));
     lines.truncate(LINES_MOST);
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
@@ -107,6 +128,18 @@ impl AnswerWriter<'_> {
             found.extend(self.saturation().map(|text| (Topic::Saturation, text)));
         }
         found.extend(self.cheapest().into_iter().map(|text| (Topic::Money, text)));
+        if Topic::Evenness.asked_at(&self.findings.title).is_some() {
+            found.extend(self.evenness().map(|text| (Topic::Evenness, text)));
+        }
+        if Topic::Reads.asked_at(&self.findings.title).is_some() {
+            found.extend(self.reads_of_the_disk().map(|text| (Topic::Reads, text)));
+        }
+        if Topic::Storage.asked_at(&self.findings.title).is_some() {
+            found.extend(self.smallest().map(|text| (Topic::Storage, text)));
+        }
+        if Topic::Snapshots.asked_at(&self.findings.title).is_some() {
+            found.extend(self.snapshots().map(|text| (Topic::Snapshots, text)));
+        }
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));
         found.into_iter().map(|(_, text)| text).collect()

@@ -61,7 +61,30 @@ pub(crate) fn measure_all(joined: &Joined<'_>) -> Vec<Measured> {
             });
         }
     }
+    without_partial_quantiles(&mut all);
     all
+}
+
+/// Takes a quantile away from all trials of a variant at a step if some of them have too few observations
+/// for it. Those are the slow ones: an estimate from the others would favour the variant.
+fn without_partial_quantiles(all: &mut [Measured]) {
+    let mut missing = BTreeMap::new();
+    for one in all.iter() {
+        for (metric, value) in one.values.iter().filter(|(id, _)| metrics::quantile(**id).is_some())
+        {
+            if let Err(why) = value {
+                missing.insert((one.variant, one.step, *metric), why.clone());
+            }
+        }
+    }
+    for one in all {
+        let (variant, step) = (one.variant, one.step);
+        for (metric, value) in &mut one.values {
+            if let (Ok(_), Some(why)) = (&*value, missing.get(&(variant, step, *metric))) {
+                *value = Err(why.clone());
+            }
+        }
+    }
 }
 
 /// Each kind by itself, as far as its times can be read.
@@ -278,4 +301,52 @@ fn spectrum(summaries: &[&StepSummary]) -> Vec<(f64, f64)> {
         _ => total.value_at_quantile(q),
     };
     quantiles.into_iter().map(|q| (q, at(q) as f64 / 1e3)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(variant: usize, p999: Result<f64, String>) -> Measured {
+        Measured {
+            variant,
+            step: 0,
+            block: 1,
+            values: BTreeMap::from([
+                (metrics::THROUGHPUT, Ok(100.0)),
+                (metrics::RESPONSE_P999, p999),
+            ]),
+            committed: 100,
+            kinds: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_quantile_that_slow_trials_lack_is_not_that_of_the_others() {
+        let few = || Err("too few".to_owned());
+        let mut all = vec![
+            measured(0, Ok(5.0)),
+            measured(0, few()),
+            measured(1, Ok(7.0)),
+            measured(1, Ok(8.0)),
+        ];
+        without_partial_quantiles(&mut all);
+        let p999: Vec<_> = all.iter().map(|one| one.value(metrics::RESPONSE_P999)).collect();
+        assert_eq!(p999, [None, None, Some(7.0), Some(8.0)]);
+        assert_eq!(all[0].values[&metrics::RESPONSE_P999], few());
+        assert!(all.iter().all(|one| one.value(metrics::THROUGHPUT) == Some(100.0)));
+    }
+
+    #[test]
+    fn a_zero_among_bytes_does_not_change_the_estimate() {
+        // A geometric mean would be next to nothing with 1 byte, and not exist with 0.
+        let of =
+            |first: f64| estimate_resource(vec![first, first, first, 1475.0, 593.0], "B", 0.95);
+        let (zero, one) = (of(0.0), of(1.0));
+        assert_eq!(zero.mean, Mean::Arithmetic);
+        assert!(
+            (zero.value - 413.6).abs() < 1e-9 && (one.value - zero.value).abs() < 1.0,
+            "{one:?}"
+        );
+    }
 }

@@ -493,11 +493,13 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     let parts =
         |tell: &dyn Fn(&Short<'_>) -> String| list(&short.iter().map(tell).collect::<Vec<_>>());
     let names = parts(&|one| one.name().to_owned());
-    let (times, rest, them) = match short.len() {
-        1 => ("response time", "rests", "it"),
-        _ => ("response times", "rest", "these percentiles"),
+    let (times, rest) = match short.len() {
+        1 => ("response time", "rests"),
+        _ => ("response times", "rest"),
     };
-    let beyond = parts(&|one| format!("{:.0}", one.beyond()));
+    let trial = if measured.len() > 1 { " of the trial with the fewest" } else { "" };
+    let beyond = parts(&|one| format!("{:.0} beyond {}", one.beyond(), one.name()));
+    let beyond = beyond.replacen(" beyond", " were observed beyond", 1);
     let needed = parts(&|one| {
         let needed = grouped(one.needed.round() as u64);
         format!("{needed} transactions for {} (about {:.0} s)", one.name(), one.seconds())
@@ -508,8 +510,8 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {names} {times} {rest} on few observations: in the trial with the fewest ({} {noun}), only \
-             about {beyond} were slower than {them}.",
+            "The {names} {times} {rest} on few observations: of the {} {noun}{trial}, only \
+             about {beyond}.",
             grouped(n),
         ),
         advice: format!(

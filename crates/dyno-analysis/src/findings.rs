@@ -19,6 +19,7 @@ use crate::scaling::{ScalingFacts, UnderLimit};
 use crate::stalls::{MadeDips, StallFacts};
 use crate::stopping::{RepeatedLooks, StoppingFacts};
 use crate::time::TimeFacts;
+use crate::vectors::VectorFacts;
 
 /// All findings of one or several runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct Findings {
     /// The Insert Benchmark as its author reports it, for each cell of a variant that runs it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub insert_benchmark: Vec<InsertBenchmarkCell>,
+    /// Recall against queries a second, for each variant that searches vectors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vectors: Vec<VectorFacts>,
     /// Gaps and dips of throughput in finished trials, in the order of trials, steps and time.
     #[serde(default)]
     pub stalls: Vec<StallFacts>,

@@ -118,6 +118,7 @@ fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
             transport: "unix".to_owned(),
             tls: false,
             settings: BTreeMap::from([("port".to_owned(), plan.number.to_string())]),
+            machine: BTreeMap::new(),
             durability: "every commit is synced".to_owned(),
             of_product: None,
         },

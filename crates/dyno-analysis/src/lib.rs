@@ -33,6 +33,7 @@ pub mod statistics;
 pub mod stopping;
 pub mod time;
 pub mod tpcc;
+pub mod vectors;
 pub mod voiding;
 mod words;
 

@@ -439,6 +439,22 @@ mod tests {
         }
     }
 
+    /// Without an observation beyond it, a percentile would be the longest time under another name.
+    #[test]
+    fn a_percentile_needs_an_observation_beyond_it() {
+        let of = |n: u64, word: &'static str, quantile: f64| {
+            let mut histogram = new_histogram();
+            histogram.record_n(1_000, n - 1).expect("it is in range");
+            histogram.record(9_000).expect("it is in range");
+            Quantile(word, quantile).of(&histogram)
+        };
+        assert_eq!(of(999, "p99.9", 0.999).map_err(|why| why.contains("at least 1000")), Err(true));
+        assert_eq!(of(1_000, "p99.9", 0.999), Ok(1.0));
+        assert_eq!(of(99, "p99", 0.99).map_err(|why| why.contains("at least 100")), Err(true));
+        assert_eq!(of(100, "p99", 0.99), Ok(1.0));
+        assert!(of(19, "p95", 0.95).is_err() && of(20, "p95", 0.95).is_ok());
+    }
+
     #[test]
     fn a_requirement_names_a_metric_by_its_word_or_its_id() {
         let metrics = Metrics::default();

@@ -150,8 +150,8 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "{} and run again, because the host was busier, by more than the rule allows, than in \
-             the quietest trial of the same variant: {}.",
+            "{} and run again, because the host was much busier than in the quietest trial of the same \
+             variant: {}.",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),

@@ -43,6 +43,7 @@ impl Endpoint {
             ("DYNO_SOCKET", socket.display().to_string()),
             ("DYNO_USER", self.user.clone()),
             ("DYNO_DATABASE", self.catalog.clone()),
+            ("DYNO_URL", self.to_string()),
         ];
         let all = dyno.into_iter().chain(own(socket));
         all.map(|(name, value)| (name.to_owned(), value)).collect()

@@ -9,13 +9,17 @@
 
 mod catalog;
 mod cleaner;
+mod cluster;
 mod data;
 mod debt;
+#[cfg(feature = "servers")]
+mod dump;
 mod durability;
 mod endpoint;
 mod explain_cost;
 mod fetch;
 mod files;
+mod haproxy;
 mod installation;
 mod local;
 mod logs;
@@ -54,8 +58,17 @@ pub const LEFT_OUT: Option<&str> = if cfg!(feature = "servers") {
 };
 
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
+pub use cluster::{
+    Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name,
+    wait_until_synced,
+};
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
+#[cfg(feature = "servers")]
+pub use dump::{
+    Column, Dump, DumpError, DumpOptions, DumpedTable, Dumping, Loader, Moved, PieceReader,
+    Snapshot, Table, TableSource, Wanted, dump, restore,
+};
 pub use durability::{CommitSafety, Durability};
 pub use dyno_host::Place;
 pub use dyno_units::version_fits;
@@ -68,7 +81,8 @@ pub use fetch::{FetchRequest, fetch, find_programs};
 pub use installation::{BuildFacts, Installation, MACHINE};
 pub use local::LocalServer;
 pub use members::{
-    Following, finish, lead, replicating, start_replica, tables_that_differ, wait_until_caught_up,
+    Following, clustering, finish, lead, replicating, start_replica, tables_that_differ,
+    wait_until_caught_up,
 };
 pub use part::{
     Follow, Lag, LagMeter, Part, REPLICAS_MAX, REPLICATION_USER, Replicating, Replication,

@@ -9,7 +9,8 @@ use dyno_workload::{Connection, Connector};
 
 use crate::part::{Follow, LagMeter, Part, ReplicationMode};
 use crate::{
-    DeployError, Launch, Place, Product, Products, Replicating, Replication, Server, ServerSpec,
+    Clustering, DeployError, Launch, Place, Product, Products, Replicating, Replication, Server,
+    ServerSpec,
 };
 
 /// How long a replica may take until it streams.
@@ -46,6 +47,21 @@ pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating, DeployErro
     product.replicating().ok_or_else(|| {
         let title = &product.spec().title;
         DeployError::new(format!("{title} has no replicas; leave `replicas` out"))
+    })
+}
+
+/// The part of a product that lets servers form a cluster of this kind.
+///
+/// # Errors
+///
+/// The product has none of this kind.
+pub fn clustering<'p>(
+    product: &'p dyn Product,
+    kind: &str,
+) -> Result<&'p dyn Clustering, DeployError> {
+    product.clustering().filter(|clustering| clustering.kind() == kind).ok_or_else(|| {
+        let title = &product.spec().title;
+        DeployError::new(format!("{title} has no cluster `{kind}`; leave `cluster` out"))
     })
 }
 
@@ -216,33 +232,33 @@ pub fn wait_until_caught_up(
     }
 }
 
-/// The tables of a replica that differ from those of its primary, by number of rows and checksum, and how
-/// many tables were compared. Nothing writes meanwhile.
+/// The tables of a member that differ from those of another one, by number of rows and checksum, and how
+/// many tables were compared. `tables` is the statement that lists them. Nothing writes meanwhile.
 ///
 /// # Errors
 ///
 /// A table cannot be read.
 pub fn tables_that_differ(
-    replicating: &dyn Replicating,
-    primary: &Connector,
-    replica: &Connector,
+    list: &str,
+    first: &Connector,
+    other: &Connector,
 ) -> Result<(Vec<String>, usize), String> {
-    let mut connections = [connect(primary)?, connect(replica)?];
+    let mut connections = [connect(first)?, connect(other)?];
     // A large table takes its time.
     connections.iter_mut().for_each(|connection| connection.set_cold_limit(0));
     let tables = |connection: &mut dyn Connection| -> Result<Vec<String>, String> {
-        let rows = connection.query(replicating.tables()).map_err(|error| error.to_string())?;
+        let rows = connection.query(list).map_err(|error| error.to_string())?;
         Ok(rows.into_iter().flatten().flatten().collect())
     };
-    let [primary, replica] = &mut connections;
-    let all = tables(primary.as_mut())?;
-    let theirs = tables(replica.as_mut())?;
+    let [first, other] = &mut connections;
+    let all = tables(first.as_mut())?;
+    let theirs = tables(other.as_mut())?;
     let mut differing: Vec<String> =
         theirs.into_iter().filter(|table| !all.contains(table)).collect();
     for table in &all {
-        let ours = crate::digest(primary.as_mut(), table).map_err(|error| error.to_string())?;
+        let ours = crate::digest(first.as_mut(), table).map_err(|error| error.to_string())?;
         // What is missing there differs.
-        if crate::digest(replica.as_mut(), table).ok() != Some(ours) {
+        if crate::digest(other.as_mut(), table).ok() != Some(ours) {
             differing.push(table.clone());
         }
     }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-use crate::{DeployError, Endpoint, Secret};
+use crate::{DeployError, Endpoint, Node, Secret};
 
 /// The user that replicas log in as.
 pub const REPLICATION_USER: &str = "dyno_replica";
@@ -28,6 +28,8 @@ pub enum Part {
     Primary(Replication),
     /// It follows a primary.
     Replica(Follow),
+    /// It is one of a cluster.
+    Node(Node),
 }
 
 /// How replicas follow their primary.

@@ -20,7 +20,7 @@ use crate::logs::LogFiles;
 use crate::{DeployError, Place};
 
 /// How long a server may take until it answers.
-const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// Pause between two attempts to reach a server that starts.
 const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
@@ -124,6 +124,12 @@ impl ServerFolder {
         Ok(self.keeper().write_file(&self.path, name, text)?)
     }
 
+    /// Writes a program for it to run.
+    pub(crate) fn write_program(&self, name: &str, text: &str) -> Result<(), DeployError> {
+        self.keeper().write_program(&self.path, name, &mut text.as_bytes())?;
+        Ok(())
+    }
+
     /// The last lines of its log.
     pub(crate) fn log_tail(&self, n_lines: usize) -> Vec<String> {
         dyno_host::last_lines(&self.log(), n_lines)
@@ -156,15 +162,17 @@ pub(crate) struct ServerKind {
     pub(crate) stop_signal: &'static str,
     /// What its logs are among its data.
     pub(crate) log_files: LogFiles,
-    /// The port of the loopback at which replicas reach it; none if nothing may.
-    pub(crate) port: Option<u16>,
+    /// The ports of the loopback at which other members reach it.
+    pub(crate) ports: [Option<u16>; 2],
+    /// How long it may take until it answers.
+    pub(crate) start_limit: Nanoseconds,
 }
 
-/// The addresses at which a server must not listen: all but the one port of the loopback that its
-/// replicas need.
-fn strange(mut addresses: Vec<String>, port: Option<u16>) -> Vec<String> {
-    let allowed = port.map(|port| format!("127.0.0.1:{port}"));
-    addresses.retain(|address| Some(address) != allowed.as_ref());
+/// The addresses at which a server must not listen: all but the ports of the loopback that other
+/// members need.
+fn strange(mut addresses: Vec<String>, ports: [Option<u16>; 2]) -> Vec<String> {
+    let allowed = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
+    addresses.retain(|address| !allowed.iter().flatten().any(|allowed| allowed == address));
     addresses
 }
 
@@ -208,7 +216,8 @@ impl OwnServer {
         mut reach: impl FnMut() -> Result<C, String>,
     ) -> Result<C, String> {
         let product = self.kind.product;
-        let until = self.clock.now() + START_LIMIT;
+        let limit = self.kind.start_limit;
+        let until = self.clock.now() + limit;
         loop {
             let reason = match reach() {
                 Ok(reached) => return Ok(reached),
@@ -219,7 +228,7 @@ impl OwnServer {
             }
             if self.clock.now() >= until {
                 return Err(format!(
-                    "{product} does not answer {START_LIMIT} after it was started: {reason}"
+                    "{product} does not answer {limit} after it was started: {reason}"
                 ));
             }
             self.clock.sleep_until(self.clock.now() + START_PAUSE);
@@ -232,7 +241,7 @@ impl OwnServer {
         let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
             format!("it cannot be determined whether {product} listens on the network: {error}")
         })?;
-        let addresses = strange(addresses, self.kind.port);
+        let addresses = strange(addresses, self.kind.ports);
         if addresses.is_empty() {
             return Ok(());
         }
@@ -339,6 +348,7 @@ mod tests {
     #[test]
     fn a_server_listens_for_its_replicas_and_for_nobody_else() {
         let check = |addresses: &[&str], port: Option<u16>, expected: &[&str]| {
+            let port = [port, None];
             let all = addresses.iter().map(|&address| address.to_owned()).collect();
             assert_eq!(strange(all, port), expected, "{addresses:?} {port:?}");
         };

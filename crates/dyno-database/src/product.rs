@@ -12,7 +12,8 @@ use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Dialect, Target};
 
 use crate::{
-    DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server, ServerSpec,
+    Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server,
+    ServerSpec,
 };
 
 /// A product that can be named in a study.
@@ -46,6 +47,16 @@ pub trait Product: Send + Sync {
     fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         let _ = place;
         self.settings_refusal(&spec.settings).map_or(Ok(()), |why| Err(DeployError::new(why)))
+    }
+
+    /// Whether its programs have vectors with indexes. Programs that are missing are no error here.
+    ///
+    /// # Errors
+    ///
+    /// They have none: what to do.
+    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        let _ = (spec, place);
+        Ok(())
     }
 
     /// Why it would not take these settings, shares of memory resolved, as far as that is known
@@ -95,6 +106,11 @@ pub trait Product: Send + Sync {
 
     /// How its servers follow each other; none if they cannot.
     fn replicating(&self) -> Option<&dyn Replicating> {
+        None
+    }
+
+    /// How its servers form a cluster; none if they cannot.
+    fn clustering(&self) -> Option<&dyn Clustering> {
         None
     }
 

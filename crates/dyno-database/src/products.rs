@@ -24,6 +24,7 @@ const FAMILIES: &[&Family] = &[
     &crate::postgresql::FAMILY,
     #[cfg(feature = "servers")]
     &crate::pgbouncer::FAMILY,
+    &crate::haproxy::FAMILY,
     #[cfg(feature = "servers")]
     &crate::null::FAMILY,
     &crate::files::FAMILY,
@@ -165,9 +166,22 @@ impl Products {
     /// What the server says, with the nearest name that it knows.
     pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         match self.find(&spec.product) {
-            Some(product) if !spec.settings.is_empty() => product.check_settings(spec, place),
+            Some(product)
+                if !spec.settings.is_empty() || matches!(spec.part, crate::Part::Node(_)) =>
+            {
+                product.check_settings(spec, place)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the programs of such a server have vectors with indexes.
+    ///
+    /// # Errors
+    ///
+    /// They have none: what to do.
+    pub fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        self.find(&spec.product).map_or(Ok(()), |product| product.check_vectors(spec, place))
     }
 
     /// Why a private server of this product would not take these settings, as far as that is known

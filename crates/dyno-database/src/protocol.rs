@@ -42,6 +42,12 @@ pub trait Protocol: Send + Sync {
         Vec::new()
     }
 
+    /// How its servers are dumped and restored; none if Dyno cannot do that.
+    #[cfg(feature = "servers")]
+    fn dumping(&self) -> Option<&dyn crate::Dumping> {
+        None
+    }
+
     /// Reads the engine's debt.
     ///
     /// # Errors

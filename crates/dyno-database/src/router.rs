@@ -55,6 +55,8 @@ pub struct RouterSpec {
     pub summary: &'static str,
     /// The products that it can stand in front of.
     pub fronts: &'static [&'static str],
+    /// Whether it can share the load among several servers.
+    pub shares_load: bool,
     /// What `behind` may say besides its name.
     pub options: Vec<OptionSpec>,
     /// Names of other programs for the same purpose, each with what to say of it.
@@ -68,6 +70,8 @@ pub struct RouterLaunch<'a> {
     pub options: &'a BTreeMap<String, String>,
     /// The server that it passes on to.
     pub to: &'a Endpoint,
+    /// Further servers that take the same load: the other nodes of a cluster.
+    pub also: &'a [Endpoint],
     /// The most clients that will be connected.
     pub clients: usize,
     /// CPUs to bind it to; empty for none.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
-use dyno_units::{ByteCount, Clock, SettingValue};
+use dyno_host::{DataFiles, Probe, ServerLimits, ThreadGroups, ThreadListing};
+use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
@@ -30,8 +30,8 @@ pub struct ServerSpec {
     pub settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
-    /// How much memory its processes may take; none for no limit.
-    pub memory: Option<ByteCount>,
+    /// What its processes may take of the machine.
+    pub limits: ServerLimits,
     /// What it is for in its deployment.
     pub part: Part,
 }
@@ -47,7 +47,7 @@ impl ServerSpec {
             from: None,
             settings: BTreeMap::new(),
             cpus: Vec::new(),
-            memory: None,
+            limits: ServerLimits::default(),
             part: Part::Alone,
         }
     }
@@ -123,7 +123,7 @@ pub trait Server: Send {
     }
 
     /// Environment variables by which a program that Dyno starts as this server's user reaches it:
-    /// DYNO_SOCKET, DYNO_USER and DYNO_DATABASE, and those that the product's own clients read. None
+    /// DYNO_SOCKET, DYNO_USER, DYNO_DATABASE and DYNO_URL, and those that the product's own clients read. None
     /// for a server by URL, whose password is in nobody's environment.
     fn client_environment(&self) -> Vec<(String, String)> {
         Vec::new()

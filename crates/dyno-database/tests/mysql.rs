@@ -6,6 +6,8 @@
 
 #[path = "mysql/catalog.rs"]
 mod catalog;
+#[path = "mysql/dump.rs"]
+mod dump;
 mod mysql_server;
 #[path = "mysql/pipelines.rs"]
 mod pipelines;
@@ -39,7 +41,7 @@ fn private_server_and_its_connections() {
         ("ssl_key", &file("tls-server.key")),
         ("ssl_ca", &file("tls-root.pem")),
     ]));
-    let checks: [Check; 19] = [
+    let checks: [Check; 20] = [
         ("facts", facts),
         ("text statements", text_statements),
         ("prepared statements", prepared_statements),
@@ -57,6 +59,7 @@ fn private_server_and_its_connections() {
         ("loading rows", loading_rows),
         ("loading bad rows", loading_bad_rows),
         ("local files", local_files),
+        ("dumps", dump::check),
         ("the reference driver", reference_driver),
         ("authentication", authentication),
     ];

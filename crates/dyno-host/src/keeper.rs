@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 
-use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::FlockOperation;
 
 use account::Account;
@@ -34,8 +34,8 @@ use answer::words;
 use confine::Rights;
 pub use files::last_lines;
 pub(crate) use files::open_own;
-pub use group::memory_limit_problem;
 pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
+pub use group::{ServerLimits, server_limit_problems, server_limits_in_force};
 pub(crate) use kept::signal_identity;
 pub use kept::{HowStopped, KeptProcess};
 pub use owner::AfterCrash;
@@ -45,6 +45,7 @@ use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::builds::BuildStore;
+use crate::kernel::KernelSettings;
 use crate::process_table::ProcessStat;
 
 /// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
@@ -84,6 +85,7 @@ pub struct Keeper {
     n_folders: AtomicU64,
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
+    kernel: KernelSettings,
 }
 
 /// A process to start. It runs as the keeper's unprivileged user if Dyno is root, else as Dyno's
@@ -101,8 +103,8 @@ pub struct ProcessSpec {
     pub log: PathBuf,
     /// CPUs to bind it to; empty for none.
     pub cpus: Vec<u32>,
-    /// How much memory it may take, with all that it starts; none for no limit.
-    pub memory: Option<ByteCount>,
+    /// What it may take of the machine, with all that it starts.
+    pub limits: ServerLimits,
     /// Whether the program refuses to run as a user without a name.
     pub needs_name: bool,
     /// What to run before the folder is removed, if it died.
@@ -145,7 +147,13 @@ impl Keeper {
             builds: None,
             n_folders: AtomicU64::new(0),
             owner_files: Mutex::new(BTreeMap::new()),
+            kernel: KernelSettings::new(Path::new("/")),
         })
+    }
+
+    /// The settings of the machine's kernel that it may change, and puts back.
+    pub fn kernel(&self) -> &KernelSettings {
+        &self.kernel
     }
 
     /// The same keeper, which also looks for programs in the absolute folders of this PATH value,
@@ -243,6 +251,21 @@ impl Keeper {
         self.owned(folder)?;
         let path = inside(folder, name)?;
         files::make_secret(&path, text.as_bytes(), self.run_as())
+            .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+        Ok(path)
+    }
+
+    /// Writes a program into a folder of this keeper, where none of this name is, for servers and commands
+    /// to run.
+    pub fn write_program(
+        &self,
+        folder: &Path,
+        name: &str,
+        text: &mut dyn std::io::Read,
+    ) -> Result<PathBuf, KeeperError> {
+        self.owned(folder)?;
+        let path = inside(folder, name)?;
+        files::make_program(&path, text, self.run_as())
             .map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
         Ok(path)
     }
@@ -363,28 +386,33 @@ impl Keeper {
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
         self.open_to_servers(folder)?;
         let (mut command, rights) = self.command(folder, spec)?;
-        let group = spec.memory.map(|memory| self.make_group(folder, memory)).transpose()?;
+        let groups = self.make_groups(folder, &spec.limits)?;
         let child = confine::start(&mut command, &spec.cpus, rights)?;
         // From here on, dropping it on an error kills it.
         let process = KeptProcess::new(child);
-        if let Some(group) = group {
-            group::add(&group, process.pid())?;
-        }
+        group::add(&groups, process.pid())?;
         self.note(folder, process.pid(), spec.after_crash.as_ref())?;
         Ok(process)
     }
 
-    /// Makes the control group of the processes of a folder; it is noted first.
-    fn make_group(&self, folder: &Path, memory: ByteCount) -> Result<PathBuf, KeeperError> {
-        let group = group::planned(folder)?;
+    /// Makes the control groups of the processes of a folder; they are noted first.
+    fn make_groups(
+        &self,
+        folder: &Path,
+        limits: &ServerLimits,
+    ) -> Result<Vec<PathBuf>, KeeperError> {
+        let groups = group::planned(folder, limits)?;
+        if groups.is_empty() {
+            return Ok(groups);
+        }
         {
             let mut owner_files = self.owner_files();
             let (_, mut owner) = Owner::read(folder)?;
-            owner.group = Some(group.clone());
+            owner.groups.clone_from(&groups);
             owner_files.insert(folder.to_owned(), owner.write()?);
         }
-        group::make(&group, memory)?;
-        Ok(group)
+        group::make(&groups, limits)?;
+        Ok(groups)
     }
 
     /// Lets the user that servers run as, if it is another one, pass through a folder of this
@@ -425,16 +453,18 @@ impl Keeper {
         }
         self.clean_up_after_crash(&owner);
         leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
-        owner.remove_group()?;
+        owner.remove_groups()?;
         leftovers::remove(folder)?;
         self.owner_files().remove(folder);
         Ok(())
     }
 
-    /// Ends processes and removes folders of Dyno runs that are no longer alive. Returns what it
-    /// ended, in words. Touches nothing that it cannot prove a dead Dyno made.
+    /// Ends processes and removes folders of Dyno runs that are no longer alive, and puts back what they
+    /// have changed in the kernel. Returns what it did, in words. Touches nothing that it cannot prove a dead Dyno made.
     pub fn end_leftovers(&self, clock: &dyn Clock) -> Vec<String> {
-        leftovers::end_all(self, clock)
+        let mut done = leftovers::end_all(self, clock);
+        done.extend(self.kernel.put_back_left_over(clock));
+        done
     }
 
     /// The owner file of a folder, which must be a folder of this Dyno under this root.

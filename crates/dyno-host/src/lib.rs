@@ -10,6 +10,7 @@ mod copy;
 mod doctor;
 mod facts;
 mod keeper;
+mod kernel;
 mod listener;
 mod own;
 mod page_cache;
@@ -32,8 +33,10 @@ pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};
 pub use keeper::{
     AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeeperError, KeptProcess, Place,
-    PlaceFacts, ProcessSpec, RunAs, Storage, last_lines, memory_limit_problem, random_token,
+    PlaceFacts, ProcessSpec, RunAs, ServerLimits, Storage, last_lines, random_token,
+    server_limit_problems, server_limits_in_force,
 };
+pub use kernel::{KernelSettings, kernel_setting_problem, kernel_settings};
 pub use listener::{
     free_loopback_port, is_loopback, listener_of_port, listener_of_socket, listens_by_network,
     user_of_client,

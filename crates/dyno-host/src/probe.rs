@@ -11,6 +11,7 @@ mod data;
 mod disk;
 mod filesystem;
 mod frequency;
+mod io_limit;
 mod load;
 mod memory;
 mod network;

@@ -192,6 +192,10 @@ impl Register {
         let proc_root = Path::new("/proc");
         let holder = self.read(name).map(|found| found.holder);
         let Some(holder) = holder.filter(|holder| holder.is_alive(proc_root)) else {
+            // A process that was just killed holds its lock until its last thread is gone.
+            if self.is_free_within(name, KILL_LIMIT, clock) {
+                return Ok(false);
+            }
             return Err(KeeperError(format!(
                 "the deployment `{name}` is held by a process that cannot be seen from here (in a \
                  container?); end it there"
@@ -199,17 +203,24 @@ impl Register {
         };
         for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
             signal_identity(proc_root, holder, signal);
-            let until = clock.now() + limit;
-            while holder.is_alive(proc_root) && clock.now() < until {
-                clock.sleep_until(clock.now() + POLL);
+            if self.is_free_within(name, limit, clock) {
+                return Ok(true);
             }
         }
-        match holder.is_alive(proc_root) {
-            true => Err(KeeperError(format!(
-                "process {}, which holds `{name}`, does not end",
-                holder.pid
-            ))),
-            false => Ok(true),
+        Err(KeeperError(format!("process {}, which holds `{name}`, does not end", holder.pid)))
+    }
+
+    /// Whether nobody holds a deployment any more at some time before the limit.
+    fn is_free_within(&self, name: &str, limit: Nanoseconds, clock: &dyn Clock) -> bool {
+        let until = clock.now() + limit;
+        loop {
+            if !self.find(name).is_some_and(|found| found.is_held) {
+                return true;
+            }
+            if clock.now() >= until {
+                return false;
+            }
+            clock.sleep_until(clock.now() + POLL);
         }
     }
 
@@ -320,6 +331,14 @@ mod tests {
         (folder, register)
     }
 
+    /// Waits until a lock that this process let go is free: a child that another test starts at that moment
+    /// has it until it runs its program.
+    fn wait_until_free(register: &Register, name: &str) {
+        while register.find(name).is_some_and(|found| found.is_held) {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_name_is_held_by_one_and_free_afterwards() {
         let (_folder, register) = register();
@@ -346,7 +365,7 @@ mod tests {
         hold.publish(&Registered { failure: failure.clone(), ..Registered::default() })
             .expect("written");
         hold.leave();
-        assert!(!register.find("a").expect("it is there").is_held);
+        wait_until_free(&register, "a");
         assert!(register.hold("a").is_err(), "its name is not free yet");
         assert!(!register.end_holder("a", &ManualClock::new()).expect("nobody holds it"));
         assert_eq!(register.forget("a").expect("removed"), failure);
@@ -371,6 +390,48 @@ mod tests {
         child.kill().expect("it is ours");
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));
         drop(hold);
+    }
+
+    /// A clock on which whoever sleeps wakes up after a lock was freed.
+    struct Freeing<'a> {
+        clock: ManualClock,
+        register: &'a Register,
+        hold: std::sync::Mutex<Option<Hold>>,
+    }
+
+    impl Clock for Freeing<'_> {
+        fn now(&self) -> Nanoseconds {
+            self.clock.now()
+        }
+
+        fn unix_millis(&self) -> u64 {
+            self.clock.unix_millis()
+        }
+
+        fn sleep_until(&self, until: Nanoseconds) {
+            if let Some(hold) = self.hold.lock().expect("nobody panicked").take() {
+                hold.leave();
+                wait_until_free(self.register, "a");
+            }
+            self.clock.sleep_until(until);
+        }
+    }
+
+    #[test]
+    fn a_holder_that_is_just_dying_is_waited_for() {
+        let (_folder, register) = register();
+        let hold = register.hold("a").expect("it is free");
+        let own = ProcessStat::read(Path::new("/proc"), hold.holder.pid).expect("it is this one");
+        // What is noted is gone, but its lock is not yet free.
+        let holder = ProcessIdentity { start_ticks: own.start_ticks + 1, pid: own.pid };
+        let description = Description { holder, registered: Registered::default() };
+        let text = serde_json::to_vec(&description).expect("it is JSON");
+        fs::write(register.path("a", DESCRIPTION), text).expect("written");
+        let hold = std::sync::Mutex::new(Some(hold));
+        let clock = Freeing { clock: ManualClock::new(), register: &register, hold };
+        assert!(!register.end_holder("a", &clock).expect("it is free by now"));
+        assert_eq!(clock.now(), POLL);
+        register.forget("a").expect("removed");
     }
 
     #[test]

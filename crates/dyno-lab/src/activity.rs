@@ -33,7 +33,7 @@ use crate::trial::TrialError;
 pub(crate) use batches::{BatchJob, Batches};
 pub(crate) use command::{Command, CommandJob, JobFolder};
 pub(crate) use dips::VolumeDips;
-pub(crate) use journal::{Journal, keep_samples, watched};
+pub(crate) use journal::{Journal, keep_samples, measured_sum, watched};
 pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,
 };
@@ -185,6 +185,7 @@ impl Activities<'_> {
             activity.add_to(&mut end);
         }
         end.meanings = journal.add_readings(&mut end.summary);
+        self.here.iter().for_each(|activity| activity.add_readings_to(&mut end));
         self.beside.iter().for_each(|beside| beside.activity.add_readings_to(&mut end));
         match stopped {
             Ok(cost) => {

@@ -8,6 +8,7 @@ use dyno_study::{Design, JobWork, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
 use crate::deployment::{Source, resolved, source};
+use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -30,8 +31,29 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             refused.push((variant.name.clone(), message));
         }
     }
+    refused.extend(without_vectors(lab, plan, design));
     refused.extend(wrong_urls(plan));
     refused.extend(sql_for_nobody(&lab.products, plan));
+    refused
+}
+
+/// Variants whose workload needs vectors, which the programs of their servers do not have.
+fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
+    let mut seen = HashSet::new();
+    let mut refused = Vec::new();
+    for variant in &plan.variants {
+        // What a workload cannot be planned for is reported elsewhere.
+        let needs_them = plan_workload(&lab.catalog, plan, variant)
+            .is_ok_and(|workload| workload.needs_vectors());
+        if !needs_them || !seen.insert(Arc::as_ptr(&variant.database)) {
+            continue;
+        }
+        if let Ok((Source::Start(spec), _)) = source(lab, design, variant)
+            && let Err(error) = lab.products.check_vectors(&spec, &lab.place())
+        {
+            refused.push((variant.name.clone(), error.to_string()));
+        }
+    }
     refused
 }
 

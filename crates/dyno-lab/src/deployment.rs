@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_database::{
-    AttachOptions, DeployError, Endpoint, Following, Part, Place, Products, Replication, Server,
-    ServerSpec,
+    AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
+    Products, Replication, Server, ServerSpec,
 };
-use dyno_host::{Probe, ProcessGroup, Volume};
+use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
 use dyno_record::{
@@ -59,6 +60,8 @@ pub(crate) enum Source {
     Start(ServerSpec),
     /// A server of Dyno's own is started that follows the primary; its number, from 1.
     Follow(ServerSpec, u32),
+    /// A server of Dyno's own is started that joins the cluster of the primary.
+    Join(ServerSpec),
     /// A router is started in front of the primary.
     Route(Route),
     /// A server is there already.
@@ -74,6 +77,8 @@ pub(crate) struct Route {
     pub(crate) product: String,
     /// Its options by name.
     pub(crate) options: BTreeMap<String, String>,
+    /// Whether it shares the load among all nodes of a cluster.
+    pub(crate) to_all: bool,
     /// The most clients that will be connected.
     pub(crate) clients: usize,
     /// CPUs to bind it to.
@@ -144,6 +149,8 @@ pub(crate) struct LoadOrder<'a> {
     pub(crate) abort: &'a AbortFlag,
     /// Opens connections to the member with the rows, if that is another one.
     pub(crate) rows: Option<Connector>,
+    /// Opens connections to all members that take the load in turn, if they are several.
+    pub(crate) spread: Option<Connector>,
 }
 
 impl Instance for Box<dyn Server> {
@@ -167,7 +174,7 @@ impl Instance for Box<dyn Server> {
     ) -> Result<StepTotals, LoadError> {
         let job = Job {
             workload: load.workload.clone(),
-            connector: (**self).connector(),
+            connector: load.spread.clone().unwrap_or_else(|| (**self).connector()),
             clock: Arc::clone(&load.lab.clock),
             abort: load.abort.clone(),
         };
@@ -253,12 +260,23 @@ impl Deployment {
         let store = rows
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
         let replicas = replicas(lab, variant, &source);
-        let name = if replicas.is_empty() && route.is_none() { "server" } else { "primary" };
-        let primary = member(name, MemberRole::Primary, &entries, source);
+        let nodes = nodes(&source);
+        let name = match (part_of(&source), &route) {
+            (Part::Node(node), _) => node.name(),
+            (Part::Alone, None) => "server".to_owned(),
+            _ => "primary".to_owned(),
+        };
+        let primary = member(&name, MemberRole::Primary, &entries, source);
         let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
         for (number, spec) in (1..).zip(replicas) {
             let name = dyno_database::replica_name(number);
             members.push(member(&name, MemberRole::Replica, &[], Source::Follow(spec, number)));
+        }
+        let loads_all = variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all);
+        let also: &[Entry] =
+            if loads_all && route.is_none() { &[Entry::Write, Entry::Read] } else { &[] };
+        for (node, spec) in nodes {
+            members.push(member(&node.name(), MemberRole::Node, also, Source::Join(spec)));
         }
         if let Some((name, route)) = route {
             entries = vec![Entry::Write, Entry::Read];
@@ -279,13 +297,46 @@ impl Deployment {
         self.members.iter().filter_map(|member| member.instance.as_ref()?.following()).collect()
     }
 
+    /// How the trial's servers form a cluster; none if they do not.
+    pub(crate) fn clustering<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Clustering> {
+        self.members.iter().find_map(|member| match &member.source {
+            Source::Join(spec) => lab.products.find(&spec.product)?.clustering(),
+            _ => None,
+        })
+    }
+
+    /// Names and addresses of the nodes of a cluster that are up.
+    pub(crate) fn nodes(&self) -> Vec<(String, Endpoint)> {
+        let is_node = |member: &&Member| {
+            matches!(member.source, Source::Join(_))
+                || matches!(part_of(&member.source), Part::Node(_))
+        };
+        let node = |member: &Member| {
+            let reach = member.instance.as_ref()?.server()?.reach()?;
+            Some((member.facts.name.clone(), reach.endpoint))
+        };
+        self.members.iter().filter(is_node).filter_map(node).collect()
+    }
+
+    /// Opens connections to all members that take the load, in turn; none where one takes it all.
+    pub(crate) fn spread(&self) -> Option<Connector> {
+        let all = self.members.iter().filter(|member| member.serves(Entry::Write));
+        let all: Vec<Connector> = all
+            .filter_map(|member| Some(member.instance.as_ref()?.server()?.connector()))
+            .collect();
+        (all.len() > 1).then(|| {
+            let next = AtomicUsize::new(0);
+            Arc::new(move || all[next.fetch_add(1, Ordering::Relaxed) % all.len()]()) as Connector
+        })
+    }
+
     /// What is watched of members besides the server that is measured: their processes, a group for
     /// each, and their own probes. A replica is read by how far it is behind; that it works is seen in its
     /// processes.
     pub(crate) fn watched_beside(&self, lab: &Lab) -> (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) {
         let (mut groups, mut probes): (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) = Default::default();
         let beside = |member: &&Member| {
-            matches!(member.facts.role, MemberRole::Replica | MemberRole::Router)
+            matches!(member.facts.role, MemberRole::Replica | MemberRole::Node | MemberRole::Router)
         };
         for member in self.members.iter().filter(beside) {
             let Some(instance) = &member.instance else { continue };
@@ -300,8 +351,13 @@ impl Deployment {
                     let meter = replicating.and_then(|one| following.lag_meter(one));
                     probes.extend(meter.map(|meter| dyno_database::lag_probe(&name, meter)));
                 }
+                (Source::Join(_), _) => {}
                 _ => probes.extend(server.probes(None)),
             }
+        }
+        if let Some(clustering) = self.clustering(lab) {
+            let nodes = self.nodes();
+            probes.extend(nodes.iter().map(|(name, endpoint)| clustering.probe(name, endpoint)));
         }
         (groups, probes)
     }
@@ -328,6 +384,12 @@ impl Deployment {
         self.members.iter().filter_map(|member| member.instance.as_ref()?.server())
     }
 
+    /// The disk that its data lie on, if that is a volume's: `loop0`.
+    pub(crate) fn data_disk(&self) -> Option<String> {
+        let mut volumes = self.members.iter().filter_map(|member| member.volumes.first());
+        volumes.find_map(|volume| volume.disk_name())
+    }
+
     /// Whether the time of its load is simulated.
     pub(crate) fn is_simulated(&self) -> bool {
         self.entry(Entry::Write).is_some_and(|instance| instance.server().is_none())
@@ -340,7 +402,13 @@ impl Deployment {
 
     /// Why one of its members is down; none while all run.
     pub(crate) fn down(&mut self) -> Option<String> {
-        self.members.iter_mut().find_map(|member| member.instance.as_mut()?.down())
+        self.members.iter_mut().find_map(|member| {
+            let down = member.instance.as_mut()?.down()?;
+            Some(match member.facts.role {
+                MemberRole::Node => format!("{}: {down}", member.facts.name),
+                _ => down,
+            })
+        })
     }
 
     /// The last lines of the log of the first member that has one.
@@ -384,6 +452,19 @@ fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     vec![spec; replication.replicas as usize]
 }
 
+/// The nodes that join the cluster of a primary, with their specifications.
+fn nodes(primary: &Source) -> Vec<(Node, ServerSpec)> {
+    let (Source::Start(spec), Part::Node(first)) = (primary, part_of(primary)) else {
+        return Vec::new();
+    };
+    let others = 2..=first.cluster.ports.len() as u32;
+    let node = |number| {
+        let node = Node { number, cluster: first.cluster.clone() };
+        (node.clone(), ServerSpec { part: Part::Node(node), ..spec.clone() })
+    };
+    others.map(node).collect()
+}
+
 /// What a server that is started is for.
 pub(crate) fn part_of(source: &Source) -> Part {
     match source {
@@ -403,6 +484,8 @@ fn route(
     let route = Route {
         product: behind.product.clone(),
         options: behind.options.clone(),
+        to_all: router.spec().shares_load
+            && variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all),
         clients: most_clients(design),
         cpus: design.server_cpus.clone(),
     };
@@ -461,10 +544,14 @@ pub(crate) fn source(
         from: database.from.clone(),
         settings,
         cpus: design.server_cpus.clone(),
-        memory: database.memory,
-        part: match database.replicas {
-            0 => Part::Alone,
-            replicas => {
+        limits: limits(database),
+        part: match (database.replicas, &database.cluster) {
+            (_, Some(cluster)) => {
+                dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;
+                Part::Node(Node { number: 1, cluster: Cluster::new(cluster.nodes)? })
+            }
+            (0, None) => Part::Alone,
+            (replicas, None) => {
                 let mode =
                     database.replication.parse().map_err(|word: String| TrialError::new(word))?;
                 Part::Primary(Replication::new(replicas, mode)?)
@@ -472,6 +559,11 @@ pub(crate) fn source(
         },
     };
     Ok((Source::Start(spec), None))
+}
+
+/// What the server of a database may take of the machine.
+pub(crate) fn limits(database: &Database) -> ServerLimits {
+    ServerLimits { memory: database.memory, swap: database.swap, cpu_weight: database.cpu_weight }
 }
 
 /// Uses a server that is there already.
@@ -543,6 +635,7 @@ pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
         transport: facts.transport.to_owned(),
         tls: facts.tls,
         settings: facts.settings,
+        machine: BTreeMap::new(),
         durability: facts.durability.words,
     }
 }

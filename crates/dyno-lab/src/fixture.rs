@@ -18,6 +18,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         engines: Vec::new(),
         is_embedded: true,
         replicates: false,
+        cluster: None,
         has_socket: false,
         confused_names: Vec::new(),
     };

@@ -47,7 +47,8 @@ pub(crate) fn activity<'a>(
             let folder = prepared.folder.clone();
             let folder = folder.map_or_else(|| JobFolder::make(&lab.keeper).map(Arc::new), Ok)?;
             let work = (command.as_slice(), figures.as_slice(), "output");
-            let command = CommandJob { is_alone, ..in_folder(&job.name, work, &folder, server) };
+            let command = in_folder(&job.name, work, &folder, (lab, server))?;
+            let command = CommandJob { is_alone, ..command };
             Box::new(Command::new(command, folder, &lab.clock))
         }
         JobWork::Batches { statements, at_once, pause } => {
@@ -73,23 +74,30 @@ pub(crate) fn activity<'a>(
     Ok(Beside { activity, ends_step: job.load != JobLoad::On, starts_after: job.start_after })
 }
 
+/// The environment variable with the path of this Dyno.
+const OWN_PROGRAM: &str = "DYNO_PROGRAM";
+
 /// A command with the environment of its job.
 fn in_folder(
     name: &str,
     (command, figures, log): (&[String], &[Metric], &'static str),
     folder: &JobFolder,
-    server: Option<&dyn Server>,
-) -> CommandJob {
+    (lab, server): (&Lab, Option<&dyn Server>),
+) -> Result<CommandJob, TrialError> {
     let mut environment = server.map(Server::client_environment).unwrap_or_default();
+    if command.iter().any(|word| word.contains(OWN_PROGRAM)) {
+        let own = folder.own_program(lab.program.as_deref())?;
+        environment.push((OWN_PROGRAM.to_owned(), own.display().to_string()));
+    }
     environment.push(("DYNO_SCRATCH".to_owned(), folder.scratch.display().to_string()));
-    CommandJob {
+    Ok(CommandJob {
         name: name.to_owned(),
         log,
         command: command.to_vec(),
         environment,
         figures: figures.to_vec(),
         is_alone: false,
-    }
+    })
 }
 
 /// Does what comes before a job: notes what its tables hold, runs its setup, sends its statements.
@@ -112,7 +120,7 @@ pub(crate) fn prepare(
     if !job.setup.is_empty() {
         let folder = Arc::new(JobFolder::make(&lab.keeper)?);
         let name = format!("{}: setup", job.name);
-        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, server);
+        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, (lab, server))?;
         let mut at = Surroundings { stop: &lab.abort, journal: None };
         Command::new(setup, Arc::clone(&folder), &lab.clock).run(&mut at)?;
         if lab.abort.is_raised() {

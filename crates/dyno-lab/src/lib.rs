@@ -30,6 +30,7 @@ mod stopping;
 mod trial;
 mod voiding;
 mod volume;
+mod watch;
 
 pub use calibration::{CalibratedRate, Calibration};
 pub use check::{check_settings, check_without_programs};
@@ -40,3 +41,4 @@ pub use run::{Lab, RunEnd, RunOrder, run};
 pub use stopping::Decide;
 pub use voiding::Void;
 pub use volume::check_volumes;
+pub use watch::{Listener, Recording, Watch, WatchOrder};

@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use dyno_model::{Load, Role, WorkloadStep};
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
-    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
+    Environment, FORMAT, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price,
+    RequirementRecord, RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan,
+    VariantRecord,
 };
 use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
-    Behind, DataOrigin, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource, Product,
-    Requirement, Search, Sought, Study, Variant,
+    Behind, Cluster, DataOrigin, Database, Design, LoadLevel, Plan, PlannedStep, ProbeSource,
+    Product, Requirement, Search, Sought, Study, Variant,
 };
 use dyno_units::{
     ByteCount, Nanoseconds, SettingValue, redact_command, redact_secrets, redact_setting,
 };
 use dyno_workload::Workload;
 use dyno_workload::catalog::Catalog;
+
+use crate::watch::{WATCH, WatchOrder};
 
 /// FNV-1a, 64 bits, as 16 hexadecimal digits.
 fn digest(bytes: &[u8]) -> String {
@@ -93,12 +96,7 @@ pub fn make_manifest(
         }),
         voiding: crate::voiding::rule(design),
         requirements: design.requirements.iter().map(requirement_record).collect(),
-        format: FORMAT,
-        dyno: env!("CARGO_PKG_VERSION").to_owned(),
-        title: plan.title.clone(),
-        fingerprint: fingerprint(plan, study),
         seed: plan.seed.0,
-        created_unix_ms,
         threshold: design.threshold,
         order: order_word(design.order).to_owned(),
         variants,
@@ -118,12 +116,73 @@ pub fn make_manifest(
                 block: trial.block,
             })
             .collect(),
-        environment: environment.clone(),
         design: design_record(design),
         conditions: conditions(plan, study),
-        extensions: Vec::new(),
         study_source: redact_secrets(source),
+        ..blank(&plan.title, fingerprint(plan, study), environment, created_unix_ms)
     })
+}
+
+/// The threshold where no study has one: what a study has that does not name it.
+const THRESHOLD: f64 = 0.03;
+
+/// A manifest of this Dyno that has neither variants nor steps nor trials yet.
+fn blank(title: &str, fingerprint: String, environment: &Environment, now: u64) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        dyno: env!("CARGO_PKG_VERSION").to_owned(),
+        title: title.to_owned(),
+        fingerprint,
+        seed: 0,
+        created_unix_ms: now,
+        threshold: THRESHOLD,
+        order: order_word(dyno_study::Order::Interleaved).to_owned(),
+        variants: Vec::new(),
+        steps: Vec::new(),
+        trials: Vec::new(),
+        stopping: None,
+        voiding: None,
+        requirements: Vec::new(),
+        environment: environment.clone(),
+        design: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        extensions: Vec::new(),
+        study_source: String::new(),
+    }
+}
+
+/// The manifest of what is watched without load.
+pub(crate) fn watch_manifest(order: &WatchOrder, environment: &Environment, now: u64) -> Manifest {
+    let length = order.length.unwrap_or(order.every);
+    Manifest {
+        variants: vec![VariantRecord {
+            name: WATCH.to_owned(),
+            database: order.name.clone(),
+            product: order.product.clone(),
+            workload: NO_WORKLOAD.to_owned(),
+            levels: Vec::new(),
+            baseline: None,
+            settings: BTreeMap::new(),
+            price_per_hour: None,
+            options: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            own_steps: BTreeMap::new(),
+        }],
+        steps: vec![StepRecord {
+            name: WATCH.to_owned(),
+            clients: 0,
+            rate: None,
+            arrivals: "closed".to_owned(),
+            warm_up_s: 0.0,
+            duration_s: length.as_secs_f64(),
+            until_steady_s: None,
+            stepped: None,
+            search: None,
+            own: None,
+        }],
+        trials: vec![TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 }],
+        ..blank(&order.name, format!("watch-{now}"), environment, now)
+    }
 }
 
 fn requirement_record(requirement: &Requirement) -> RequirementRecord {
@@ -212,9 +271,13 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         settings,
         allow_existing_tables,
         memory,
+        swap,
+        cpu_weight,
+        kernel,
         replicas,
         replication,
         replica_settings,
+        cluster,
         behind,
         data,
         // The volume is in the variant's tables.
@@ -229,25 +292,30 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         engine: _,
         price_per_hour: _,
     } = &*variant.database;
-    let mut asked = BTreeMap::new();
-    if let Some(version) = version {
-        asked.insert("version".to_owned(), version.clone());
-    }
-    if let Some(programs) = programs {
-        asked.insert("programs".to_owned(), programs.clone());
-    }
-    if let Some(from) = from {
-        asked.insert("from".to_owned(), from.clone());
-    }
-    if let Some(memory) = memory {
-        asked.insert("memory".to_owned(), memory.to_string());
-    }
+    let given = [
+        ("version", version.clone()),
+        ("programs", programs.clone()),
+        ("from", from.clone()),
+        ("memory", memory.map(|memory| memory.to_string())),
+        ("swap", swap.map(|swap| swap.to_string())),
+        ("cpu_weight", cpu_weight.map(|weight| weight.to_string())),
+        ("allow_existing_tables", allow_existing_tables.then(|| "true".to_owned())),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let mut asked: BTreeMap<String, String> = given.collect();
+    let kernel = kernel.iter();
+    asked.extend(kernel.map(|(name, value)| (format!("kernel.{name}"), value.clone())));
     if *replicas > 0 {
         asked.insert("replicas".to_owned(), replicas.to_string());
         asked.insert("replication".to_owned(), replication.clone());
         asked.extend(replica_settings.iter().map(|(name, value)| {
             (format!("replica_settings.{name}"), redact_setting(name, &value.to_string()))
         }));
+    }
+    if let Some(Cluster { kind, nodes, load_on_all }) = cluster {
+        asked.insert("cluster".to_owned(), kind.clone());
+        asked.insert("nodes".to_owned(), nodes.to_string());
+        asked.insert("load_on".to_owned(), if *load_on_all { "all" } else { "first" }.to_owned());
     }
     if let Some(Behind { product, options }) = behind {
         asked.insert("behind".to_owned(), product.clone());
@@ -257,22 +325,23 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     if *data != DataOrigin::default() {
         asked.insert("data".to_owned(), data.word().to_owned());
     }
-    if *allow_existing_tables {
-        asked.insert("allow_existing_tables".to_owned(), "true".to_owned());
-    }
     let shares =
         settings.iter().filter(|(_, value)| matches!(value, SettingValue::PercentOfMemory(_)));
     asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
-    for table in
-        variant.tables.iter().filter(|table| !matches!(table.kind, "database" | "workload"))
-    {
-        asked.insert(table.kind.to_owned(), table.name.clone());
-        let fields = table.fields.iter();
-        asked.extend(fields.map(|(field, value)| {
-            (format!("{}.{field}", table.kind), redact_setting(field, &value.to_string()))
-        }));
-    }
+    asked.extend(asked_of_tables(variant));
     asked
+}
+
+/// What a study asks by tables of further kinds than databases and workloads.
+fn asked_of_tables(variant: &Variant) -> impl Iterator<Item = (String, String)> {
+    let tables = variant.tables.iter();
+    let tables = tables.filter(|table| !matches!(table.kind, "database" | "workload"));
+    tables.flat_map(|table| {
+        let fields = table.fields.iter().map(|(field, value)| {
+            (format!("{}.{field}", table.kind), redact_setting(field, &value.to_string()))
+        });
+        std::iter::once((table.kind.to_owned(), table.name.clone())).chain(fields)
+    })
 }
 
 /// What a variant's workload says of its own steps; none if the plan's loads are its steps.

@@ -15,6 +15,7 @@ mod provision;
 mod rest;
 mod run_off;
 mod search;
+mod set_kernel;
 mod settle;
 mod start_agents;
 mod step;
@@ -57,10 +58,14 @@ pub(crate) fn start_agents(pool: &HostPool) -> Box<dyn Phase> {
 /// The phases of each trial of this variant, in order. `own` are the steps that its workload
 /// defines; none where the plan's loads are the steps.
 pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
-    let mut phases: Vec<Box<dyn Phase>> =
-        vec![Box::new(provision::Provision), Box::new(deploy::Deploy), Box::new(fill::Fill)];
+    let mut phases: Vec<Box<dyn Phase>> = vec![Box::new(provision::Provision)];
+    if !variant.database.kernel.is_empty() {
+        phases.push(Box::new(set_kernel::SetKernel));
+    }
+    phases.extend::<[Box<dyn Phase>; 2]>([Box::new(deploy::Deploy), Box::new(fill::Fill)]);
     let has_replicas = variant.database.replicas > 0;
-    if has_replicas || variant.database.behind.is_some() {
+    let has_nodes = variant.database.cluster.is_some();
+    if has_replicas || has_nodes || variant.database.behind.is_some() {
         phases.push(Box::new(join::Join));
     }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
@@ -90,7 +95,13 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     if is_limited {
         phases.push(Box::new(limit_volumes::LiftLimits));
     }
+    if has_nodes {
+        phases.push(Box::new(agree::Sync));
+    }
     phases.push(Box::new(audit::Audit));
+    if has_nodes {
+        phases.push(Box::new(agree::AgreeNodes));
+    }
     if has_replicas {
         phases.push(Box::new(agree::Agree));
     }
@@ -145,6 +156,15 @@ mod tests {
         check((&[2], limit), &[], &[&start[..], &end].concat());
         let dips = limit.replace("limit =", "dips =").replace("9", "9, every = '2s', for = '1s'");
         check((&[2], &dips), &[], &[&start[..], &end].concat());
+    }
+
+    #[test]
+    fn the_kernel_is_set_before_servers_come_up() {
+        let mut plan = plan(&[2], "rest = '0s'\n");
+        let database = std::sync::Arc::make_mut(&mut plan.variants[0].database);
+        database.kernel.insert("vm.swappiness".to_owned(), "1".to_owned());
+        let names: Vec<String> = of(&plan, &[]).iter().map(|phase| phase.name()).collect();
+        assert_eq!(names[..3], ["provision", "set kernel", "deploy"]);
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Population<'_> {
                 return false;
             }
             row.clear();
-            self.workload.fill_row(chunk.table_idx, number, row);
+            self.workload.fill_row_in(self.dialect, chunk.table_idx, number, row);
             number += 1;
             true
         };

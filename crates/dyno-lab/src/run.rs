@@ -132,6 +132,7 @@ pub fn run(
             course.repeat_void_blocks()?;
         }
     }
+    lab.keeper.kernel().release();
     note_not_begun(&course.end, &mut course.events, &mut course.record)?;
     Ok(course.end)
 }
@@ -166,6 +167,11 @@ impl<'a, 't> Course<'a, 't> {
         let mut record = open_record(order)?;
         for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
             events.in_run(&mut record, EventKind::LeftoverEnded { what })?;
+        }
+        if order.plan.variants.iter().any(|variant| !variant.database.kernel.is_empty()) {
+            for what in lab.keeper.kernel().hold(lab.clock.as_ref())? {
+                events.in_run(&mut record, EventKind::LeftoverEnded { what })?;
+            }
         }
         for message in login_warnings(order.plan) {
             events.in_run(&mut record, EventKind::Noted { message })?;

@@ -168,6 +168,7 @@ fn facts() -> ServerFacts {
         transport: "simulated".to_owned(),
         tls: false,
         settings: BTreeMap::new(),
+        machine: BTreeMap::new(),
         durability: "simulated".to_owned(),
         of_product: Some(ProductFacts { simulated: true, ..ProductFacts::default() }),
     }

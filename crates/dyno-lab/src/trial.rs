@@ -116,7 +116,7 @@ impl Results {
     }
 
     /// The summary of a trial that has ended; `times` are its begin and end, Unix milliseconds.
-    fn into_summary(
+    pub(crate) fn into_summary(
         mut self,
         trial: &TrialPlan,
         outcome: TrialOutcome,
@@ -187,7 +187,7 @@ pub(crate) fn run(
             events.in_trial(&mut writer, kind)?;
             return Ok(TrialEnd::Abandoned);
         }
-        Err(TrialError::Failed { message, log }) => failed(lab, &results, &message, &log),
+        Err(TrialError::Failed { message, log }) => failed(lab, &results, variant, &message, &log),
     };
     announce_end(trial, &outcome, results.clean_up_failure.as_deref(), events, &mut writer)?;
     let ended_unix_ms = lab.clock.unix_millis();
@@ -240,8 +240,16 @@ fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
 }
 
 /// The outcome of a trial that could not be done, with the end of the server's log.
-fn failed(lab: &Lab, results: &Results, message: &str, log: &[String]) -> (TrialOutcome, TrialEnd) {
-    let message = foreign(&format!("{message}{}", advice(&lab.products, log, message)));
+fn failed(
+    lab: &Lab,
+    results: &Results,
+    variant: &Variant,
+    message: &str,
+    log: &[String],
+) -> (TrialOutcome, TrialEnd) {
+    let volumes: Vec<String> = variant.volumes().into_iter().map(|volume| volume.name).collect();
+    let advice = advice(&lab.products, &volumes, log, message);
+    let message = foreign(&format!("{message}{advice}"));
     let log: Vec<String> = log.iter().map(|line| foreign(line)).collect();
     let was_deployed = results.was_deployed();
     let failure = Failure { message: message.clone(), log: log.clone(), was_deployed };
@@ -356,14 +364,18 @@ fn foreign(text: &str) -> String {
     clean_text(&redact_secrets(text))
 }
 
-/// What to do, where the message or the server's log tells of a disk that is full.
-fn advice(products: &Products, log: &[String], message: &str) -> &'static str {
-    if is_disk_full(products, log, message) {
-        "; the disk with the server's data is full: free some space, use fewer rows, or put \
-         private servers on another disk with `--data-folder` (in a study: `data_folder`)"
-    } else {
-        ""
+/// What to do, where the message or the server's log tells of a disk that is full; `volumes` are those of the
+/// trial.
+fn advice(products: &Products, volumes: &[String], log: &[String], message: &str) -> String {
+    if !is_disk_full(products, log, message) {
+        return String::new();
     }
+    if volumes.is_empty() {
+        return "; the disk with the server's data is full: free some space, use fewer rows, or put \
+                private servers on another disk with `--data-folder` (in a study: `data_folder`)"
+            .to_owned();
+    }
+    format!("; volume {} is full: give it a larger `size`, or use fewer rows", volumes.join(" or "))
 }
 
 #[cfg(test)]
@@ -380,8 +392,13 @@ mod tests {
     #[test]
     fn a_disk_that_is_full_gets_advice() {
         let check = |message: &str, log: &str, is_full: bool| {
-            let found = advice(&crate::products(), &[log.to_owned()], message);
-            assert_eq!(found.contains("free some space"), is_full, "{message}, {log}: {found}");
+            let log = [log.to_owned()];
+            let found = advice(&crate::products(), &[], &log, message);
+            assert_eq!(found.contains("free some space"), is_full, "{message}, {log:?}: {found}");
+            let volumes = ["small".to_owned(), "logs".to_owned()];
+            let found = advice(&crate::products(), &volumes, &log, message);
+            let is_said = found.contains("volume small or logs is full: give it a larger `size`");
+            assert_eq!(is_said, is_full, "{message}, {log:?}: {found}");
         };
         check("populating t: The table 't' is full (1114)", "", true);
         check("it ended", "PANIC:  could not write to file: No space left on device", true);

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dyno_host::{Backing, Dips, IoLimit, Keeper, VolumeSpec, volume_problems};
-use dyno_study::{Plan, Product, VolumeChoice};
+use dyno_study::{Database, Plan, Product, VolumeChoice};
 use dyno_units::ByteCount;
+
+use crate::deployment::limits;
 
 /// Memory below which every server that Dyno starts is killed before it is ready.
 const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
@@ -39,6 +41,15 @@ pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeS
     }
 }
 
+/// Why a server of this database would not start with its memory.
+fn too_little_memory(database: &Database) -> Option<String> {
+    let memory = database.memory.filter(|memory| *memory < MEMORY_LEAST)?;
+    Some(format!(
+        "database `{}`: `memory` is {memory}, and no server starts with less than {MEMORY_LEAST}",
+        database.name
+    ))
+}
+
 /// A limit of the study as the host binds it.
 fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
     let of = |name: &str| by_name.get(name).copied();
@@ -50,7 +61,8 @@ fn limit(by_name: &BTreeMap<String, u64>) -> IoLimit {
     }
 }
 
-/// Why volumes of this plan cannot be made here, each once, with the name of the volume.
+/// Why volumes of this plan cannot be made here, or its servers cannot be limited, or the kernel cannot be set,
+/// each once.
 /// `format_devices` are those that the user has named as ones that may be formatted.
 pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -> Vec<String> {
     let products = crate::products();
@@ -65,23 +77,18 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
                 refused.push(problem);
             }
         };
-        if let Some(memory) = database.memory {
-            dyno_host::memory_limit_problem().into_iter().for_each(&mut add);
-            if memory < MEMORY_LEAST {
-                let database = &database.name;
-                add(format!(
-                    "database `{database}`: `memory` is {memory}, and no server starts with less than \
-                     {MEMORY_LEAST}"
-                ));
-            }
-        }
+        let machine = dyno_host::server_limit_problems(&limits(database)).into_iter();
+        let kernel = keeper.kernel().problems(&database.kernel);
+        machine.chain(kernel).chain(too_little_memory(database)).for_each(&mut add);
+        // An image is made for each; a device is there once.
         if let (Some(data), Some(log)) = (variant.volume(), variant.log_volume())
-            && data.name == log.name
+            && let (Some(device), Some(other)) = (&data.device, &log.device)
+            && device == other
         {
             add(format!(
-                "database `{}`: `log_volume` is the volume of its data, `{}`; leave it out, or name \
-                 another",
-                database.name, log.name
+                "database `{}`: its data and its logs would lie on one device, {device}; leave \
+                 `log_volume` out, or name a volume on another device",
+                database.name
             ));
         }
         if let (Product::Private(name), Some(_)) = (&database.product, &database.log_volume)

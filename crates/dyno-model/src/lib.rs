@@ -11,5 +11,5 @@ mod step;
 
 pub use load::{Arrivals, Load};
 pub use name::{Name, name, names};
-pub use option::{OptionError, OptionKind, OptionSpec, Words, parse_switch};
+pub use option::{OptionError, OptionKind, OptionSpec, Words, parse_counts, parse_switch};
 pub use step::{Pacing, Role, StepRequest, WorkloadStep};

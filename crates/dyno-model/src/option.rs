@@ -28,6 +28,10 @@ pub enum OptionKind {
     Switch,
     /// One of these words.
     Word(Words),
+    /// A list of whole numbers; as text `10,20,1k`.
+    Counts,
+    /// Any text.
+    Text,
 }
 
 /// The words that a value may be.
@@ -94,6 +98,20 @@ impl OptionSpec {
         OptionSpec::new(name, OptionKind::Word(Words::Constant(words)), words[0], help)
     }
 
+    /// An option that takes a list of whole numbers.
+    pub const fn counts(
+        name: &'static str,
+        default: &'static str,
+        help: &'static str,
+    ) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Counts, default, help)
+    }
+
+    /// An option that takes any text that is not empty.
+    pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
+        OptionSpec::new(name, OptionKind::Text, default, help)
+    }
+
     const fn new(
         text: &'static str,
         kind: OptionKind,
@@ -115,6 +133,8 @@ impl OptionSpec {
             OptionKind::Real => text.parse::<f64>().is_ok_and(f64::is_finite),
             OptionKind::Switch => parse_switch(text).is_some(),
             OptionKind::Word(words) => words.iter().any(|word| word == text),
+            OptionKind::Counts => parse_counts(text).is_some(),
+            OptionKind::Text => !text.trim().is_empty(),
         };
         if is_accepted {
             return Ok(());
@@ -127,10 +147,17 @@ impl OptionSpec {
             OptionKind::Word(words) => {
                 format!("one of {}", words.iter().collect::<Vec<_>>().join(", "))
             }
+            OptionKind::Counts => "a list of whole numbers such as 10,20,40".to_owned(),
+            OptionKind::Text => "a text".to_owned(),
         };
         let name = self.name.clone().into_owned();
         Err(OptionError { name, reason: format!("`{text}` is not {wanted}") })
     }
+}
+
+/// The values of a list of whole numbers, `10,20,1k`; `None` for other texts.
+pub fn parse_counts(text: &str) -> Option<Vec<u64>> {
+    text.split(',').map(|one| dyno_units::parse_count(one.trim()).ok()).collect()
 }
 
 /// The value of a switch; `None` for other words.

@@ -178,6 +178,11 @@ pub enum EventKind {
         /// Seconds.
         took_s: f64,
     },
+    /// Settings of the machine's kernel were changed for the trial, which puts them back at its end.
+    KernelSet {
+        /// Their values in force, by name.
+        settings: BTreeMap<String, String>,
+    },
     /// The limit of a volume's device was set, or lifted.
     VolumeLimited {
         /// The volume's name.

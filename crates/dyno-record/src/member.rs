@@ -66,6 +66,8 @@ pub enum MemberRole {
     Primary,
     /// It follows the primary.
     Replica,
+    /// It is a node of a cluster whose first node is the primary.
+    Node,
     /// It passes on to others what is sent to it.
     Router,
     /// It holds a part of the data.

@@ -18,6 +18,10 @@ pub struct ServerFacts {
     pub tls: bool,
     /// Settings in force, read from the server, by name.
     pub settings: BTreeMap<String, String>,
+    /// What was set of its machine for it, read back while it ran: settings of the kernel that some variant
+    /// changes, and what its control group allowed it (`control_group.memory`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine: BTreeMap<String, String>,
     /// What a commit survives, from the settings, in words: `every commit is synced`, `synced once a
     /// second`, `not synced`, `nothing is stored`, `simulated` (a simulated server), `unknown`.
     pub durability: String,

@@ -217,7 +217,11 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
         };
         let committed = kind.outcomes.get("committed").copied().unwrap_or(0);
         let attempts: u64 = kind.outcomes.values().sum();
-        let us = |quantile: f64| response.value_at_quantile(quantile) as f64 / 1e3;
+        // No quantile without an observation beyond it: NULL.
+        let us = |quantile: f64| {
+            let is_known = response.len() as f64 >= (1.0 / (1.0 - quantile)).round();
+            is_known.then(|| response.value_at_quantile(quantile) as f64 / 1e3)
+        };
         to.execute(
             "INSERT INTO result VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             params![

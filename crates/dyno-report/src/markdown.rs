@@ -52,6 +52,7 @@ fn document(view: &View<'_>) -> Vec<Block> {
         all.push(Block::Table(table));
     }
     all.extend(author::blocks(view));
+    all.extend(crate::html::vectors::tables(view).into_iter().map(Block::Table));
     all.extend(with_declared(view).into_iter().map(|metric| numbers(view, metric)));
     all.extend(failures(view));
     if !findings.answer.details.is_empty() {

@@ -213,6 +213,14 @@ impl<'a> View<'a> {
         Legend::new(self.findings.variants.iter().enumerate().map(entry).collect(), width).shared()
     }
 
+    /// What a kind of transaction is called on the page: by the workload of the first variant that has a
+    /// title for it, else by its own name.
+    pub(crate) fn kind_title<'k>(&self, kind: &'k str) -> &'k str {
+        let workloads = self.findings.variants.iter().map(|variant| variant.workload.as_str());
+        let mut titles = workloads.map(|workload| dyno_analysis::kinds::title(workload, kind));
+        titles.find(|title| *title != kind).unwrap_or(kind)
+    }
+
     /// Whether a kind of transaction is done only once or a few times in each trial of every step, as
     /// the making of indexes is: it has a duration, and no rate worth drawing.
     pub(crate) fn is_one_off(&self, kind: &str) -> bool {

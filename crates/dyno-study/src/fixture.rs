@@ -50,6 +50,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("key-order", &[KEY_ORDER]),
             workload("dbstress", &[DBSTRESS]),
             workload("tpcc", &[TPCC]),
+            workload("vectors", &[VECTORS]),
             workload("file-io", &[FILE_IO]),
             workload("fsync", &[FSYNC]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
@@ -74,6 +75,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         engines: engines.iter().map(|engine| (*engine).to_owned()).collect(),
         is_embedded,
         replicates: !is_embedded,
+        cluster: (name == "mariadb").then(|| "galera".to_owned()),
         has_socket: false,
         confused_names: Vec::new(),
     }
@@ -133,6 +135,17 @@ const FSYNC: Group = &[
     ("operations", "0"),
 ];
 const TPCC: Group = &[("tables", "1"), ("warehouses", "1"), ("consistency", "before-and-after")];
+const VECTORS: Group = &[
+    ("data", "generated"),
+    ("query_data", "generated"),
+    ("rows", "0"),
+    ("dimensions", "64"),
+    ("clusters", "100"),
+    ("queries", "1000"),
+    ("m", "16"),
+    ("ef_search", "10,20,40"),
+    ("recall", "0.95"),
+];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
 
@@ -146,6 +159,8 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                 let help = "What it is.";
                 match default {
                     "on" | "off" => OptionSpec::switch(name, default == "on", help),
+                    "generated" => OptionSpec::text(name, default, help),
+                    "10,20,40" => OptionSpec::counts(name, default, help),
                     "uniform" => words(name, &["uniform", "pareto", "zipfian"]),
                     "tpcb-like" => words(name, &["tpcb-like", "simple-update", "select-only"]),
                     "prepared" => words(name, &["prepared", "extended", "simple"]),

@@ -63,8 +63,10 @@ pub(crate) enum Shape {
     Filesystem,
     /// A source of programs.
     Source,
-    /// Bytes, such as `"8GiB"`.
+    /// Bytes above zero, such as `"8GiB"`.
     Size,
+    /// Bytes, which may be zero.
+    SizeOrZero,
     /// `true` or `false`.
     Switch,
     /// A whole number from the first to the second; as text also `"250k"`.

@@ -33,8 +33,8 @@ pub use requirement::{Bound, Requirement};
 pub use search::{Limit, ParseLimitError, Search, Sought, Statistic};
 pub use steady::{SteadyProblem, check_until_steady};
 pub use study::{
-    Behind, DataOrigin, Database, Design, Factor, FieldValue, Level, LoadLevel, Order, OwnLoad,
-    Price, ProbeSource, Product, Study, Table, UserProbe, Variant, WorkloadChoice,
+    Behind, Cluster, DataOrigin, Database, Design, Factor, FieldValue, Level, LoadLevel, Order,
+    OwnLoad, Price, ProbeSource, Product, Study, Table, UserProbe, Variant, WorkloadChoice,
 };
 pub use vocabulary::{
     Options, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,

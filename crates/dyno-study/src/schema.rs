@@ -89,7 +89,9 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Engine => json!({ "type": "string", "examples": engines(vocabulary) }),
         Shape::Filesystem => json!({ "enum": vocabulary.filesystems }),
         Shape::Source => json!({ "enum": vocabulary.sources }),
-        Shape::Size => json!({ "type": "string", "pattern": SIZE, "examples": ["8GiB"] }),
+        Shape::Size | Shape::SizeOrZero => {
+            json!({ "type": "string", "pattern": SIZE, "examples": ["8GiB"] })
+        }
         Shape::Switch => json!({ "type": "boolean" }),
         Shape::Count(least, most) => number_or_text("integer", *least, *most),
         Shape::Integer(least, most) => {
@@ -337,6 +339,11 @@ fn option(option: &OptionSpec) -> Value {
         OptionKind::Real => json!({ "type": ["number", "string"] }),
         OptionKind::Switch => json!({ "enum": [true, false, "on", "off", "true", "false"] }),
         OptionKind::Word(words) => json!({ "enum": words.iter().collect::<Vec<&str>>() }),
+        OptionKind::Counts => {
+            let item = number_or_text("integer", 0, i64::MAX as u64);
+            json!({ "type": ["array", "string", "integer"], "items": item, "minItems": 1, "minimum": 0 })
+        }
+        OptionKind::Text => json!({ "type": "string", "minLength": 1 }),
     };
     value["description"] = json!(option.help);
     value["default"] = default(option);
@@ -348,7 +355,11 @@ fn default(option: &OptionSpec) -> Value {
     let number = match option.kind {
         OptionKind::Count => text.parse::<u64>().ok().map(Value::from),
         OptionKind::Real => text.parse::<f64>().ok().map(Value::from),
-        OptionKind::Size | OptionKind::Switch | OptionKind::Word(_) => None,
+        OptionKind::Size
+        | OptionKind::Switch
+        | OptionKind::Word(_)
+        | OptionKind::Counts
+        | OptionKind::Text => None,
     };
     number.unwrap_or_else(|| json!(text))
 }

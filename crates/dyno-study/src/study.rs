@@ -218,6 +218,12 @@ pub struct Database {
     pub fetch: bool,
     /// How much memory the server may take, if that is limited.
     pub memory: Option<ByteCount>,
+    /// How much swap it may take beyond that memory; none for no swap where its memory is limited.
+    pub swap: Option<ByteCount>,
+    /// Its share of CPU time when others want it, too; 100 is the usual one.
+    pub cpu_weight: Option<u32>,
+    /// Settings of the machine's kernel for its trials, by name.
+    pub kernel: BTreeMap<String, String>,
     /// The volume of its logs, if they lie apart from its data.
     pub log_volume: Option<String>,
     /// How its data come to be where they are.
@@ -230,6 +236,8 @@ pub struct Database {
     pub replication: String,
     /// Settings of the replicas that are not, or differ from, those of the server.
     pub replica_settings: BTreeMap<String, SettingValue>,
+    /// The cluster that it is the first node of; none if it is in none.
+    pub cluster: Option<Cluster>,
     /// What stands in front of it; none if clients connect to it.
     pub behind: Option<Behind>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
@@ -238,6 +246,17 @@ pub struct Database {
     pub keep_tables: bool,
     /// What an hour on it costs, or on the machine where only that is known.
     pub price_per_hour: Option<Price>,
+}
+
+/// A cluster of servers that all take writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    /// What kind: `galera`.
+    pub kind: String,
+    /// How many nodes it has.
+    pub nodes: u32,
+    /// Whether clients connect to all nodes in turn, and not to the first one alone.
+    pub load_on_all: bool,
 }
 
 /// What stands in front of a database.

@@ -33,6 +33,12 @@ pub struct Vocabulary {
 pub trait SettingRules: fmt::Debug + Send + Sync {
     /// Why a product that Dyno starts must not have a setting; none if it may.
     fn refused(&self, product: &str, setting: &str) -> Option<String>;
+
+    /// Why a setting of the machine's kernel cannot have a value; none if it can.
+    fn refused_of_kernel(&self, setting: &str, value: &str) -> Option<String> {
+        let _ = (setting, value);
+        None
+    }
 }
 
 /// A product.
@@ -49,6 +55,8 @@ pub struct ProductWord {
     pub is_embedded: bool,
     /// Whether its servers can follow each other.
     pub replicates: bool,
+    /// The kind of cluster that its servers can form; none if they cannot.
+    pub cluster: Option<String>,
     /// Whether other processes can connect to it although it runs inside Dyno's own.
     pub has_socket: bool,
     /// Names that are mistaken for it, in lower case, each with what to write instead.

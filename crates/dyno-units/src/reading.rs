@@ -193,7 +193,7 @@ impl StallCause {
     /// The cause in words: `a slow or throttled disk`.
     pub fn text(self) -> &'static str {
         match self {
-            StallCause::NotRunning => "a suspended process",
+            StallCause::NotRunning => "a blocked or suspended process",
             StallCause::CheckpointLimit => "checkpoint age at its limit",
             StallCause::StolenCpu => "stolen CPU",
             StallCause::CpuQuota => "CPU throttled by a quota",
@@ -208,7 +208,7 @@ impl StallCause {
             StallCause::Flushing => "flushing",
             StallCause::Locks => "waiting for locks",
             StallCause::Pooler => "waiting in the connection pooler",
-            StallCause::Memory => "memory pressure",
+            StallCause::Memory => "page faults or memory pressure",
             StallCause::Writing => "writing to disk",
             StallCause::Reading => "reading from disk",
         }
@@ -356,6 +356,24 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_and_interfaces_are_groups_of_their_own() {
+        let check = |id: &'static str, topic: Topic, name: &str, expected: &str| {
+            let reading = reading(id, Unit::Count, "t", "x").topic(topic);
+            assert_eq!(reading.group(name), expected);
+        };
+        let instance = Topic::Instance;
+        check(
+            "network.*.received_bytes_per_s",
+            instance,
+            "network.eth0.received_bytes_per_s",
+            "network.eth0",
+        );
+        check("disk.*.reads_per_s", instance, "disk.vda.reads_per_s", "disk.vda");
+        check("innodb.rows_read_per_s", Topic::Debt, "innodb.rows_read_per_s", "innodb");
+        check("load", Topic::Debt, "load", "others");
+    }
 
     #[test]
     fn a_star_stands_for_one_character_or_more() {

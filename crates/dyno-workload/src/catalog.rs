@@ -8,7 +8,9 @@ use dyno_model::{Name, OptionError, OptionSpec, StepRequest};
 use dyno_units::Seed;
 
 use crate::options::Options;
-use crate::{Target, Workload, dbstress, files, insert_benchmark, key_order, sysbench, tpcb, tpcc};
+use crate::{
+    Target, Workload, dbstress, files, insert_benchmark, key_order, sysbench, tpcb, tpcc, vectors,
+};
 
 /// A workload that can be named in a study.
 #[derive(Clone)]
@@ -113,6 +115,7 @@ impl Catalog {
             insert_benchmark::spec(),
             tpcb::spec(),
             tpcc::spec(),
+            vectors::spec(),
         ]);
         workloads.extend(files::specs());
         Catalog { workloads }

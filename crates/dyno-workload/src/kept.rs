@@ -60,6 +60,11 @@ impl KeptRows {
         self.values.push(Kept::Text(start, self.bytes.len()));
     }
 
+    /// The memory that the rows take, in bytes.
+    pub fn room(&self) -> usize {
+        size_of_val(&self.values[..]) + self.bytes.len()
+    }
+
     /// Number of columns.
     pub fn n_columns(&self) -> usize {
         self.n_columns

@@ -105,6 +105,11 @@ impl LastRows {
         }
     }
 
+    /// The memory that the results take, in bytes.
+    pub fn room(&self) -> usize {
+        size_of_val(&self.results[..]) + size_of_val(&self.columns[..]) + self.bytes.len()
+    }
+
     /// Number of results.
     pub fn n_results(&self) -> usize {
         self.results.len()

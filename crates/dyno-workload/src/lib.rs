@@ -33,6 +33,7 @@ pub mod skew;
 pub mod sysbench;
 pub mod tpcb;
 pub mod tpcc;
+pub mod vectors;
 mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, number_in};

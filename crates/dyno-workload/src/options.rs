@@ -50,6 +50,11 @@ impl Options {
         dyno_units::parse_count(self.text(name)).expect("checked when the options were resolved")
     }
 
+    /// The values of an option that is a list of whole numbers.
+    pub fn counts(&self, name: &str) -> Vec<u64> {
+        dyno_model::parse_counts(self.text(name)).expect("checked when the options were resolved")
+    }
+
     /// The value of an option that is a number of bytes.
     pub fn size(&self, name: &str) -> u64 {
         let size: ByteCount =

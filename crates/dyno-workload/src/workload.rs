@@ -46,6 +46,12 @@ pub trait Workload: Send + Sync {
         false
     }
 
+    /// Whether its tables hold vectors and have indexes on them, which only some versions and
+    /// installations of a product have.
+    fn needs_vectors(&self) -> bool {
+        false
+    }
+
     /// Whether it can run under such a load with its options: open, if a rate decides when
     /// transactions begin, or closed. If not, why not and what to do.
     fn check_load(&self, is_open: bool) -> Result<(), String> {
@@ -97,6 +103,12 @@ pub trait Workload: Send + Sync {
     /// any order, and it is the same row on every machine.
     fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row);
 
+    /// The same row as this dialect takes it, where dialects write a value differently.
+    fn fill_row_in(&self, dialect: Dialect, table_idx: usize, number: u64, row: &mut Row) {
+        let _ = dialect;
+        self.fill_row(table_idx, number, row);
+    }
+
     /// Bytes that its tables take on disk, where its rows do not say.
     fn bytes_on_disk(&self) -> Option<u64> {
         None
@@ -123,7 +135,7 @@ pub trait Workload: Send + Sync {
     }
 
     /// What its steps measure besides transactions and their times: the figures that
-    /// [`Workload::figures`] gives.
+    /// [`Workload::figures`] and [`Clients::figures`] give.
     fn metrics(&self) -> &'static [Metric] {
         &[]
     }
@@ -140,14 +152,18 @@ pub trait Workload: Send + Sync {
 }
 
 /// What was measured in a step.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MeasuredStep<'a> {
+    /// Its index among [`Workload::steps`]; 0 if the workload defines none.
+    pub step: usize,
     /// Transactions that committed, by kind.
     pub committed: &'a [u64],
     /// Measured time in seconds.
     pub seconds: f64,
     /// CPU seconds of the load generator's process in that time; none where time is simulated.
     pub cpu_s: Option<f64>,
+    /// Most resident memory of the server's processes in a second of it, in bytes, if that was read.
+    pub server_memory: Option<f64>,
 }
 
 /// What a workload works on.
@@ -180,6 +196,13 @@ pub trait Clients: Send + Sync {
     /// [`Clients::counts`] has are left out.
     fn add_counts(&self, counts: &[u64]) {
         let _ = counts;
+    }
+
+    /// The figures of a step that the clients themselves have measured, each one of
+    /// [`Workload::metrics`]; called when the step has ended.
+    fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
+        let _ = step;
+        Vec::new()
     }
 
     /// Why clients have ended before their step did, if they know.
@@ -237,6 +260,13 @@ impl MadeWorkload {
     /// Adds what clients elsewhere have counted; see [`Clients::add_counts`].
     pub fn add_counts(&self, counts: &[u64]) {
         self.clients.add_counts(counts);
+    }
+
+    /// The figures of a step, those of the plan and those of the clients.
+    pub fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
+        let mut figures = self.plan.figures(step);
+        figures.extend(self.clients.figures(step));
+        figures
     }
 
     /// Why clients have ended early; see [`Clients::why_ended`].

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
+#[cfg(feature = "servers")]
+use crate::commands::dump;
+#[cfg(feature = "man")]
+use crate::commands::man;
 use crate::commands::{
     agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
     hold, pgbench, plan, products, report, run, schema, serve, sql, sysbench, up, watch,
@@ -71,6 +75,12 @@ enum Command {
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
     ExplainCost(explain_cost::ExplainCostOptions),
+    /// Write the tables of a database into a folder of text files, by several connections at once
+    #[cfg(feature = "servers")]
+    Dump(dump::DumpArguments),
+    /// Restore what `dyno dump` has written
+    #[cfg(feature = "servers")]
+    Restore(dump::RestoreArguments),
     /// Check whether this machine is fit for benchmarking, and what to do about it
     Doctor {
         /// The folder in which servers would keep their data
@@ -142,6 +152,13 @@ enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of all commands into a folder
+    #[cfg(feature = "man")]
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: std::path::PathBuf,
     },
 }
 
@@ -324,6 +341,10 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
         Command::Watch(options) => watch::run(&options),
         Command::ExplainCost(options) => explain_cost::run(&options),
+        #[cfg(feature = "servers")]
+        Command::Dump(options) => dump::run(&options),
+        #[cfg(feature = "servers")]
+        Command::Restore(options) => dump::restore(&options),
         Command::Doctor { data_folder } => doctor::run(data_folder),
         #[cfg(feature = "servers")]
         Command::Calibrate(options) => crate::commands::calibrate::run(&options),
@@ -344,6 +365,8 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),
+        #[cfg(feature = "man")]
+        Command::Man { folder } => man::run(&folder),
     }
 }
 

@@ -54,6 +54,22 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno connect mine -- -e \"SELECT 1\"", "with arguments of the client's own"),
         ],
     ),
+    #[cfg(feature = "servers")]
+    (
+        "dump",
+        &[
+            ("dyno dump mysql://me@db1/shop shop.dump", "all tables of a database"),
+            (
+                "dyno dump mysql://me@db1/shop some.dump --table orders --threads 8",
+                "one, by 8 connections",
+            ),
+        ],
+    ),
+    #[cfg(feature = "servers")]
+    (
+        "restore",
+        &[("dyno restore shop.dump mysql://me@db2/shop", "into a database without these tables")],
+    ),
     ("logs", &[("dyno logs postgresql-17 -n 20", "the last messages of the server")]),
     (
         "down",

@@ -116,6 +116,12 @@ pub(crate) fn is_stopped() -> bool {
 /// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
 /// and the next run cleans up.
 pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
+    let text = "stopping: the trial is abandoned, servers are being stopped …";
+    stop_on_signals_saying(abort, text)
+}
+
+/// The same, with what the user is told.
+pub(crate) fn stop_on_signals_saying(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("cannot listen for Ctrl-C")?;
@@ -129,7 +135,7 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
                 if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
                     std::process::exit(128 + signal);
                 }
-                terminal::say("\nstopping: the trial is abandoned, servers are being stopped …");
+                terminal::say(&format!("\n{text}"));
                 abort.raise();
                 // Code that waits for a silent server does not check the flag.
                 dyno_database::stop_waiting();

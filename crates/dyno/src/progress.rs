@@ -140,6 +140,7 @@ impl Progress {
                     (self.load, self.load_of) = (LoadView::default(), Some(*step));
                 }
                 let n = self.steps.len();
+                let phase = if phase == "measure" { "measuring" } else { phase };
                 self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
             }
             EventKind::IntervalEnded { step, second, throughput, p95_us } => {

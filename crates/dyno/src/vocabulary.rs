@@ -28,8 +28,11 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     let replicates = |product: &ProductSpec| {
         products.find(&product.name).is_some_and(|product| product.replicating().is_some())
     };
+    let cluster =
+        |product: &ProductSpec| Some(products.find(&product.name)?.clustering()?.kind().to_owned());
     let product = |product: &ProductSpec| ProductWord {
         replicates: replicates(product),
+        cluster: cluster(product),
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),
@@ -79,6 +82,10 @@ struct Settings(Products);
 impl SettingRules for Settings {
     fn refused(&self, product: &str, setting: &str) -> Option<String> {
         self.0.refused_setting(product, setting)
+    }
+
+    fn refused_of_kernel(&self, setting: &str, value: &str) -> Option<String> {
+        dyno_host::kernel_setting_problem(setting, value)
     }
 }
 

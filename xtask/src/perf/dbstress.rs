@@ -33,7 +33,7 @@ pub(crate) fn measure(
     }
     Ok(vec![Row {
         measure: name.to_owned(),
-        peer: "(what is to be reached)",
+        peer: "(target)",
         unit: "MiB",
         goal: Goal::AtMost(1.0),
         pairs,

@@ -44,6 +44,10 @@ pub(crate) fn measure(
             rows.extend(command_rows(dyno, started(&mut server)?, effort, (&name, script))?);
         }
     }
+    if is_wanted(DUMP) || is_wanted(RESTORE) {
+        let found = dump_and_restore(dyno, started(&mut server)?, effort)?;
+        rows.extend(found.into_iter().filter(|row| is_wanted(&row.measure)));
+    }
     let name = format!("populate {TABLES} × {POPULATED} rows, MariaDB");
     if is_wanted(&name) {
         rows.push(populate(dyno, started(&mut server)?, effort, name)?);
@@ -201,6 +205,68 @@ fn of_report((report, user_s, system_s): (String, f64, f64)) -> anyhow::Result<O
         user_us: user_s * 1e6 / statements,
         system_us: system_s * 1e6 / statements,
     })
+}
+
+/// Rows of each of the four tables that are dumped.
+const DUMPED: u32 = 1_000_000;
+const DUMP: &str = "dump 4 × 1M rows, MariaDB, 2 threads";
+const RESTORE: &str = "restore 4 × 1M rows, MariaDB, 2 threads";
+
+/// Dumps the same tables as mydumper and restores them as myloader, with files of as many rows; none flushes
+/// its files, and each restores what it has dumped itself.
+fn dump_and_restore(dyno: &Path, server: &Standing, effort: Effort) -> anyhow::Result<Vec<Row>> {
+    let options = [format!("--table-size={DUMPED}"), "--threads=2".to_owned()];
+    sysbench(server, "oltp_point_select", &options, "cleanup")?;
+    sysbench(server, "oltp_point_select", &options, "prepare")?;
+    let folder = tempfile::tempdir()?;
+    let program = dyno.to_string_lossy().into_owned();
+    let socket = server.0.socket.display().to_string();
+    let url = format!("mysql://root@localhost/dyno?socket={socket}");
+    let own = folder.path().join("dyno").display().to_string();
+    let peers = folder.path().join("mydumper").display().to_string();
+    let words = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let table = |measure: &str, peer, goal| Row {
+        measure: measure.to_owned(),
+        peer,
+        unit: "rows/s",
+        goal: Goal::AtLeast(goal),
+        pairs: Vec::new(),
+    };
+    let mut dumped = table(DUMP, "mydumper", 1.5);
+    let mut restored = table(RESTORE, "myloader", 1.2);
+    let rows = f64::from(TABLES * DUMPED);
+    let rate = |took: f64| rows / took;
+    for nth in 0..effort.pairs.min(3) {
+        crate::say(&format!("{DUMP}: pair {}", nth + 1));
+        for path in [&own, &peers] {
+            let _ = std::fs::remove_dir_all(path);
+        }
+        let command = format!("dump {url} {own} --threads 2 --rows 200k --no-sync");
+        let ours = rate(elapsed(&program, &words(command))?);
+        let command = format!(
+            "--socket={socket} --user=root --database=dyno --threads=2 --rows=200000 --outputdir={peers}"
+        );
+        dumped.pairs.push(Pair { dyno: ours, peer: rate(elapsed("mydumper", &words(command))?) });
+        sysbench(server, "oltp_point_select", &options, "cleanup")?;
+        let ours = rate(elapsed(&program, &words(format!("restore {own} {url} --threads 2")))?);
+        sysbench(server, "oltp_point_select", &options, "cleanup")?;
+        let command = format!(
+            "--socket={socket} --user=root --database=dyno --threads=2 --directory={peers}"
+        );
+        restored.pairs.push(Pair { dyno: ours, peer: rate(elapsed("myloader", &words(command))?) });
+    }
+    // The tables of the other rows are small.
+    sysbench(server, "oltp_point_select", &options, "cleanup")?;
+    sysbench(server, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
+    Ok(vec![dumped, restored])
+}
+
+/// Seconds from the start of a program to its end.
+#[expect(clippy::disallowed_methods, reason = "programs run in real time")]
+fn elapsed(program: &str, arguments: &[String]) -> anyhow::Result<f64> {
+    let began = std::time::Instant::now();
+    timed(program, arguments)?;
+    Ok(began.elapsed().as_secs_f64())
 }
 
 /// How much faster Dyno fills the same tables: rows a second, so at least.

@@ -101,7 +101,7 @@ fn one_row(
     }
     Ok(Some(Row {
         measure: measure.name.clone(),
-        peer: "(what is to be reached)",
+        peer: "(target)",
         unit: measure.unit,
         goal: measure.goal,
         pairs,

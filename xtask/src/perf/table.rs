@@ -42,7 +42,7 @@ fn number(value: f64) -> String {
     if value >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-fn reach(goal: Goal) -> String {
+fn target(goal: Goal) -> String {
     match goal {
         Goal::AtMost(most) => format!("≤ {most}"),
         Goal::AtLeast(least) => format!("≥ {least}"),
@@ -50,11 +50,25 @@ fn reach(goal: Goal) -> String {
     }
 }
 
+/// Whether all pairs meet the target, or none; a target among them is not decided.
+fn is_met(goal: Goal, ratios: &[f64]) -> &'static str {
+    let meets = |ratio: &f64| match goal {
+        Goal::AtMost(most) => *ratio <= most,
+        Goal::AtLeast(least) => *ratio >= least,
+        Goal::Within(least, most) => (least..=most).contains(ratio),
+    };
+    match ratios.iter().filter(|ratio| meets(ratio)).count() {
+        0 => "no",
+        n if n == ratios.len() => "yes",
+        _ => "undecided",
+    }
+}
+
 /// Renders the rows as Markdown. A row without pairs is one whose peer is not there.
 pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
     let mut out = format!(
         "{} pairs a row, {} s a run; medians, and the smallest and largest ratio of a pair.\n\n\
-         | measure | unit | peer | Dyno | peer's | ratio | smallest … largest | reach | reached |\n\
+         | measure | unit | peer | Dyno | peer's | ratio | smallest … largest | target | met |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         effort.pairs, effort.seconds
     );
@@ -65,7 +79,7 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
                 row.measure,
                 row.unit,
                 row.peer,
-                reach(row.goal)
+                target(row.goal)
             );
             continue;
         }
@@ -73,12 +87,7 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
         let ratio = median(&mut ratios);
         let of =
             |pick: fn(&Pair) -> f64| median(&mut row.pairs.iter().map(pick).collect::<Vec<f64>>());
-        let goal = reach(row.goal);
-        let is_reached = match row.goal {
-            Goal::AtMost(most) => ratio <= most,
-            Goal::AtLeast(least) => ratio >= least,
-            Goal::Within(least, most) => (least..=most).contains(&ratio),
-        };
+        let goal = target(row.goal);
         out += &format!(
             "| {} | {} | {} | {} | {} | {ratio:.2} | {:.2} … {:.2} | {goal} | {} |\n",
             row.measure,
@@ -88,7 +97,7 @@ pub(crate) fn render(rows: &[Row], effort: Effort) -> String {
             number(of(|pair| pair.peer)),
             ratios.first().copied().unwrap_or(f64::NAN),
             ratios.last().copied().unwrap_or(f64::NAN),
-            if is_reached { "yes" } else { "no" }
+            is_met(row.goal, &ratios)
         );
     }
     out
@@ -99,16 +108,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_shows_the_median_ratio_and_whether_it_is_reached() {
+    fn a_row_shows_the_median_ratio_and_whether_the_target_is_met() {
         let pair = |dyno, peer| Pair { dyno, peer };
         let row = Row {
             measure: "m".to_owned(),
             peer: "p",
             unit: "µs",
-            goal: Goal::AtMost(0.5),
+            goal: Goal::AtMost(0.7),
             pairs: vec![pair(1.0, 2.0), pair(1.0, 4.0), pair(3.0, 4.0)],
         };
         let text = render(&[row], Effort { pairs: 3, seconds: 1 });
-        assert!(text.contains("| 0.50 | 0.25 … 0.75 | ≤ 0.5 | yes |"), "{text}");
+        assert_eq!(is_met(Goal::AtLeast(1.0), &[0.99, 0.8]), "no");
+        assert_eq!(is_met(Goal::AtLeast(1.0), &[1.0, 1.2]), "yes");
+        assert!(text.contains("| 0.50 | 0.25 … 0.75 | ≤ 0.7 | undecided |"), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use dyno_units::Seed;
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::{fail, make_open, run, wobble};
+use crate::fixtures::{fail, make_open, run, step_summary, wobble};
 use crate::{Verdict, metrics};
 
 fn findings(run: Run) -> Findings {
@@ -41,6 +41,30 @@ fn a_cell_holds_the_value_of_each_repetition() {
     assert!(cell.absent[&metrics::DISK_READ].contains("disk.read_bytes_per_s"));
     assert_eq!(cell.outcomes["committed"], 3600);
     assert_eq!(cell.kinds["point_select"], 3600);
+}
+
+/// A zero has no logarithm: of what is better if it is more, three of them are a loss of all; of what is
+/// better if it is less, they are what the clock of the CPU shows of very little.
+#[test]
+fn nothing_at_all_is_worse_only_where_more_is_better() {
+    let mut run = run(&["a", "b"], &[4], 3, |v, s, r| 1_000.0 * wobble(v, s, r));
+    for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+        trial.steps[0].server_cpu_s = Some(0.0);
+    }
+    let verdict = |run: &Run, metric| {
+        let found = findings(run.clone());
+        let is_it = |c: &&crate::Comparison| c.metric == metric;
+        let comparison = found.comparisons.iter().find(is_it).expect("it is compared");
+        (comparison.verdict, comparison.relative.value)
+    };
+    assert_eq!(verdict(&run, metrics::SERVER_CPU), (Verdict::Inconclusive, -100.0));
+    for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
+        trial.steps[0] = step_summary(0, 0.0, 1.0);
+    }
+    assert_eq!(verdict(&run, metrics::THROUGHPUT), (Verdict::Worse, -100.0));
+    // Two may be chance.
+    run.trials.truncate(4);
+    assert_eq!(verdict(&run, metrics::THROUGHPUT), (Verdict::Inconclusive, -100.0));
 }
 
 #[test]

@@ -52,8 +52,8 @@ impl AnswerWriter<'_> {
                     let fast_rate = value(&only.fast);
                     let fast_rate = fast_rate.strip_suffix("/s").unwrap_or(&fast_rate);
                     format!(
-                        "Compared with {fast}, syncing every commit ({safe}) costs {cost}{at}: {safe_rate} instead of \
-                         {fast_rate} transactions/s."
+                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s ({safe}) \
+                         instead of {fast_rate} ({fast})."
                     )
                 }
                 (None, Verdict::NoDifference) => format!(

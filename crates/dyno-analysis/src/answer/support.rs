@@ -78,7 +78,7 @@ impl AnswerWriter<'_> {
     }
 
     /// `2.31× (95 % CI 2.23–2.38×, n = 3), better`.
-    fn effect_and_ci(&self, c: &Comparison, style: EffectStyle) -> String {
+    pub(super) fn effect_and_ci(&self, c: &Comparison, style: EffectStyle) -> String {
         if is_nothing(c) {
             return format!("nothing committed in {} trials", c.relative.n);
         }

@@ -106,6 +106,14 @@ fn synchronous_writes_are_those_of_all_engines() {
 }
 
 #[test]
+fn a_last_interval_that_is_short_counts_by_its_length() {
+    let mut summary = dyno_record::StepSummary { measured_s: 1.5, ..Default::default() };
+    summary.intervals.start_s = vec![-1.0, 0.0, 1.0];
+    summary.readings.insert("x".to_owned(), vec![Some(900.0), Some(10.0), Some(40.0)]);
+    assert_eq!(super::readings::mean_rate(&summary, "x"), Ok(20.0));
+}
+
+#[test]
 fn the_columns_of_the_insert_benchmark() {
     let facts = found(|step, _| {
         // As in the legend of its author: 45.5 % of four CPUs at 103,093 rows a second are 18 µs.

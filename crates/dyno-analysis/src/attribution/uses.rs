@@ -42,7 +42,7 @@ const FSYNCS: &[&[&str]] = &[
 ];
 
 /// Those that every record is asked for, in the order in which people look for them.
-const RESOURCES: [(&str, &str, &str, Origin); 19] = [
+const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ("cpu.server", "CPU of the server", "µs", Origin::Reading(known::SERVER_CPU, 1e6)),
     (
         "cpu.server.foreground",
@@ -95,6 +95,8 @@ const RESOURCES: [(&str, &str, &str, Origin); 19] = [
         "B",
         Origin::Reading(known::DISK_WRITE_BYTES, 1.0),
     ),
+    ("reads.data", "reads of the data's disk", "", Origin::Reading(known::DATA_DISK_READS, 1.0)),
+    ("writes.data", "writes of the data's disk", "", Origin::Reading(known::DATA_DISK_WRITES, 1.0)),
     (
         "read_bytes.server",
         "bytes read from disks for the server",

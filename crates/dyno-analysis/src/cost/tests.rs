@@ -3,7 +3,7 @@
 use dyno_record::Price;
 
 use super::Dominated;
-use crate::fixtures::{run, wobble};
+use crate::fixtures::{run, step_summary, wobble};
 use crate::{Findings, Options, analyse};
 
 /// Variants with these throughputs and prices.
@@ -36,6 +36,29 @@ fn work_for_money_and_for_cpu_time() {
     // Without a price there is no money; alone there is no frontier.
     assert_eq!((&cost[1].work_per_money, cost[1].on_frontier), (&None, None));
     assert_eq!(cost[0].on_frontier, None);
+}
+
+/// A trial that commits nothing costs as much as any other.
+#[test]
+fn a_trial_that_commits_nothing_is_paid_for() {
+    let price = |amount: f64| Some(Price { amount, currency: "USD".to_owned() });
+    let mut run = run(&["a", "b"], &[4], 3, |_, _, _| 1_000.0);
+    run.manifest.variants[0].price_per_hour = price(3.6);
+    run.manifest.variants[1].price_per_hour = price(3.6);
+    let is_idle = |trial: &&mut dyno_record::TrialSummary| trial.number == 1 || trial.variant == 1;
+    for trial in run.trials.iter_mut().filter(is_idle) {
+        trial.steps[0] = step_summary(0, 0.0, 1.0);
+    }
+    let cost = analyse(&[run], &Options::default()).cost;
+    // A million transactions for a dollar in two trials, and nothing in the third.
+    let work = cost[0].work_per_money.as_ref().unwrap();
+    assert_eq!((work.n, work.values.as_slice()), (3, &[0.0, 1e6, 1e6][..]));
+    let million = cost[0].money_per_million.as_ref().unwrap();
+    assert!((million.value - 1.5).abs() < 1e-6, "{million:?}");
+    assert_eq!((million.n, million.no_bounds), (3, Some(crate::NoBounds::Zero)));
+    // What never commits anything has no price for a million.
+    let b = cost.iter().find(|facts| facts.variant == 1);
+    assert_eq!(b.and_then(|facts| facts.money_per_million.as_ref()), None);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
         different_protocol(joined, findings),
         different_tls(joined, findings),
         changed_size(joined, findings),
-        one_of_caches(cache_not_alike(findings), unexpected_caching(joined, findings)),
+        one_of_caches(cache_not_alike(joined, findings), unexpected_caching(joined, findings)),
     ]
     .into_iter()
     .flatten()
@@ -211,11 +211,16 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             bytes(*after),
             if has_logs { "included" } else { "excluded" },
         ),
-        advice:
-            "Later steps ran on a different amount of data, and faster variants changed theirs \
-                 more. Measure for a shorter time, or start with more rows. If only the logs grew, \
-                 or a job was meant to change the data, this is expected."
-                .to_owned(),
+        advice: format!(
+            "{}aster variants changed theirs more. Measure for a shorter time, or start with more \
+             rows. If {}the workload or a job is meant to change the data, this is expected.",
+            if findings.steps.len() > 1 {
+                "Later steps ran on a different amount of data, and f"
+            } else {
+                "F"
+            },
+            if has_logs { "only the logs grew, or " } else { "" },
+        ),
         variants: sorted(changed.iter().map(|(variant, _)| *variant)),
         steps: Vec::new(),
     })
@@ -228,9 +233,10 @@ const PAGE_BYTES: f64 = 16_384.0;
 /// reads five pages reads hardly anything.
 const TRANSACTIONS_LEAST: u64 = 100;
 
-/// Reads of the disks per transaction of a cell, where known: in pages of what was read for the
-/// server, and else of the whole machine. None of a cell with few transactions.
-fn reads(findings: &Findings, variant: usize, step: usize) -> Option<f64> {
+/// Reads of the disks per transaction of a cell, in pages of what was read for the server. Where a
+/// filesystem in user space reads for the server, the reads of the data's disk are more and count. None
+/// where that is not known (reads of the whole machine may be anybody's), or of a cell with few transactions.
+fn reads(joined: &Joined<'_>, findings: &Findings, variant: usize, step: usize) -> Option<f64> {
     let cell = findings.cells.iter().find(|cell| (cell.variant, cell.step) == (variant, step))?;
     if cell.outcomes.get("committed").is_none_or(|committed| *committed < TRANSACTIONS_LEAST) {
         return None;
@@ -249,17 +255,23 @@ fn reads(findings: &Findings, variant: usize, step: usize) -> Option<f64> {
         })
     };
     let of_server = per_transaction("read_bytes.server").map(|bytes| bytes / PAGE_BYTES);
-    of_server.or_else(|| per_transaction("reads"))
+    let is_in_user_space = super::user_space::variants(joined).contains(&variant);
+    let of_disk = is_in_user_space.then(|| per_transaction("reads.data")).flatten();
+    match (of_server, of_disk) {
+        (Some(of_server), Some(of_disk)) => Some(of_server.max(of_disk)),
+        (of_server, of_disk) => of_server.or(of_disk),
+    }
 }
 
 /// Where the data are in memory on one side only: which side, the other one, and how often that one
 /// reads the disks per transaction.
 fn cached_unlike(
+    joined: &Joined<'_>,
     findings: &Findings,
     (a, b): (usize, usize),
     step: usize,
 ) -> Option<(usize, usize, f64)> {
-    let (ours, theirs) = (reads(findings, a, step)?, reads(findings, b, step)?);
+    let (ours, theirs) = (reads(joined, findings, a, step)?, reads(joined, findings, b, step)?);
     let (least, most) = (ours.min(theirs), ours.max(theirs));
     let is_unlike = least <= READS_INSIDE && most >= READS_OUTSIDE;
     let (inside, outside) = if ours < theirs { (a, b) } else { (b, a) };
@@ -274,7 +286,7 @@ pub(crate) fn is_cached_on_one_side(
     pair: (usize, usize),
     step: usize,
 ) -> bool {
-    cached_unlike(findings, pair, step).is_some() && !is_memory_varied(joined, pair)
+    cached_unlike(joined, findings, pair, step).is_some() && !is_memory_varied(joined, pair)
 }
 
 /// Both caveats on caches as one: they have one cause.
@@ -294,11 +306,13 @@ fn one_of_caches(first: Option<Caveat>, second: Option<Caveat>) -> Option<Caveat
 }
 
 /// Data in memory on one side of a comparison only.
-fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
+fn cache_not_alike(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     for (idx, baseline) in pairs(findings) {
         for step in 0..findings.steps.len() {
-            if let Some((inside, outside, most)) = cached_unlike(findings, (idx, baseline), step) {
+            if let Some((inside, outside, most)) =
+                cached_unlike(joined, findings, (idx, baseline), step)
+            {
                 parts.push(format!(
                     "{} did {most:.2} disk reads per transaction, {} almost none",
                     place_name(findings, outside, step),
@@ -327,11 +341,17 @@ fn cache_not_alike(findings: &Findings) -> Option<Caveat> {
 /// do not fit and are not.
 fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let (mut parts, mut variants, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut has_reads, mut has_none) = (false, false);
     for cell in &findings.cells {
         let facts = &findings.variants[cell.variant];
-        let size = trial_of(joined, cell.variant).and_then(|trial| trial.data.bytes);
+        let data = trial_of(joined, cell.variant).map(|trial| &trial.data);
+        // The engine's cache holds no logs. (Of a server by URL, the size may be without them already.)
+        let size = data.and_then(|data| {
+            let bytes = data.bytes?;
+            Some(bytes.checked_sub(data.log_bytes.unwrap_or(0)).unwrap_or(bytes))
+        });
         let (Some(cache), Some(size), Some(reads)) =
-            (facts.memory_bytes, size, reads(findings, cell.variant, cell.step))
+            (facts.memory_bytes, size, reads(joined, findings, cell.variant, cell.step))
         else {
             continue;
         };
@@ -340,10 +360,12 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let in_words = format!("{} of data, {} of cache", bytes(size), bytes(cache));
         let is_innodb = facts.settings.contains_key("innodb_buffer_pool_size");
         if size <= 0.9 * cache && reads >= READS_OUTSIDE {
+            has_reads = true;
             parts.push(format!(
                 "{place} fits in cache ({in_words}) but did {reads:.2} disk reads per transaction"
             ));
         } else if is_innodb && size > MUCH_LARGER * cache && reads <= READS_INSIDE {
+            has_none = true;
             let part = share(cache / size);
             parts.push(format!("{place} caches {part} ({in_words}) but did almost no disk reads"));
         } else {
@@ -360,11 +382,19 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::UnexpectedCaching,
         message: format!("Disk reads do not match the size of the data: {}.", parts.join("; ")),
-        advice:
-            "If the data fit, warm up for longer, or find out what else reads. If they do not, the \
-             operating system caches them, or the workload uses only part of them: mention it with \
-             the result, use direct I/O, or limit the memory."
-                .to_owned(),
+        advice: [
+            (has_reads, "If the data fit, warm up for longer, or find out what else reads."),
+            (
+                has_none,
+                "Data that do not fit and are not read: the operating system caches them, or the \
+                 workload touches only part of them (inserts at the end of a table, a skewed choice \
+                 of rows). Mention it with the result, use direct I/O, or limit the memory.",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(is_so, text)| is_so.then_some(text))
+        .collect::<Vec<_>>()
+        .join(" "),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),
     })

@@ -135,7 +135,9 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let others_most = OTHERS_SHARE * f64::from(findings.cpus.max(1));
     let stolen = |v: f64| format!("CPU steal reached {}", share(v / 100.0));
     let n_cpus = findings.cpus;
-    let others = |v: f64| format!("other processes used up to {v:.2} of {n_cpus} CPUs");
+    let others = |v: f64| {
+        format!("other processes and the kernel's own threads used up to {v:.2} of {n_cpus} CPUs")
+    };
     for (text, of) in [
         over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen),
         over(&places, findings, used_by_others, others_most, others),
@@ -150,8 +152,9 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         kind: CaveatKind::NoisyHost,
         message: format!("The host was busy with other work: {}.", parts.join("; ")),
         advice:
-            "Stop what else runs there, or use a dedicated machine. With interleaved repetitions, \
-                 host noise only widens the CIs; without them it can bias the result."
+            "Stop what else runs there, or use a dedicated machine. Interleaved repetitions spread the \
+             noise over all variants, so it mostly widens the CIs; but a variant that needs more CPU, \
+             or more of the disk, suffers more from it."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),

@@ -42,15 +42,26 @@ pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Optio
         by_place.iter().max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share()))?;
     Some(Caveat {
         kind: CaveatKind::MissedArrivals,
-        message: format!(
-            "Some arrivals were never sent, up to {} of them ({}: {} of {}{}). They have no response \
-             time, so quantiles look better than they were.",
-            share(worst.share()),
-            place_name(findings, variant, step),
-            worst.missed,
-            worst.due,
-            when(&worst.summaries),
-        ),
+        message: if worst.missed >= worst.due {
+            format!(
+                "None of the {} arrivals that were due in the measured time were sent ({}): what \
+                 committed had been due in the warm-up. The response times are those of a growing \
+                 backlog, and say nothing about the server.",
+                worst.due,
+                place_name(findings, variant, step),
+            )
+        } else {
+            format!(
+                "{}{} of the arrivals were never sent ({}: {} of {}{}). They have no response time, so the \
+             percentiles are too low.",
+                if by_place.len() > 1 { "Up to " } else { "" },
+                share(worst.share()),
+                place_name(findings, variant, step),
+                worst.missed,
+                worst.due,
+                when(&worst.summaries),
+            )
+        },
         advice: advice(findings, (variant, step), worst),
         variants: sorted(by_place.keys().map(|(variant, _)| *variant)),
         steps: sorted(by_place.keys().map(|(_, step)| *step)),
@@ -66,7 +77,7 @@ fn when(summaries: &[&StepSummary]) -> String {
     let (with, at_end, all) = seconds_with_missed(summaries);
     match with {
         0 => String::new(),
-        _ if with == at_end => ", all at the end of the measurement".to_owned(),
+        _ if with == at_end => ", still waiting when the measurement ended".to_owned(),
         _ => format!(", given up in {with} of {}", count(all as u64, "second")),
     }
 }
@@ -109,16 +120,14 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are {worth} of offered load and less than {} of all: a burst, or what was still \
-             waiting at the end. This does not mean that the rate is too high; a longer `duration` \
+            "They are {worth} of offered load and less than {} of all arrivals: a burst, or the backlog \
+             of the last moment. This does not mean that the rate is too high; a longer `duration` \
              makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are {} or more of the arrivals ({worth} of offered load): the offered rate is more \
-         than this variant can serve with so many clients. Lower the rate, or raise `clients` if \
-         the server had headroom.",
-        share(OVERLOAD_LEAST),
+        "They are {worth} of offered load: the offered rate is more than this variant can serve with \
+         this many clients. Lower the rate, or raise `clients` if the server had headroom.",
     )
 }

@@ -8,19 +8,29 @@ use crate::{Caveat, CaveatKind, Findings};
 /// How the kernel names the filesystem that zfs-fuse mounts.
 const FILESYSTEM: &str = "fuse.zfs";
 
-/// Names the variants of which some trial's data lay on zfs-fuse.
-pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    let all = places(joined);
-    let is_fuse = |place: &&super::Place<'_>| {
+/// The variants of which some trial's data lay on zfs-fuse.
+pub(super) fn variants(joined: &Joined<'_>) -> Vec<usize> {
+    let mut found: Vec<usize> = cells(joined).into_iter().map(|(variant, _)| variant).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The variants and steps of trials whose data lay on zfs-fuse.
+fn cells(joined: &Joined<'_>) -> Vec<(usize, usize)> {
+    let is_fuse = |place: &super::Place<'_>| {
         let mut facts = place.trial.members.iter().filter_map(|member| member.place.as_ref());
         facts.any(|facts| facts.filesystem.as_deref() == Some(FILESYSTEM))
     };
-    let found: Vec<(usize, usize)> =
-        all.iter().filter(is_fuse).map(|place| (place.variant, place.step)).collect();
+    let all = places(joined).into_iter().filter(is_fuse);
+    all.map(|place| (place.variant, place.step)).collect()
+}
+
+/// Names the variants of which some trial's data lay on zfs-fuse.
+pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let found = cells(joined);
     found.first()?;
-    let mut variants: Vec<usize> = found.iter().map(|(variant, _)| *variant).collect();
-    variants.sort_unstable();
-    variants.dedup();
+    let variants = variants(joined);
     let names: Vec<&str> =
         variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
     let message = format!("The data lay on zfs-fuse, not on the kernel's ZFS: {}.", list(&names));

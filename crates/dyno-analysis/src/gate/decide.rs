@@ -156,6 +156,17 @@ mod tests {
         check(input(0.028, 0.005, 5), GateCall::Open);
     }
 
+    /// All comparisons of a gate are one family, response times with throughput: two would be wrong
+    /// twice as often.
+    #[test]
+    fn all_comparisons_of_a_gate_are_one_family() {
+        // One-sided, p = 3 %.
+        let one = input(0.10, 0.086, 5);
+        check(one, GateCall::Worse);
+        let beside = GateInput { is_required: false, ..input(0.0, 0.086, 5) };
+        assert_eq!(decide_gate(&[one, beside], &RULE)[0].call, GateCall::Open);
+    }
+
     #[test]
     fn a_run_that_was_looked_at_is_held_to_the_level_of_its_look() {
         let plain = input(0.0, 0.027, 6);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use dyno_record::{AuditRow, Run};
 
 use crate::fixtures::{fail, run, wobble};
-use crate::{Gate, Options, analyse_against};
+use crate::{Gate, Options, analyse_against, metrics};
 
 /// What the gate says of a candidate that is so many times as fast, with both runs changed.
 fn gate(ratio: f64, change: impl Fn(&mut Run, &mut Run)) -> Gate {
@@ -43,6 +43,35 @@ fn what_is_sound_is_judged_by_its_verdicts() {
     let Gate::Worse(reasons) = gate(0.5, |_, _| ()) else { panic!("half the speed is worse") };
     assert_eq!(reasons.len(), 4, "throughput and p95 at two steps: {reasons:?}");
     assert_eq!(reasons[0], "throughput of a (second) at 1 client (50.0 % worse)");
+}
+
+/// Comparisons of the first run among itself are another question: they weaken neither the gate nor the
+/// verdicts of the second run, and the other way round.
+#[test]
+fn what_the_first_run_compared_among_itself_is_a_family_of_its_own() {
+    let of = |names: &[&str], factor: f64| {
+        run(names, &[4], 8, move |v, step, r| {
+            1000.0 * factor * (1.0 - 0.1 * v as f64) * wobble(v, step, r)
+        })
+    };
+    let (first, mut second) = (of(&["a", "b", "c"], 1.0), of(&["a"], 0.9));
+    second.folder = PathBuf::from("runs/second");
+    let found = analyse_against(&first, &second, &Options::default());
+    let of_metric = |metric, is_second: bool| {
+        let is_it = |c: &&crate::Comparison| c.metric == metric && (c.variant >= 3) == is_second;
+        let pairs = found.comparisons.iter().filter(is_it);
+        let pairs = pairs.map(|c| Some((c.p_value?, c.p_value_corrected?)));
+        pairs.collect::<Option<Vec<(f64, f64)>>>().expect("all have p-values")
+    };
+    for metric in [metrics::THROUGHPUT, metrics::RESPONSE_P95] {
+        let [(p, corrected)] = of_metric(metric, true)[..] else { panic!("one comparison") };
+        assert!(p < 0.05 && p == corrected, "{p} {corrected}");
+        let own = of_metric(metric, false);
+        let p_values: Vec<f64> = own.iter().map(|(p, _)| *p).collect();
+        let corrected: Vec<f64> = own.iter().map(|(_, corrected)| *corrected).collect();
+        assert_eq!((own.len(), corrected), (2, crate::statistics::holm(&p_values)));
+    }
+    assert_eq!(found.gate_rows.iter().map(|row| row.variant).collect::<Vec<_>>(), [3, 3]);
 }
 
 #[test]

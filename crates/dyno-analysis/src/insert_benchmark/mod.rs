@@ -27,7 +27,7 @@ use crate::join::Joined;
 use crate::statistics::Rule;
 
 /// The workload whose steps these are.
-const WORKLOAD: &str = "insert-benchmark";
+pub(crate) const WORKLOAD: &str = "insert-benchmark";
 
 /// The share of the target rate that has to be inserted: the author's.
 pub const SLA_SHARE: f64 = 0.95;

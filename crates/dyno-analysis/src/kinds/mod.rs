@@ -16,6 +16,9 @@ use crate::{Comparison, Estimate, MetricId, Metrics, metrics};
 
 #[cfg(test)]
 mod tests;
+mod title;
+
+pub use title::title;
 
 /// What of a kind is compared; each is a family of its own over all kinds.
 const COMPARED: [MetricId; 4] =

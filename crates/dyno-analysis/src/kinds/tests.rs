@@ -83,6 +83,11 @@ fn each_kind_has_its_own_estimates_and_verdicts() {
     assert!((queries.metrics[&metrics::THROUGHPUT].value / 4_000.0 - 1.0).abs() < 0.02);
     assert!(queries.metrics.contains_key(&metrics::RESPONSE_P99));
     assert_eq!((queries.role.as_deref(), &queries.offered), (None, &None));
+    // All trials say the same of inserts, to a class of the histogram: their interval is not narrower.
+    let same = &cell(&findings, 1, "insert").metrics[&metrics::RESPONSE_P95];
+    assert_eq!(same.min, same.max);
+    let (low, high) = (same.low.expect("five values"), same.high.expect("five values"));
+    assert!((1.000_1..1.01).contains(&(high / low)), "{same:?}");
     let verdict = |kind: &str| {
         let is_it = |c: &&crate::kinds::KindComparison| {
             c.kind == kind && c.comparison.step == 0 && c.comparison.metric == metrics::THROUGHPUT

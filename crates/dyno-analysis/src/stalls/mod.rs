@@ -53,7 +53,7 @@ pub struct StallFacts {
 pub struct Moved {
     /// Its name: `server.cpu_s_per_s`.
     pub reading: String,
-    /// What it is evidence of: `a suspended process`, `checkpoint age at its limit`.
+    /// What it is evidence of: `a blocked or suspended process`, `checkpoint age at its limit`.
     pub sign_of: String,
     /// Beginning of the interval in which it first did, in seconds since the stall began: negative
     /// before it. Readings come once a second, so a reading that moves with the stall has a value

@@ -279,7 +279,7 @@ fn the_process_that_did_not_run_is_named() {
     assert!((stall.missing - 1_010.0).abs() < 40.0, "{stall:?}");
     assert_eq!(stall.kinds, ["a", "b"]);
     let [moved] = stall.moved_first.as_slice() else { panic!("{stall:?}") };
-    assert_eq!(moved.sign_of, "a suspended process");
+    assert_eq!(moved.sign_of, "a blocked or suspended process");
     assert_eq!((moved.reading.as_str(), moved.value), ("server.cpu_s_per_s", 0.0));
     assert_eq!(moved.meaning, "CPU of the server");
     assert!(moved.deviations.unwrap() < -10.0 && moved.at_s.abs() < 0.05, "{moved:?}");
@@ -293,7 +293,10 @@ fn a_process_that_did_not_run_is_named_even_if_it_hardly_ran_before() {
     let findings = found(stopped, &[("server.cpu_s_per_s", &cpu)]);
     let moved = &findings.stalls[0].moved_first;
     assert_eq!(moved.len(), 1, "{moved:?}");
-    assert_eq!((moved[0].sign_of.as_str(), moved[0].value), ("a suspended process", 0.0));
+    assert_eq!(
+        (moved[0].sign_of.as_str(), moved[0].value),
+        ("a blocked or suspended process", 0.0)
+    );
 }
 
 #[test]
@@ -350,7 +353,11 @@ fn what_moved_first_stands_first() {
         .collect();
     assert_eq!(
         signs,
-        [("checkpoint age at its limit", -2.0), ("fsync", -1.0), ("a suspended process", 0.0)]
+        [
+            ("checkpoint age at its limit", -2.0),
+            ("fsync", -1.0),
+            ("a blocked or suspended process", 0.0)
+        ]
     );
 }
 
@@ -379,7 +386,7 @@ fn many_readings_of_a_few_signs_hide_no_other_sign() {
     assert_eq!(moved.len(), 8, "{readings:?}");
     // All that moved first stands before what moved later, which is there none the less.
     assert_eq!(readings[6..], ["innodb.checkpoint_age_percent", "server.stopped"]);
-    assert_eq!(moved[7].sign_of, "a suspended process");
+    assert_eq!(moved[7].sign_of, "a blocked or suspended process");
 }
 
 #[test]

@@ -241,6 +241,31 @@ fn a_run_that_was_extended_keeps_its_common_error() {
     assert!(findings.comparisons.iter().all(|c| c.pooled.is_some()));
 }
 
+/// Of two runs that are compared, the one that was stopped at the stricter level decides, whichever it is.
+#[test]
+fn a_comparison_of_two_runs_has_the_level_of_the_stricter_one() {
+    let plain = || run(&["a"], &[4], 5, |v, s, r| 1_000.0 * wobble(v, s, r + 3));
+    let mut looked = plain();
+    looked.folder = std::path::PathBuf::from("runs/looked");
+    looked.manifest.created_unix_ms += 1;
+    looked.manifest.extensions = vec![dyno_record::Extension {
+        at_unix_ms: 1,
+        trials_before: 3,
+        trials_after: 5,
+        trials_ended: Some(3),
+    }];
+    let width = |first: &Run, second: &Run| {
+        let found = crate::analyse_against(first, second, &Options::default());
+        let c = found.comparisons.iter().find(|c| c.metric == metrics::THROUGHPUT).unwrap();
+        c.relative.high.unwrap() - c.relative.low.unwrap()
+    };
+    let mut other = plain();
+    other.folder = std::path::PathBuf::from("runs/other");
+    let both_plain = width(&plain(), &other);
+    let (first, second) = (width(&looked, &plain()), width(&plain(), &looked));
+    assert!(first > 1.3 * both_plain && second > 1.3 * both_plain, "{first} {second} {both_plain}");
+}
+
 #[test]
 fn joined_runs_are_repeated_looks() {
     let first = run(&["a", "b"], &[4], 3, |v, s, r| 1_000.0 * wobble(v, s, r));

@@ -137,7 +137,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
             "{}, {}{}; about {} transactions missing, {}",
             count(all.len() as u64, "stall"),
             seconds(length),
-            of_kinds(cell, &all),
+            of_kinds(&findings.variants[cell.variant].workload, cell, &all),
             rate.trim_end_matches("/s"),
             share(missing / (done + missing).max(1.0)),
         );
@@ -147,12 +147,12 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         "The estimates include them. The list of stalls shows which readings of server and machine \
                   moved first: evidence of where to look, not proof."
             .to_owned();
-    let what = "Throughput stalled briefly";
+    let what = "Throughput stalled";
     caveat(findings, CaveatKind::Stalls, &cells, (what, advice))
 }
 
 /// Which kinds stalled while others went on: `, only insert`.
-fn of_kinds(cell: &Cell, stalls: &[&StallFacts]) -> String {
+fn of_kinds(workload: &str, cell: &Cell, stalls: &[&StallFacts]) -> String {
     let mut kinds: Vec<&str> =
         stalls.iter().flat_map(|stall| &stall.kinds).map(String::as_str).collect();
     kinds.sort_unstable();
@@ -161,7 +161,10 @@ fn of_kinds(cell: &Cell, stalls: &[&StallFacts]) -> String {
     match kinds.len() {
         0 => String::new(),
         n if n >= ran => String::new(),
-        _ => format!(", only {}", list(&kinds)),
+        _ => {
+            let title = |kind: &&str| crate::kinds::title(workload, kind).to_owned();
+            format!(", only {}", list(&kinds.iter().map(title).collect::<Vec<_>>()))
+        }
     }
 }
 
@@ -236,10 +239,11 @@ mod tests {
             };
             let kinds = stalled.iter().map(|kind| (*kind).to_owned()).collect();
             let stall = crate::StallFacts { kinds, ..crate::StallFacts::default() };
-            super::of_kinds(&cell, &[&stall])
+            super::of_kinds("insert-benchmark", &cell, &[&stall])
         };
         let kinds = [("insert", 40), ("market", 31_000), ("delete", 0)];
         assert_eq!(of(&kinds, &["insert"]), ", only insert");
+        assert_eq!(of(&kinds, &["market"]), ", only market query");
         assert_eq!(of(&kinds, &["insert", "market"]), "");
         assert_eq!(of(&kinds[..1], &["insert"]), "");
     }

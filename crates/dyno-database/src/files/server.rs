@@ -46,6 +46,9 @@ fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
         ("programs", spec.programs.is_some()),
         ("settings", !spec.settings.is_empty()),
         ("cpus", !spec.cpus.is_empty()),
+        ("memory", spec.limits.memory.is_some()),
+        ("swap", spec.limits.swap.is_some()),
+        ("cpu_weight", spec.limits.cpu_weight.is_some()),
     ];
     if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
         let message = format!("Dyno works on files itself, there is no server: leave `{name}` out");

@@ -86,6 +86,29 @@ impl Channel {
         }
     }
 
+    /// Makes room for reads of many bytes.
+    pub(super) fn expect_much(&mut self, n_bytes: usize) {
+        self.buffer.room(n_bytes);
+    }
+
+    /// Receives a payload and passes it on where it lies; one that came in several packets is joined first.
+    pub(super) fn packet_in_place<T>(
+        &mut self,
+        pass_on: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, StatementError> {
+        let &[a, b, c, sequence] = self.wait_for(HEADER_LEN)? else {
+            return Err(not_understood("a packet without a header"));
+        };
+        let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+        if len == MAX_PAYLOAD || sequence != self.sequence {
+            return self.packet_in().map(|payload| pass_on(&payload));
+        }
+        let done = pass_on(&self.wait_for(HEADER_LEN + len)?[HEADER_LEN..]);
+        self.buffer.consume(HEADER_LEN + len);
+        self.sequence = sequence.wrapping_add(1);
+        Ok(done)
+    }
+
     /// Waits for the first `n` unread bytes.
     fn wait_for(&mut self, n: usize) -> Result<&[u8], StatementError> {
         while self.buffer.unread().len() < n {

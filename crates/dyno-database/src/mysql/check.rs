@@ -3,16 +3,38 @@
 use std::fmt::Write as _;
 
 use dyno_host::Keeper;
+use dyno_units::version_numbers;
 
-use super::install::find_install;
+use super::install::{Brand, MARIADB, find_install};
 use super::option_file::{normal, quoted, spelled};
 use crate::settings_check::{refusal, unknown_name};
-use crate::{DeployError, ServerSpec};
+use crate::{DeployError, Part, ServerSpec};
+
+/// The first version of MariaDB that has vectors.
+const FIRST_WITH_VECTORS: [u32; 2] = [11, 7];
+
+/// Whether the server has vectors with indexes.
+pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+    let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
+    let brand = Brand::of(spec);
+    let is_new_enough = version_numbers(&install.version)[..] >= FIRST_WITH_VECTORS[..];
+    if *brand == MARIADB && is_new_enough {
+        return Ok(());
+    }
+    Err(DeployError::new(format!(
+        "{} {} has no indexes on vectors; use MariaDB from 11.7 on: `dyno products fetch mariadb@11.8`, with \
+         `product = \"mariadb\"` and `version = \"11.8\"` in the study",
+        brand.title, install.version
+    )))
+}
 
 /// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     // Missing programs are reported where they are needed.
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
+    if matches!(spec.part, Part::Node(_)) {
+        super::galera::check(&install, spec.engine.as_deref(), &spec.settings)?;
+    }
     let program = install.server;
     let mut settings = spec.settings.clone();
     // A plug-in's settings are known when it has been loaded.

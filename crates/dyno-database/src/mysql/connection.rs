@@ -7,6 +7,8 @@
 //! A pipeline is several such requests in one write. The server executes them one after the
 //! other and answers each, also those after a failed one.
 
+mod cold;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -22,16 +24,14 @@ use dyno_workload::{
 use super::channel::{Channel, closed, lost};
 use super::protocol::execute::ExecuteTemplate;
 use super::protocol::keep::Column;
-use super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
-use super::protocol::reply::{Progress, ReplyReader, file_refused};
+use super::protocol::reply::{Progress, ReplyReader};
 use super::protocol::{
-    Fields, HEADER_LEN, MAX_PAYLOAD, Negotiated, command, not_understood, push_header,
-    push_packets, status,
+    HEADER_LEN, MAX_PAYLOAD, Negotiated, command, push_header, push_packets, status,
 };
 use super::{load, login};
 use crate::Endpoint;
 use crate::cleaner::Cleaner;
-use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_much};
+use crate::transport::SHORT_READ;
 use crate::waiting::SET_UP_LIMIT;
 
 /// Columns of a result, at most: servers have at most 4096.
@@ -76,7 +76,7 @@ pub struct MySqlConnection {
     down: Option<String>,
     // Status bits of the last cold reply.
     status: u16,
-    // Memory of the rows of the cold exchange that goes on, in bytes.
+    // Memory of the names and rows of the cold exchange that goes on, in bytes.
     n_kept: usize,
 }
 
@@ -352,178 +352,6 @@ impl MySqlConnection {
         }
     }
 
-    /// Runs a cold exchange with the socket blocking, all of it within `limit` (0: any time), and
-    /// restores the mode after it.
-    fn cold<T>(
-        &mut self,
-        limit: Nanoseconds,
-        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
-        self.cold_as(limit, false, exchange)
-    }
-
-    /// The same, with a shorter limit on silence while rows are stored.
-    fn cold_as<T>(
-        &mut self,
-        limit: Nanoseconds,
-        is_filling: bool,
-        exchange: impl FnOnce(&mut MySqlConnection) -> Result<T, StatementError>,
-    ) -> Result<T, StatementError> {
-        if let Some(reason) = &self.down {
-            return Err(lost(reason));
-        }
-        if self.n_awaited() > 0 {
-            return Err(misuse("a statement is in flight already"));
-        }
-        let begun = match is_filling {
-            true => self.channel.transport.begin_cold_within(limit, ROWS_SILENCE),
-            false => self.channel.transport.begin_cold(limit),
-        };
-        begun.map_err(|error| lost(&error.to_string()))?;
-        self.executing = None;
-        self.n_kept = 0;
-        let result = exchange(self).map_err(|error| self.failed(error));
-        self.set_blocking(self.is_blocking, self.timeout_ns)?;
-        result
-    }
-
-    /// Sends a statement and receives all its results, row by row. Only inside `cold`.
-    pub(super) fn exchange_text(
-        &mut self,
-        sql: &str,
-        on_row: &mut dyn FnMut(Vec<Option<String>>),
-    ) -> Result<Reply, StatementError> {
-        self.channel.command(command::QUERY, sql.as_bytes())?;
-        let mut reply = Reply::default();
-        loop {
-            let first = self.channel.packet_in()?;
-            let outcome = match first.first() {
-                Some(&packets::OK) => Outcome::from_ok(&first),
-                Some(&packets::ERROR) => return Err(packets::read_error(&first)),
-                Some(&packets::LOCAL_FILE) => return Err(self.refuse_file(&first)?),
-                _ => {
-                    let Some(count) = ColumnCount::read(&first, self.negotiated) else {
-                        return Err(not_understood("neither OK nor error nor a column count"));
-                    };
-                    Some(self.receive_rows(count, &mut reply, on_row)?)
-                }
-            };
-            let Some(outcome) = outcome else { return Err(not_understood("a short OK packet")) };
-            self.status = outcome.status;
-            reply.affected = reply.affected.saturating_add(outcome.affected);
-            reply.warnings += u64::from(outcome.warnings);
-            if outcome.status & status::MORE_RESULTS == 0 {
-                return Ok(reply);
-            }
-        }
-    }
-
-    /// Refuses a file that the server asks for; returns the error to report.
-    fn refuse_file(&mut self, request: &[u8]) -> Result<StatementError, StatementError> {
-        let name = String::from_utf8_lossy(Fields(&request[1..]).rest()).into_owned();
-        self.channel.packet_out(&[])?;
-        self.channel.packet_in()?;
-        Ok(file_refused(&name))
-    }
-
-    /// Receives the definitions and rows of one result.
-    fn receive_rows(
-        &mut self,
-        count: ColumnCount,
-        reply: &mut Reply,
-        on_row: &mut dyn FnMut(Vec<Option<String>>),
-    ) -> Result<Outcome, StatementError> {
-        if count.has_definitions {
-            self.read_names(count.n_columns)?;
-        }
-        let short = || not_understood("a row or the end of a result is too short");
-        loop {
-            let packet = self.channel.packet_in()?;
-            let is_end = match self.negotiated.deprecates_eof {
-                true => packet.len() < MAX_PAYLOAD,
-                false => packet.len() < 9,
-            };
-            match packet.first() {
-                Some(&packets::END) if is_end => {
-                    return Outcome::from_end(&packet, self.negotiated).ok_or_else(short);
-                }
-                Some(&packets::ERROR) => return Err(packets::read_error(&packet)),
-                _ => {
-                    let row = packets::read_text_row(&packet, count.n_columns).ok_or_else(short)?;
-                    self.n_kept = cold_room(self.n_kept, &row)?;
-                    on_row(row);
-                    reply.rows += 1;
-                }
-            }
-        }
-    }
-
-    /// Skips column or parameter definitions, and the EOF packet after them.
-    fn skip_definitions(&mut self, n: u64) -> Result<(), StatementError> {
-        let n_packets = n + u64::from(!self.negotiated.deprecates_eof && n > 0);
-        for _ in 0..n_packets {
-            let packet = self.channel.packet_in()?;
-            if packet.first() == Some(&packets::ERROR) {
-                return Err(packets::read_error(&packet));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the names of a result's columns.
-    fn read_names(&mut self, n: u64) -> Result<(), StatementError> {
-        self.names.clear();
-        if n > COLUMNS_MAX {
-            return Err(not_understood("a result with more columns than any server has"));
-        }
-        for _ in 0..n {
-            let packet = self.channel.packet_in()?;
-            if packet.first() == Some(&packets::ERROR) {
-                return Err(packets::read_error(&packet));
-            }
-            let name = packets::read_column_name(&packet);
-            let name = name.ok_or_else(|| not_understood("a column definition"))?;
-            self.names.push(self.cleaner.clean(&name));
-        }
-        if !self.negotiated.deprecates_eof && n > 0 {
-            self.channel.packet_in()?;
-        }
-        Ok(())
-    }
-
-    /// Reads the column definitions of a statement that was prepared.
-    fn read_definitions(&mut self, n: u64) -> Result<Vec<Column>, StatementError> {
-        let mut columns = Vec::new();
-        for _ in 0..n {
-            let packet = self.channel.packet_in()?;
-            if packet.first() == Some(&packets::ERROR) {
-                return Err(packets::read_error(&packet));
-            }
-            let column = Column::read(&packet);
-            columns.push(column.ok_or_else(|| not_understood("a column definition"))?);
-        }
-        if !self.negotiated.deprecates_eof && n > 0 {
-            self.channel.packet_in()?;
-        }
-        Ok(columns)
-    }
-
-    fn prepare_one(&mut self, sql: &str) -> Result<(ExecuteTemplate, Vec<Column>), StatementError> {
-        self.channel.command(command::STMT_PREPARE, sql.as_bytes())?;
-        let answer = self.channel.packet_in()?;
-        if answer.first() == Some(&packets::ERROR) {
-            let error = packets::read_error(&answer);
-            let message = format!("{} (when preparing `{sql}`)", error.message);
-            return Err(StatementError { message, ..error });
-        }
-        let Some(prepared) = Prepared::read(&answer) else {
-            return Err(not_understood("the answer to a prepare"));
-        };
-        self.skip_definitions(u64::from(prepared.n_parameters))?;
-        let columns = self.read_definitions(u64::from(prepared.n_columns))?;
-        Ok((ExecuteTemplate::new(prepared), columns))
-    }
-
     /// The channel, for exchanges inside `cold`.
     pub(super) fn channel(&mut self) -> &mut Channel {
         &mut self.channel
@@ -764,15 +592,6 @@ impl Drop for MySqlConnection {
             let _ = self.channel.transport.write_some(&[1, 0, 0, 0, command::QUIT]);
         }
     }
-}
-
-/// The memory of cold rows including this one, in bytes.
-fn cold_room(n_kept: usize, row: &[Option<String>]) -> Result<usize, StatementError> {
-    let n_kept = n_kept + row_room(row);
-    if n_kept <= COLD_RESULT_MAX {
-        return Ok(n_kept);
-    }
-    Err(lost(&too_much()))
 }
 
 /// An error for calls that no server could have answered.

@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 64 << 20;
 const INSERT_LEN: usize = 512 * 1024;
 
 /// Codes of a server that has local files turned off: MariaDB, later MariaDB, MySQL.
-const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
+pub(super) const LOCAL_FILES_OFF: [&str; 4] = ["1148", "4166", "3948", "3950"];
 
 /// Turns checks off for this session, and keeps their old values.
 ///
@@ -180,7 +180,7 @@ fn send_data(connection: &mut MySqlConnection, packet: &mut Vec<u8>) -> Result<(
 
 /// LOAD DATA LOCAL turns errors into warnings and skips rows; a workload's data must be stored
 /// exactly. Notes are ignored.
-fn refuse_changed(
+pub(super) fn refuse_changed(
     connection: &mut MySqlConnection,
     n_sent: u64,
     n_stored: u64,
@@ -212,7 +212,7 @@ fn insert_all(
     target: &Target,
     source: &mut Source<'_>,
 ) -> Result<u64, StatementError> {
-    let head = format!("INSERT INTO {} ({}) VALUES ", target.table, target.columns);
+    let head = insert_head(&target.table, &target.columns);
     let mut n_stored = 0;
     while source.has_row {
         let mut sql = head.clone().into_bytes();
@@ -236,8 +236,13 @@ fn insert_all(
     Ok(n_stored)
 }
 
+/// The beginning of an INSERT statement; both names are quoted.
+pub(super) fn insert_head(table: &str, columns: &str) -> String {
+    format!("INSERT INTO {table} ({columns}) VALUES ")
+}
+
 /// Appends `(1,'text',NULL)`.
-fn push_row(row: &Row, escapes_by_backslash: bool, sql: &mut Vec<u8>) {
+pub(super) fn push_row(row: &Row, escapes_by_backslash: bool, sql: &mut Vec<u8>) {
     for (idx, &cell) in row.cells().iter().enumerate() {
         sql.push(if idx == 0 { b'(' } else { b',' });
         match cell {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use dyno_units::SettingValue;
 
 use super::install::Install;
-use super::replica;
+use super::{galera, replica};
 use crate::private::ServerFolder;
 use crate::{DeployError, Part};
 
@@ -29,8 +29,8 @@ const OWN_SETTINGS: [&str; 10] = [
 ];
 
 /// Settings by which others than Dyno could reach a private server, or could do so without logging
-/// in. Cluster replication is one of them: it listens on all addresses.
-const NETWORK_SETTINGS: [&str; 13] = [
+/// in. Cluster replication is one of them: it listens on all addresses unless Dyno sets it up.
+const NETWORK_SETTINGS: [&str; 19] = [
     "admin_address",
     "admin_port",
     "bind_address",
@@ -42,8 +42,14 @@ const NETWORK_SETTINGS: [&str; 13] = [
     "networking",
     "grant_tables",
     "port",
+    "wsrep_cluster_address",
+    "wsrep_cluster_name",
+    "wsrep_node_address",
+    "wsrep_notify_cmd",
     "wsrep_on",
     "wsrep_provider",
+    "wsrep_sst_method",
+    "wsrep_sst_receive_address",
 ];
 
 /// Prefixes of option names, which change how an option is applied.
@@ -105,6 +111,10 @@ impl OptionFile<'_> {
         }
         for (name, value) in self.settings {
             check_name(name)?;
+            // They are in the last lines.
+            if normal(name) == galera::PROVIDER_OPTIONS && matches!(self.part, Part::Node(_)) {
+                continue;
+            }
             out.push_str(&format!("{name} = {}\n", quoted(&spelled(name, value)?)));
         }
         let mut line = |name: &str, value: &str| {
@@ -124,7 +134,13 @@ impl OptionFile<'_> {
         line("tmpdir", tmp);
         line("socket", &format!("{run}/{SOCKET}"));
         line("pid_file", &format!("{run}/server.pid"));
-        Ok(out + &replica::lines_after(self.part))
+        match self.part {
+            Part::Node(node) => {
+                let library = galera::check(self.install, self.engine, self.settings)?;
+                Ok(out + &galera::lines(node, (&library, data), self.settings)?)
+            }
+            part => Ok(out + &replica::lines_after(part)),
+        }
     }
 
     /// Whether the study turns the binary log on or off; none if it does neither.

@@ -11,13 +11,13 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, facts, files, replica};
+use super::{MySqlConnection, facts, files, galera, replica};
 use crate::logs::LogFiles;
-use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::private::{LOG_LINES, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Server, ServerFacts,
-    ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -25,6 +25,9 @@ const CATALOG: &str = "dyno";
 
 /// How long making the system tables may take.
 const INSTALL_LIMIT: Nanoseconds = Nanoseconds::from_secs(180);
+
+/// How long a node that joins may take: the data are copied to it.
+const JOIN_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
 /// InnoDB's list of the pages in its buffer pool, by its default name.
 const BUFFER_POOL_FILE: &str = "ib_buffer_pool";
@@ -35,7 +38,8 @@ fn kind(brand: &Brand) -> ServerKind {
         product: brand.title,
         stop_signal: "TERM",
         log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
-        port: None,
+        ports: [None; 2],
+        start_limit: START_LIMIT,
     }
 }
 
@@ -61,37 +65,48 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         part: &spec.part,
     };
     folder.write("my.cnf", &option_file.text()?)?;
-    let kind = ServerKind { port: replica::port(&spec.part), ..kind(Brand::of(spec)) };
+    let ports = replica::ports(&spec.part);
+    let kind = ServerKind { ports, ..kind(Brand::of(spec)) };
+    // All that a node which joins has comes from another one.
+    let joins = matches!(&spec.part, Part::Node(node) if node.number > 1);
+    let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
     folder.put_data(data, kind)?;
     replica::forget_identity(&folder, &spec.part)?;
-    if data.is_none() {
+    let is_new = data.is_none() && !joins;
+    if is_new {
         // The log is removed with the folder, so an error keeps its last lines.
         make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
             log: of_both(install_log(&folder), folder.log_tail(LOG_LINES)),
             ..error
         })?;
     }
-    let process = ProcessSpec {
+    let transfer = match &spec.part {
+        Part::Node(_) => Some(galera::put_transfer(&folder)?),
+        _ => None,
+    };
+    let mut process = ProcessSpec {
         cpus: spec.cpus.clone(),
-        memory: spec.memory,
+        limits: spec.limits,
         ..process_spec(&folder, &install.server, vec![option_file_argument(&folder)])
     };
-    let endpoint = Endpoint {
-        protocol: super::PROTOCOL,
-        address: Address::Unix(folder.run().join(super::option_file::SOCKET)),
-        user: "root".to_owned(),
-        password: None,
-        catalog: CATALOG.to_owned(),
-        tls: TlsMode::Off,
-        server_public_key: None,
-    };
+    process.environment.extend(transfer);
+    let endpoint = endpoint(&folder);
     let installed = install_log(&folder);
-    let reach = || MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
+    let reach = || {
+        let opened = MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
+        match &spec.part {
+            Part::Node(node) => {
+                let mut connection = opened?;
+                galera::has_joined(&mut connection, node).map(|()| connection)
+            }
+            _ => opened,
+        }
+    };
     let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
         .map_err(|error| with_reasons(error, installed))?;
-    let settled = check_version(spec, connection.version()).and_then(|()| match data {
-        Some(_) => Ok(()),
-        None => settle(&mut connection)
+    let settled = check_version(spec, connection.version()).and_then(|()| match is_new {
+        false => Ok(()),
+        true => settle(&mut connection)
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
@@ -103,6 +118,19 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             let _ = server.stop();
             Err(DeployError { log, ..error })
         }
+    }
+}
+
+/// How the server in a folder is reached.
+fn endpoint(folder: &ServerFolder) -> Endpoint {
+    Endpoint {
+        protocol: super::PROTOCOL,
+        address: Address::Unix(folder.run().join(super::option_file::SOCKET)),
+        user: "root".to_owned(),
+        password: None,
+        catalog: CATALOG.to_owned(),
+        tls: TlsMode::Off,
+        server_public_key: None,
     }
 }
 

@@ -7,12 +7,12 @@ use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
 use super::install::{self, Brand, MARIADB, MYSQL};
-use super::{attached, check, data, files, option_file, packages, private, probe, replica};
+use super::{attached, check, data, files, galera, option_file, packages, private, probe, replica};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    Address, AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse,
-    Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
+    Address, AttachOptions, Client, Clustering, ConnectionLimit, DataShape, DebtMeter, DeployError,
+    DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
     ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, SocketKey,
 };
 
@@ -30,8 +30,8 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
-    probes: &["mysql", "innodb", "rocksdb", "threads"],
-    readings: &[probe::registered],
+    probes: &["mysql", "innodb", "rocksdb", "threads", "galera"],
+    readings: &[probe::registered, || galera::READINGS],
 };
 
 /// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
@@ -126,6 +126,10 @@ impl Product for Private {
         check::check_settings(spec, place.keeper())
     }
 
+    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        check::check_vectors(spec, place.keeper())
+    }
+
     fn has_log_folder(&self) -> bool {
         true
     }
@@ -152,6 +156,10 @@ impl Product for Private {
 
     fn replicating(&self) -> Option<&dyn Replicating> {
         Some(&replica::ByGtid)
+    }
+
+    fn clustering(&self) -> Option<&dyn Clustering> {
+        (*self.brand == MARIADB).then_some(&galera::Galera)
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {
@@ -216,6 +224,10 @@ impl Protocol for MySqlProtocol {
 
     fn probes(&self, endpoint: &Endpoint, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
         probe::probes(&self.connector(endpoint), threads)
+    }
+
+    fn dumping(&self) -> Option<&dyn crate::Dumping> {
+        Some(&super::dump::BySql)
     }
 
     fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {

@@ -16,7 +16,7 @@ use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Re
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint, ReplicationMode};
+use crate::{DeployError, Endpoint, NodePorts, ReplicationMode};
 
 /// How long a commit waits for a replica before the server would go on without one, in milliseconds: the
 /// longest time that all versions take. A commit that went on is counted.
@@ -30,6 +30,10 @@ const MARIADB_WAITS: [u32; 2] = [10, 3];
 
 /// The file with the id that MySQL gives a server.
 const IDENTITY_FILE: &str = "auto.cnf";
+
+/// The statement that lists the tables of a catalog.
+pub(super) const TABLES: &str = "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`') FROM information_schema.tables \
+     WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
 
 /// How servers of these products follow each other.
 pub(super) struct ByGtid;
@@ -114,8 +118,8 @@ fn plugin(side: &str) -> String {
 /// Lines of the option file of a server with this part, which come before the study's.
 pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
     match (part, is_mariadb) {
-        (Part::Alone, true) => "",
-        (Part::Alone, false) => "disable_log_bin\n",
+        (Part::Alone | Part::Node(_), true) => "",
+        (Part::Alone | Part::Node(_), false) => "disable_log_bin\n",
         (Part::Primary(_), true) => "log_bin = binlog\nbinlog_format = ROW\n",
         (Part::Primary(_), false) => {
             "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\n"
@@ -131,7 +135,7 @@ pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
 /// Its last lines, which nothing overrides: where it listens, and its number.
 pub(super) fn lines_after(part: &Part) -> String {
     match part {
-        Part::Alone => "skip_networking = ON\n".to_owned(),
+        Part::Alone | Part::Node(_) => "skip_networking = ON\n".to_owned(),
         // Names that are resolved would make 127.0.0.1 the `localhost` of the user without a password.
         Part::Primary(Replication { port, .. }) => format!(
             "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
@@ -143,11 +147,15 @@ pub(super) fn lines_after(part: &Part) -> String {
     }
 }
 
-/// The port at which a server with this part listens.
-pub(super) fn port(part: &Part) -> Option<u16> {
+/// The ports at which a server with this part listens.
+pub(super) fn ports(part: &Part) -> [Option<u16>; 2] {
     match part {
-        Part::Primary(replication) => Some(replication.port),
-        Part::Alone | Part::Replica(_) => None,
+        Part::Primary(replication) => [Some(replication.port), None],
+        Part::Node(node) => {
+            let NodePorts { group, transfer } = node.ports();
+            [Some(group), Some(transfer)]
+        }
+        Part::Alone | Part::Replica(_) => [None; 2],
     }
 }
 
@@ -248,8 +256,7 @@ impl Replicating for ByGtid {
     }
 
     fn tables(&self) -> &'static str {
-        "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`') FROM information_schema.tables \
-         WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name"
+        TABLES
     }
 }
 
@@ -359,8 +366,8 @@ mod tests {
         );
         assert_eq!(lines_after(&replica(2)), "server_id = 3\nskip_networking = ON\n");
         assert_eq!(lines_after(&Part::Alone), "skip_networking = ON\n");
-        let ports = [&primary, &replica(1), &Part::Alone].map(port);
-        assert_eq!(ports, [Some(4711), None, None]);
+        let ports = [&primary, &replica(1), &Part::Alone].map(ports);
+        assert_eq!(ports, [[Some(4711), None], [None; 2], [None; 2]]);
         for part in [primary, replica(1), Part::Alone] {
             let text = lines_before(&part, true).to_owned() + &lines_after(&part);
             assert!(!text.contains("hidden"), "{text}");

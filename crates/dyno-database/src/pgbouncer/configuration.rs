@@ -159,6 +159,7 @@ mod tests {
         let launch = RouterLaunch {
             options: &options,
             to: &endpoint(socket),
+            also: &[],
             clients: 20,
             cpus: &[],
             place: &place,

@@ -10,7 +10,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 use super::configuration;
 use crate::logs::LogFiles;
 use crate::postgresql::{self, probe, settings};
-use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, Client, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
@@ -31,7 +31,8 @@ const KIND: ServerKind = ServerKind {
     product: "PgBouncer",
     stop_signal: "TERM",
     log_files: LogFiles::Named(&[]),
-    port: None,
+    ports: [None; 2],
+    start_limit: START_LIMIT,
 };
 
 /// PgBouncer as a router.
@@ -48,14 +49,12 @@ impl PgBouncer {
                 member: "pooler",
                 summary: "a pooler: many clients share few connections to PostgreSQL",
                 fronts: &["postgresql"],
+                shares_load: false,
                 options: configuration::options(),
-                confused_names: &[
-                    (
-                        "proxysql",
-                        "Dyno cannot start ProxySQL: no package has it; reach one that runs by its URL",
-                    ),
-                    ("haproxy", "Dyno cannot start HAProxy yet; reach one that runs by its URL"),
-                ],
+                confused_names: &[(
+                    "proxysql",
+                    "Dyno cannot start ProxySQL: no package has it; reach one that runs by its URL",
+                )],
             },
         }
     }

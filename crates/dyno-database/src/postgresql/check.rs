@@ -1,7 +1,7 @@
 //! Asks the server's program about settings, without data and without starting it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dyno_host::Keeper;
 
@@ -9,6 +9,36 @@ use super::programs;
 use super::settings::spelled;
 use crate::settings_check::{refusal, unknown_name};
 use crate::{DeployError, ServerSpec};
+
+/// Whether the extension pgvector lies beside the server's programs.
+pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
+    let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
+    let folders: Vec<PathBuf> =
+        extension_folders(&found.folder).into_iter().filter(|folder| folder.is_dir()).collect();
+    // A server that is laid out in another way says it itself.
+    if folders.is_empty() || folders.iter().any(|folder| folder.join("vector.control").is_file()) {
+        return Ok(());
+    }
+    let version = found.version.split_whitespace().next().unwrap_or_default();
+    Err(DeployError::new(format!(
+        "PostgreSQL {version} in {} has no extension `vector` (pgvector); install it (Debian, Ubuntu: package \
+         `postgresql-{}-pgvector`), or fetch a server that has it: `dyno products fetch postgresql@16.2 --from \
+         python`, with `version = \"16.2\"` and `from = \"python\"` in the study",
+        found.folder.display(),
+        found.major(),
+    )))
+}
+
+/// Where a server whose programs are in this folder may look for extensions: in `share` beside its `bin`,
+/// or, in Debian, `/usr/share/postgresql/17/extension` for `/usr/lib/postgresql/17/bin`.
+fn extension_folders(programs: &Path) -> Vec<PathBuf> {
+    let Some(base) = programs.parent() else { return Vec::new() };
+    let mut all = vec![base.join("share/postgresql/extension"), base.join("share/extension")];
+    if let (Some(version), Some(root)) = (base.file_name(), base.ancestors().nth(3)) {
+        all.push(root.join("share/postgresql").join(version).join("extension"));
+    }
+    all
+}
 
 /// Whether the server accepts these settings.
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
@@ -63,3 +93,20 @@ const UNLISTED: [&str; 6] = [
     "jit_profiling_support",
     "zero_damaged_pages",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_looked_for_beside_the_programs() {
+        let check = |programs: &str, expected: &str| {
+            let found = extension_folders(Path::new(programs));
+            assert!(found.iter().any(|folder| folder == Path::new(expected)), "{found:?}");
+        };
+        check("/usr/lib/postgresql/17/bin", "/usr/share/postgresql/17/extension");
+        check("/b/root/usr/lib/postgresql/17/bin", "/b/root/usr/share/postgresql/17/extension");
+        check("/b/pginstall/bin", "/b/pginstall/share/postgresql/extension");
+        assert_eq!(extension_folders(Path::new("/")), Vec::<PathBuf>::new());
+    }
+}

@@ -10,7 +10,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, files, replica, settings, statement_failed};
 use crate::logs::LogFiles;
-use crate::private::{OwnServer, ServerFolder, ServerKind};
+use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
@@ -29,7 +29,8 @@ const KIND: ServerKind = ServerKind {
     product: "PostgreSQL",
     stop_signal: "INT",
     log_files: LogFiles::Folder("pg_wal"),
-    port: None,
+    ports: [None; 2],
+    start_limit: START_LIMIT,
 };
 
 /// A private server that is up.
@@ -69,7 +70,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
         log: folder.log(),
         cpus: spec.cpus.clone(),
-        memory: spec.memory,
+        limits: spec.limits,
         after_crash: Some(after_crash(&folder, &programs)),
         ..ProcessSpec::default()
     };

@@ -95,6 +95,10 @@ impl Product for PostgreSql {
         check::check_settings(spec, place.keeper())
     }
 
+    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
+        check::check_vectors(spec, place.keeper())
+    }
+
     fn has_log_folder(&self) -> bool {
         true
     }

@@ -105,6 +105,61 @@ fn a_password_is_not_sent_to_an_unknown_server() {
     assert!(received.windows(3).any(|window| window == b"md5"));
 }
 
+/// A server on TCP with TLS that asks for the password in clear text; what it received, decrypted.
+fn asked_over_tls(options: &str) -> (Option<String>, Vec<u8>) {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let fixture = |name: &str| format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let certificate = CertificateDer::from_pem_file(fixture("tls-server.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(fixture("tls-server.key")).unwrap();
+    let provider = rustls::crypto::ring::default_provider();
+    let config = rustls::ServerConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 8];
+        stream.read_exact(&mut request).unwrap();
+        stream.write_all(b"S").unwrap();
+        let session = rustls::ServerConnection::new(config.into()).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        let mut received = Vec::new();
+        stream.write_all(&message(b'R', &[0, 0, 0, 3])).unwrap();
+        stream.flush().unwrap();
+        let mut bytes = [0; 4096];
+        // Whoever hangs up without a word ends the session, too.
+        while let Ok(n_read @ 1..) = stream.read(&mut bytes) {
+            received.extend_from_slice(&bytes[..n_read]);
+            if received.windows(9).any(|window| window == b"S3cr3tPW\0") {
+                let _ = stream.write_all(&welcome());
+            }
+        }
+        received
+    });
+    let url = format!("postgresql://me:S3cr3tPW@localhost:{port}/c{options}");
+    let url = url.replace("ROOTS", &fixture("tls-root.pem"));
+    let error = connect(&Endpoint::from_url(&url).unwrap()).err().map(|error| error.to_string());
+    (error, server.join().unwrap())
+}
+
+#[test]
+fn encryption_without_a_verified_certificate_is_no_reason_to_send_a_password() {
+    let has_password = |received: &[u8]| received.windows(8).any(|window| window == b"S3cr3tPW");
+    let (error, received) = asked_over_tls("?tls=encrypt");
+    let error = error.expect("refused");
+    assert!(error.contains("in clear text") && error.contains("tls=verify"), "{error}");
+    assert!(received.windows(4).any(|window| window == b"user"), "the startup message came");
+    assert!(!has_password(&received));
+    let (error, received) = asked_over_tls("?tls=verify&tls_roots=ROOTS");
+    assert_eq!(error, None);
+    assert!(has_password(&received));
+}
+
 #[test]
 fn a_password_that_is_echoed_is_not_shown() {
     let echo =
@@ -145,6 +200,31 @@ fn what_a_server_may_send_is_bounded() {
     check(&row.repeat(65), "larger than 64 MiB");
     // Rows without any bytes take memory too.
     check(&message(b'D', b"\0\x01\xff\xff\xff\xff").repeat(2_000_000), "larger than 64 MiB");
+    // What the measured path keeps of a reply.
+    let keeping = |said: &[u8], n_columns| {
+        let (_folder, endpoint) = server_saying([welcome(), said.to_vec()].concat(), TlsMode::Off);
+        let mut connection = connect(&endpoint).unwrap();
+        connection.set_blocking(true, 0).unwrap();
+        connection.send_text_keeping("SELECT 1", n_columns);
+        let error = loop {
+            if let Poll::Ready(reply) = connection.poll_reply() {
+                break reply.expect_err("there is no end");
+            }
+        };
+        assert!(error.message.contains("more than 64 MiB of rows to keep"), "{error}");
+        assert_eq!(error.class, ErrorClass::Disconnected);
+        assert!(connection.query("SELECT 1").is_err(), "it is lost");
+    };
+    keeping(&row.repeat(65), 1);
+    keeping(&message(b'D', &[&[0, 16][..], &[0xff; 64]].concat()).repeat(200_000), 16);
+    // One row that is longer.
+    let (_folder, endpoint) =
+        server_saying([welcome(), b"D\x10\0\0\0".to_vec()].concat(), TlsMode::Off);
+    let mut connection = connect(&endpoint).unwrap();
+    connection.set_blocking(true, 0).unwrap();
+    connection.send_text_keeping("SELECT 1", 1);
+    let Poll::Ready(Err(error)) = connection.poll_reply() else { panic!("it is refused at once") };
+    assert!(error.message.contains("a row of 268435452 bytes to keep"), "{error}");
 }
 
 #[test]

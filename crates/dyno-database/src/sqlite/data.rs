@@ -76,7 +76,7 @@ mod tests {
             from: None,
             settings: [(name.to_owned(), value)].into(),
             cpus: Vec::new(),
-            memory: None,
+            limits: dyno_host::ServerLimits::default(),
             part: crate::Part::Alone,
         })
         .unwrap()

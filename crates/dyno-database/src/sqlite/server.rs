@@ -94,8 +94,8 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if spec.programs.is_some() {
         return refused("there are no programs to find", "leave `programs` out");
     }
-    if spec.memory.is_some() {
-        return refused("its memory is Dyno's", "leave its `memory` out");
+    if !spec.limits.is_none() {
+        return refused("it takes what Dyno takes", "leave `memory`, `swap` and `cpu_weight` out");
     }
     if !spec.cpus.is_empty() {
         return refused("it runs on the workers' CPUs", "leave its `cpus` out");

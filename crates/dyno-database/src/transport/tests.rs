@@ -132,7 +132,7 @@ fn plain_peer_fails_the_handshake_with_words() {
     assert!(error.to_string().contains("there is no certificate"), "{error}");
 }
 
-fn fixture(name: &str) -> std::path::PathBuf {
+pub(super) fn fixture(name: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
@@ -146,7 +146,7 @@ fn foreign_key() -> PrivateKeyDer<'static> {
 }
 
 /// A TLS server that sends back what it gets, in a thread; it ends with its first client.
-fn echo_server(folder: &std::path::Path, key: PrivateKeyDer<'static>) -> Endpoint {
+pub(super) fn echo_server(folder: &std::path::Path, key: PrivateKeyDer<'static>) -> Endpoint {
     let path = folder.join("tls");
     let listener = UnixListener::bind(&path).unwrap();
     let certificate = CertificateDer::from_pem_file(fixture("tls-server.pem")).unwrap();
@@ -170,7 +170,7 @@ fn echo_server(folder: &std::path::Path, key: PrivateKeyDer<'static>) -> Endpoin
     endpoint(Address::Unix(path))
 }
 
-fn server_key() -> PrivateKeyDer<'static> {
+pub(super) fn server_key() -> PrivateKeyDer<'static> {
     PrivateKeyDer::from_pem_file(fixture("tls-server.key")).unwrap()
 }
 

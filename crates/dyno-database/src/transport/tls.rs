@@ -33,6 +33,16 @@ impl TlsStream {
         host: &str,
         socket: &mut (impl Read + Write),
     ) -> io::Result<Option<TlsStream>> {
+        TlsStream::handshake_trusting(mode, host, socket, system_roots)
+    }
+
+    /// The same with other root certificates of the system.
+    fn handshake_trusting(
+        mode: &TlsMode,
+        host: &str,
+        socket: &mut (impl Read + Write),
+        system_roots: impl FnOnce() -> io::Result<Arc<RootCertStore>>,
+    ) -> io::Result<Option<TlsStream>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match mode {
             TlsMode::Off => return Ok(None),
@@ -171,7 +181,7 @@ const SYSTEM_ROOTS: [&str; 5] = [
 /// The root certificates that the system trusts, read once.
 fn system_roots() -> io::Result<Arc<RootCertStore>> {
     static ROOTS: OnceLock<Option<Arc<RootCertStore>>> = OnceLock::new();
-    let read = || SYSTEM_ROOTS.iter().find_map(|path| read_bundle(Path::new(path))).map(Arc::new);
+    let read = || read_first(&SYSTEM_ROOTS.map(Path::new)).map(Arc::new);
     ROOTS.get_or_init(read).clone().ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::NotFound,
@@ -182,6 +192,11 @@ fn system_roots() -> io::Result<Arc<RootCertStore>> {
             ),
         )
     })
+}
+
+/// The certificates of the first bundle that has any.
+fn read_first(paths: &[&Path]) -> Option<RootCertStore> {
+    paths.iter().find_map(|path| read_bundle(path))
 }
 
 /// The certificates of a system's bundle; those that cannot be used are left out, because no user
@@ -254,5 +269,65 @@ impl ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::super::tests::{echo_server, fixture, server_key};
+    use super::*;
+    use crate::Address;
+
+    /// A handshake with a server whose certificate a made authority has signed for `localhost`, by
+    /// roots of the system that are in one of these files.
+    #[track_caller]
+    fn check(bundles: &[&Path], host: &str, expected: Result<(), &str>) {
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = echo_server(folder.path(), server_key());
+        let Address::Unix(path) = endpoint.address else { panic!("it listens on a socket") };
+        let mut socket = UnixStream::connect(path).unwrap();
+        let mode = TlsMode::Verify { roots: None };
+        let roots = || read_first(bundles).map(Arc::new).ok_or_else(|| io::Error::other("none"));
+        let opened = TlsStream::handshake_trusting(&mode, host, &mut socket, roots);
+        let opened = opened.map(|stream| assert!(stream.is_some(), "it is encrypted"));
+        match (opened.map_err(|error| error.to_string()), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+            (opened, expected) => panic!("{opened:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn without_a_file_the_roots_of_the_system_are_trusted() {
+        let (good, other) = (fixture("tls-root.pem"), fixture("tls-other-root.pem"));
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, empty) = (folder.path().join("missing"), folder.path().join("empty"));
+        std::fs::write(&empty, "").unwrap();
+        // A real bundle has many certificates, and may have some that cannot be used.
+        let bundle = folder.path().join("bundle");
+        let unusable = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned();
+        let texts = [&other, &good].map(|path| std::fs::read_to_string(path).unwrap());
+        std::fs::write(&bundle, [unusable, texts.concat()].concat()).unwrap();
+        check(&[&good], "localhost", Ok(()));
+        check(&[&bundle], "localhost", Ok(()));
+        check(&[&missing, &empty, &good], "localhost", Ok(()));
+        check(&[&good], "any.example", Err("not valid for name"));
+        check(&[&other], "localhost", Err("UnknownIssuer"));
+        // The first bundle counts: others are of other systems.
+        check(&[&other, &good], "localhost", Err("UnknownIssuer"));
+        check(&[&missing, &empty], "localhost", Err("none"));
+    }
+
+    #[test]
+    fn an_authority_that_this_machine_does_not_know_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = echo_server(folder.path(), server_key());
+        let mut transport = super::super::Transport::open(&endpoint).unwrap();
+        let mode = TlsMode::Verify { roots: None };
+        let error = transport.start_tls(&mode, "localhost").unwrap_err().to_string();
+        let refusals = ["UnknownIssuer", "no root certificates of the system were found"];
+        assert!(refusals.iter().any(|refusal| error.contains(refusal)), "{error}");
     }
 }

@@ -69,6 +69,8 @@ mod tests {
         assert_eq!(run("echo fine").expect("it ends well"), "fine\n");
         let error = run("echo some; echo bad >&2; exit 3").expect_err("it fails").0;
         assert!(error.contains("3") && error.contains("some; bad"), "{error}");
+        let error = run("echo the key is token=hunter2; exit 1").expect_err("it fails").0;
+        assert!(error.contains("token=***") && !error.contains("hunter2"), "{error}");
         let missing = Tool("/no/such".into()).run(Path::new("/"), ["x"]).expect_err("missing").0;
         assert!(missing.contains("/no/such cannot be started"), "{missing}");
     }

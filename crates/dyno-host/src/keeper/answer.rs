@@ -37,3 +37,17 @@ pub(super) fn words(
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_prints_without_end_is_read_so_far() {
+        let endless = std::fs::File::open("/dev/zero").expect("Linux has it");
+        let read = words(Some(endless), &AtomicBool::new(false)).expect("it can be read");
+        assert!((BYTES_MAX..BYTES_MAX + 4096).contains(&read.len()) && read.len() < 5 << 20);
+        let none: Option<std::fs::File> = None;
+        assert_eq!(words(none, &AtomicBool::new(false)).expect("nothing is read"), "");
+    }
+}

@@ -57,6 +57,23 @@ pub(super) fn make(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Resul
     Ok(())
 }
 
+/// Makes a program that was not there. Those who may run it are its user and, if there is one, the group of
+/// the user that servers run as.
+pub(super) fn make_program(
+    path: &Path,
+    text: &mut dyn Read,
+    runner: Option<RunAs>,
+) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    let mut file = open_own(path, flags, Mode::from_raw_mode(0o600))?;
+    io::copy(text, &mut file)?;
+    let Some(runner) = runner else {
+        return Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o700))?);
+    };
+    rustix::fs::fchown(&file, None, Some(Gid::from_raw(runner.gid)))?;
+    Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o750))?)
+}
+
 /// Makes a file that was not there, which only `reader` can read, or else Dyno's user.
 pub(super) fn make_secret(path: &Path, text: &[u8], reader: Option<RunAs>) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;

@@ -1,9 +1,11 @@
-//! The control group of a server: how much memory it may take.
+//! The control groups of a server: what it may take of memory, swap and CPUs.
 //!
-//! Versions 1 and 2 of control groups are used alike: a group of Dyno's right below the root of the
-//! controller, named after the server's folder and noted in its owner file before it is made. Pages of
-//! files that the server reads and writes count as its memory, too. Swap is not added to it.
+//! Versions 1 and 2 of control groups are used alike: a group of Dyno's right below the root of each
+//! controller (in version 2 one group for all), named after the server's folder and noted in its owner file
+//! before it is made. Pages of files that the server reads and writes count as its memory, too. Swap is not
+//! added to it, unless the study says how much.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,43 +17,248 @@ use super::KeeperError;
 pub(crate) const GROUP_PREFIX: &str = "dyno-";
 /// Where control groups are.
 const ROOT: &str = "/sys/fs/cgroup";
+/// What version 1 calls the usual share of CPU time, which is 100 in version 2.
+const SHARES_USUAL: u64 = 1024;
+/// The least that version 1 takes.
+const SHARES_LEAST: u64 = 2;
 
-/// The version of the control groups that limit memory here, and their root.
+/// What a server may take of its machine, with all that it starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Memory, pages of files included; none for no limit.
+    pub memory: Option<ByteCount>,
+    /// Swap beyond that memory, if that is limited; none for no swap.
+    pub swap: Option<ByteCount>,
+    /// Its share of CPU time when others want it, too, 1 to 10000; 100 is the usual one. None for no group.
+    pub cpu_weight: Option<u32>,
+}
+
+impl ServerLimits {
+    /// Whether it may take what it wants.
+    pub fn is_none(&self) -> bool {
+        *self == ServerLimits::default()
+    }
+
+    fn controllers(&self) -> impl Iterator<Item = &'static Controller> {
+        let wanted = [self.memory.is_some() || self.swap.is_some(), self.cpu_weight.is_some()];
+        [&MEMORY, &CPU]
+            .into_iter()
+            .zip(wanted)
+            .filter(|(_, is_wanted)| *is_wanted)
+            .map(|(one, _)| one)
+    }
+}
+
+/// Something that control groups limit.
+struct Controller {
+    name: &'static str,
+    /// The file of version 1 by which it is known.
+    v1_file: &'static str,
+    /// Folders of version 1, where the controller is mounted.
+    v1_folders: &'static [&'static str],
+    /// What it is for, in messages.
+    purpose: &'static str,
+}
+
+const MEMORY: Controller = Controller {
+    name: "memory",
+    v1_file: "memory.limit_in_bytes",
+    v1_folders: &["memory"],
+    purpose: "limit the memory of a server",
+};
+
+const CPU: Controller = Controller {
+    name: "cpu",
+    v1_file: "cpu.shares",
+    v1_folders: &["cpu", "cpu,cpuacct"],
+    purpose: "give a server a share of CPU time",
+};
+
+/// The version of the control groups of a controller here, and their root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Memory {
+enum Version {
     V1(PathBuf),
     V2(PathBuf),
 }
 
-/// Why the memory of a server cannot be limited here; none where it can.
-pub fn memory_limit_problem() -> Option<String> {
-    let folder = match Memory::find_under(Path::new(ROOT)) {
-        Ok(Memory::V1(root) | Memory::V2(root)) => root,
-        Err(error) => return Some(error.0),
-    };
-    rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).err().map(|error| {
+impl Version {
+    fn root(&self) -> &Path {
+        match self {
+            Version::V1(root) | Version::V2(root) => root,
+        }
+    }
+}
+
+/// Why a server cannot be limited like this here; nothing where it can.
+pub fn server_limit_problems(limits: &ServerLimits) -> Vec<String> {
+    problems_under(Path::new(ROOT), Path::new("/proc/meminfo"), limits)
+}
+
+fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<String> {
+    let mut problems = Vec::new();
+    for controller in limits.controllers() {
+        let version = match controller.find_under(root) {
+            Ok(version) => version,
+            Err(error) => {
+                problems.push(error.0);
+                continue;
+            }
+        };
+        let folder = version.root();
+        if let Err(error) = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+            problems.push(format!(
+                "to {}, Dyno needs the rights of root: {}: {error}",
+                controller.purpose,
+                folder.display()
+            ));
+        }
+        let has_no_account = matches!(&version, Version::V1(_))
+            && !folder.join("memory.memsw.limit_in_bytes").exists();
+        if controller.name == MEMORY.name && limits.swap.is_some() && has_no_account {
+            problems.push(
+                "this kernel does not account for the swap of a group: boot it with swapaccount=1, or \
+                 leave `swap` out"
+                    .to_owned(),
+            );
+        }
+    }
+    let swap = limits.swap.filter(|swap| swap.0 > 0);
+    let text = fs::read_to_string(meminfo).unwrap_or_default();
+    let total = crate::probe::meminfo_bytes(&text, "SwapTotal").unwrap_or(0);
+    problems.extend(swap.filter(|swap| swap.0 > total).map(|swap| {
         format!(
-            "to limit the memory of a server, Dyno needs the rights of root: {}: {error}",
-            folder.display()
+            "`swap` is {swap}, and this machine has {} of swap; make a file for it with mkswap and swapon",
+            ByteCount(total)
         )
-    })
+    }));
+    problems
 }
 
-/// The group for the server of this folder, which is yet to be made.
-pub(super) fn planned(folder: &Path) -> Result<PathBuf, KeeperError> {
-    let (Memory::V1(root) | Memory::V2(root)) = Memory::find_under(Path::new(ROOT))?;
+/// The groups for the server of this folder, which are yet to be made.
+pub(super) fn planned(folder: &Path, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
+    planned_under(Path::new(ROOT), folder, limits)
+}
+
+fn planned_under(
+    root: &Path,
+    folder: &Path,
+    limits: &ServerLimits,
+) -> Result<Vec<PathBuf>, KeeperError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    Ok(root.join(format!("{GROUP_PREFIX}{name}")))
+    let mut groups = Vec::new();
+    for controller in limits.controllers() {
+        let group = controller.find_under(root)?.root().join(format!("{GROUP_PREFIX}{name}"));
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    Ok(groups)
 }
 
-/// Makes the group with its limit.
-pub(super) fn make(group: &Path, memory: ByteCount) -> Result<(), KeeperError> {
-    Memory::find_under(Path::new(ROOT))?.make(group, memory)
+/// Makes the groups that were planned, with their limits.
+pub(super) fn make(groups: &[PathBuf], limits: &ServerLimits) -> Result<(), KeeperError> {
+    make_under(Path::new(ROOT), groups, limits)
 }
 
-/// Moves a process into the group; what it starts later is in it as well.
-pub(super) fn add(group: &Path, pid: i32) -> Result<(), KeeperError> {
-    write(&group.join("cgroup.procs"), &pid.to_string())
+fn make_under(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<(), KeeperError> {
+    let found: Vec<(&Controller, Version)> = limits
+        .controllers()
+        .map(|controller| Ok((controller, controller.find_under(root)?)))
+        .collect::<Result<_, KeeperError>>()?;
+    for (controller, version) in &found {
+        if let Version::V2(root) = version {
+            write(&root.join("cgroup.subtree_control"), &format!("+{}", controller.name))?;
+        }
+    }
+    for group in groups {
+        fs::create_dir(group).map_err(|error| {
+            KeeperError(format!("the control group {} cannot be made: {error}", group.display()))
+        })?;
+        for (controller, version) in &found {
+            if group.parent() == Some(version.root()) {
+                set(controller, version, group, limits)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets what a controller limits in a group.
+fn set(
+    controller: &Controller,
+    version: &Version,
+    group: &Path,
+    limits: &ServerLimits,
+) -> Result<(), KeeperError> {
+    let is_v1 = matches!(version, Version::V1(_));
+    if let Some(weight) = limits.cpu_weight.filter(|_| controller.name == CPU.name) {
+        let shares = (u64::from(weight) * SHARES_USUAL / 100).max(SHARES_LEAST);
+        return match is_v1 {
+            true => write(&group.join("cpu.shares"), &shares.to_string()),
+            false => write(&group.join("cpu.weight"), &weight.to_string()),
+        };
+    }
+    let Some(memory) = limits.memory.filter(|_| controller.name == MEMORY.name) else {
+        return Ok(());
+    };
+    let swap = limits.swap.unwrap_or(ByteCount(0));
+    let (of_memory, of_swap, swap_value) = match is_v1 {
+        // Version 1 limits the sum.
+        true => (
+            "memory.limit_in_bytes",
+            "memory.memsw.limit_in_bytes",
+            memory.0.saturating_add(swap.0),
+        ),
+        false => ("memory.max", "memory.swap.max", swap.0),
+    };
+    write(&group.join(of_memory), &memory.0.to_string())?;
+    let of_swap = group.join(of_swap);
+    if of_swap.exists() {
+        return write(&of_swap, &swap_value.to_string());
+    }
+    // A kernel that does not account for swap has no such file.
+    if swap.0 > 0 {
+        return Err(KeeperError(format!(
+            "the swap of a server cannot be limited: there is no {}",
+            of_swap.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Moves a process into the groups; what it starts later is in them as well.
+pub(super) fn add(groups: &[PathBuf], pid: i32) -> Result<(), KeeperError> {
+    groups.iter().try_for_each(|group| write(&group.join("cgroup.procs"), &pid.to_string()))
+}
+
+/// What the groups of Dyno's that this process is in allow it, as the kernel says now: `cpu_weight`,
+/// `memory` and `swap`, as studies call them.
+pub fn server_limits_in_force(pid: i32) -> BTreeMap<String, String> {
+    in_force_under(Path::new("/"), pid)
+}
+
+fn in_force_under(root: &Path, pid: i32) -> BTreeMap<String, String> {
+    let is_dynos = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(GROUP_PREFIX)
+    };
+    let mut found = BTreeMap::new();
+    for group in
+        crate::cgroup::group_folders(root, &pid.to_string()).iter().filter(|one| is_dynos(one))
+    {
+        let number = |file: &str| -> Option<u64> {
+            fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()
+        };
+        let memory = number("memory.max").or_else(|| number("memory.limit_in_bytes"));
+        let of_both = || number("memory.memsw.limit_in_bytes")?.checked_sub(memory?);
+        let shares = || Some(number("cpu.shares")?.saturating_mul(100).div_ceil(SHARES_USUAL));
+        let weight = number("cpu.weight").or_else(shares).map(|weight| weight.to_string());
+        let bytes = |bytes: Option<u64>| bytes.map(|bytes| ByteCount(bytes).to_string());
+        let swap = number("memory.swap.max").or_else(of_both);
+        let all = [("memory", bytes(memory)), ("swap", bytes(swap)), ("cpu_weight", weight)];
+        found.extend(all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    found
 }
 
 /// Removes a group that Dyno has made, which holds no processes any more.
@@ -72,47 +279,23 @@ pub(crate) fn remove(group: &Path) -> Result<(), KeeperError> {
     }
 }
 
-impl Memory {
-    fn find_under(root: &Path) -> Result<Memory, KeeperError> {
-        let v1 = root.join("memory");
-        if v1.join("memory.limit_in_bytes").exists() {
-            return Ok(Memory::V1(v1));
+impl Controller {
+    fn find_under(&self, root: &Path) -> Result<Version, KeeperError> {
+        let v1 = self.v1_folders.iter().map(|folder| root.join(folder));
+        if let Some(folder) = v1.into_iter().find(|folder| folder.join(self.v1_file).exists()) {
+            return Ok(Version::V1(folder));
         }
-        let has_memory = |folder: &PathBuf| {
+        let has_it = |folder: &PathBuf| {
             fs::read_to_string(folder.join("cgroup.controllers"))
-                .is_ok_and(|text| text.split_whitespace().any(|name| name == "memory"))
+                .is_ok_and(|text| text.split_whitespace().any(|name| name == self.name))
         };
         let mut v2 = [root.to_owned(), root.join("unified")].into_iter();
-        v2.find(has_memory).map(Memory::V2).ok_or_else(|| {
-            KeeperError(
-                "to limit the memory of a server, Dyno needs the control group `memory`, which is \
-                 not there"
-                    .to_owned(),
-            )
+        v2.find(has_it).map(Version::V2).ok_or_else(|| {
+            KeeperError(format!(
+                "to {}, Dyno needs the control group `{}`, which is not there",
+                self.purpose, self.name
+            ))
         })
-    }
-
-    fn make(&self, group: &Path, memory: ByteCount) -> Result<(), KeeperError> {
-        if let Memory::V2(root) = self {
-            write(&root.join("cgroup.subtree_control"), "+memory")?;
-        }
-        fs::create_dir(group).map_err(|error| {
-            KeeperError(format!("the control group {} cannot be made: {error}", group.display()))
-        })?;
-        let bytes = memory.0.to_string();
-        match self {
-            Memory::V1(_) => {
-                write(&group.join("memory.limit_in_bytes"), &bytes)?;
-                // Kernels that do not account for swap have no such file.
-                let with_swap = group.join("memory.memsw.limit_in_bytes");
-                if with_swap.exists() { write(&with_swap, &bytes) } else { Ok(()) }
-            }
-            Memory::V2(_) => {
-                write(&group.join("memory.max"), &bytes)?;
-                let swap = group.join("memory.swap.max");
-                if swap.exists() { write(&swap, "0") } else { Ok(()) }
-            }
-        }
     }
 }
 
@@ -126,26 +309,115 @@ fn write(path: &Path, text: &str) -> Result<(), KeeperError> {
 mod tests {
     use super::*;
 
+    const LIMITS: ServerLimits = ServerLimits {
+        memory: Some(ByteCount(64 << 20)),
+        swap: Some(ByteCount(16 << 20)),
+        cpu_weight: Some(25),
+    };
+
+    /// A made-up machine: its files, and what is read and found there.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn new(files: &[(&str, &str)]) -> Machine {
+            let machine = Machine(tempfile::tempdir().expect("a folder"));
+            files.iter().for_each(|(path, text)| machine.write(path, text));
+            machine
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            fs::create_dir_all(self.path(path).parent().expect("a parent")).expect("made");
+            fs::write(self.path(path), text).expect("written");
+        }
+
+        fn read(&self, path: &str) -> String {
+            fs::read_to_string(self.path(path)).expect("written")
+        }
+
+        fn cgroups(&self) -> PathBuf {
+            self.path("sys/fs/cgroup")
+        }
+
+        fn problems(&self, limits: &ServerLimits) -> Vec<String> {
+            problems_under(&self.cgroups(), &self.path("proc/meminfo"), limits)
+        }
+
+        /// Makes the groups for a server's folder; their paths.
+        fn make(&self, limits: &ServerLimits) -> Result<Vec<PathBuf>, KeeperError> {
+            let groups = planned_under(&self.cgroups(), Path::new("/d/a"), limits)?;
+            make_under(&self.cgroups(), &groups, limits).map(|()| groups)
+        }
+    }
+
     #[test]
-    fn each_version_has_its_own_files() {
-        let root = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| root.path().join(name);
-        let read = |name: &str| fs::read_to_string(path(name)).expect("written");
-        assert!(Memory::find_under(root.path()).is_err());
+    fn version_1_has_a_group_for_each_controller() {
+        let machine = Machine::new(&[
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", ""),
+            ("sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", ""),
+            ("sys/fs/cgroup/cpu,cpuacct/cpu.shares", "1024"),
+            ("proc/meminfo", "SwapTotal: 32768 kB\n"),
+            ("proc/7/cgroup", "5:memory:/dyno-a\n4:cpu,cpuacct:/dyno-a\n"),
+        ]);
+        assert_eq!(machine.problems(&LIMITS), Vec::<String>::new());
+        let groups = machine.make(&ServerLimits { swap: None, ..LIMITS }).expect("made");
+        let folder = machine.cgroups();
+        assert_eq!(groups, [folder.join("memory/dyno-a"), folder.join("cpu,cpuacct/dyno-a")]);
+        let bytes = (64 << 20).to_string();
+        assert_eq!(machine.read("sys/fs/cgroup/memory/dyno-a/memory.limit_in_bytes"), bytes);
+        assert_eq!(machine.read("sys/fs/cgroup/cpu,cpuacct/dyno-a/cpu.shares"), "256");
+        // Where the kernel accounts for swap, the sum is limited.
+        machine.write("sys/fs/cgroup/memory/dyno-a/memory.memsw.limit_in_bytes", "");
+        let version = MEMORY.find_under(&folder).expect("version 1");
+        set(&MEMORY, &version, &groups[0], &LIMITS).expect("set");
+        let both = machine.read("sys/fs/cgroup/memory/dyno-a/memory.memsw.limit_in_bytes");
+        assert_eq!(both, (80 << 20).to_string());
+        let expected = [("cpu_weight", "25"), ("memory", "64MiB"), ("swap", "16MiB")];
+        let in_force = in_force_under(machine.0.path(), 7);
+        let texts: Vec<(&str, String)> =
+            in_force.iter().map(|(name, value)| (name.as_str(), value.replace(' ', ""))).collect();
+        assert_eq!(texts, expected.map(|(name, value)| (name, value.to_owned())));
+    }
 
-        fs::write(path("cgroup.controllers"), "cpu memory io\n").expect("written");
-        let found = Memory::find_under(root.path()).expect("version 2");
-        assert_eq!(found, Memory::V2(root.path().to_owned()));
-        found.make(&path("dyno-a"), ByteCount(64 << 20)).expect("made");
-        assert_eq!(read("dyno-a/memory.max"), (64 << 20).to_string());
-        assert_eq!(read("cgroup.subtree_control"), "+memory");
+    #[test]
+    fn version_2_has_one_group_for_all() {
+        let machine = Machine::new(&[
+            ("sys/fs/cgroup/cgroup.controllers", "cpu memory io\n"),
+            ("proc/meminfo", "SwapTotal: 32768 kB\n"),
+            ("proc/7/cgroup", "0::/dyno-a\n"),
+        ]);
+        assert_eq!(machine.problems(&LIMITS), Vec::<String>::new());
+        let groups = machine.make(&ServerLimits { swap: None, ..LIMITS }).expect("made");
+        assert_eq!(groups, [machine.cgroups().join("dyno-a")]);
+        assert_eq!(machine.read("sys/fs/cgroup/dyno-a/memory.max"), (64 << 20).to_string());
+        assert_eq!(machine.read("sys/fs/cgroup/dyno-a/cpu.weight"), "25");
+        let version = MEMORY.find_under(&machine.cgroups()).expect("version 2");
+        let error = set(&MEMORY, &version, &groups[0], &LIMITS).expect_err("no such file").0;
+        assert!(error.contains("there is no"), "{error}");
+        machine.write("sys/fs/cgroup/dyno-a/memory.swap.max", "max");
+        set(&MEMORY, &version, &groups[0], &LIMITS).expect("set");
+        assert_eq!(machine.read("sys/fs/cgroup/dyno-a/memory.swap.max"), (16 << 20).to_string());
+        assert_eq!(in_force_under(machine.0.path(), 7)["cpu_weight"], "25");
+        assert_eq!(in_force_under(machine.0.path(), 8), BTreeMap::new());
+    }
 
-        fs::create_dir(path("memory")).expect("made");
-        fs::write(path("memory/memory.limit_in_bytes"), "").expect("written");
-        let found = Memory::find_under(root.path()).expect("version 1");
-        assert_eq!(found, Memory::V1(path("memory")));
-        found.make(&path("memory/dyno-a"), ByteCount(64 << 20)).expect("made");
-        assert_eq!(read("memory/dyno-a/memory.limit_in_bytes"), (64 << 20).to_string());
+    #[test]
+    fn what_cannot_be_limited_is_said_with_its_reason() {
+        let check = |files: &[(&str, &str)], limits: ServerLimits, expected: &str| {
+            let problems = Machine::new(files).problems(&limits).join("; ");
+            assert!(problems.contains(expected), "{problems}");
+        };
+        let memory = ServerLimits { memory: LIMITS.memory, ..ServerLimits::default() };
+        let weight = ServerLimits { cpu_weight: Some(1), ..ServerLimits::default() };
+        check(&[], memory, "needs the control group `memory`");
+        check(&[], weight, "needs the control group `cpu`");
+        let version_1 = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "");
+        let with_swap = ServerLimits { swap: LIMITS.swap, ..memory };
+        check(&[version_1], with_swap, "does not account for the swap");
+        check(&[version_1], with_swap, "this machine has 0");
     }
 
     #[test]

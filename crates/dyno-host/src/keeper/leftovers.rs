@@ -188,7 +188,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         }
         keeper.clean_up_after_crash(owner);
         if owner.boot == keeper.me.boot {
-            owner.remove_group()?;
+            owner.remove_groups()?;
         }
         crate::volume::dismantle(crate::volume::Tools { keeper, clock }, folder)?;
     }

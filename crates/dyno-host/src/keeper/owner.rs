@@ -48,9 +48,9 @@ pub(super) struct Owner {
     pub(super) processes: Vec<ProcessIdentity>,
     /// How to remove a server's traces outside of the folder, if it died without doing so.
     pub(super) after_crash: Option<AfterCrash>,
-    /// The control group that was made for them.
+    /// The control groups that were made for them.
     #[serde(default)]
-    pub(super) group: Option<PathBuf>,
+    pub(super) groups: Vec<PathBuf>,
 }
 
 /// A program that removes what a dead server leaves outside of its folder.
@@ -139,13 +139,13 @@ impl Owner {
             dyno: me.dyno,
             processes: Vec::new(),
             after_crash: None,
-            group: None,
+            groups: Vec::new(),
         })
     }
 
-    /// Removes the control group of its processes, which have ended.
-    pub(super) fn remove_group(&self) -> Result<(), KeeperError> {
-        self.group.as_deref().map_or(Ok(()), super::group::remove)
+    /// Removes the control groups of its processes, which have ended.
+    pub(super) fn remove_groups(&self) -> Result<(), KeeperError> {
+        self.groups.iter().try_for_each(|group| super::group::remove(group))
     }
 
     /// Where the owner file of a folder lies.

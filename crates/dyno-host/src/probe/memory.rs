@@ -40,7 +40,7 @@ const FLOWS: [(&str, &str, bool); 3] = [
 ];
 
 /// Levels of `/proc/meminfo`.
-const LEVELS: [(&str, &str); 5] = [
+const LEVELS: &[(&str, &str)] = &[
     ("MemAvailable", "memory.available_bytes"),
     ("MemFree", "memory.free_bytes"),
     ("Cached", "memory.cached_bytes"),
@@ -74,7 +74,7 @@ impl Probe for MemoryProbe {
 
     fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
         let text = self.meminfo.text().unwrap_or_default();
-        for (key, name) in LEVELS {
+        for (key, name) in LEVELS.iter().copied() {
             if let Some(bytes) = meminfo_bytes(text, key) {
                 readings.insert(name.into(), bytes as f64);
             }

@@ -12,6 +12,7 @@ use super::data::{self, DataProbe};
 use super::disk::{self, DiskProbe};
 use super::filesystem::{self, FilesystemProbe};
 use super::frequency::{self, FrequencyProbe};
+use super::io_limit::{self, IoLimitProbe};
 use super::load::{self, LoadProbe};
 use super::memory::{self, MemoryProbe};
 use super::network::{self, NetworkProbe};
@@ -62,6 +63,7 @@ pub(super) const PROBES: &[(&[Reading], Thread, Make)] = &[
     (pressure::READINGS, Thread::Shared, |on| Some(Box::new(PressureProbe::new(on.proc_root)))),
     (memory::READINGS, Thread::Shared, |on| Some(Box::new(MemoryProbe::new(on.proc_root)))),
     (disk::READINGS, Thread::Shared, |on| Some(Box::new(DiskProbe::new(on.proc_root, on.data_disk.map(str::to_owned))))),
+    (io_limit::READINGS, Thread::Shared, |on| Some(Box::new(IoLimitProbe::new(on.root, on.data_disk?, on.server)?))),
     (network::READINGS, Thread::Shared, |on| Some(Box::new(NetworkProbe::new(on.proc_root)))),
     (cgroups::READINGS, Thread::Shared, |on| Some(Box::new(CgroupsProbe::new(on.root, on.server)))),
     (filesystem::READINGS, Thread::Shared, |on| Some(Box::new(FilesystemProbe::new(on.data?.root.clone())))),
@@ -89,6 +91,8 @@ pub struct HostSpec {
     pub server_pids: Vec<i32>,
     /// Its data, if they can be seen.
     pub data: Option<DataFiles>,
+    /// The disk under its data, such as `loop0`, where the mount of their folder does not tell it: under ZFS.
+    pub data_disk: Option<String>,
     /// How its threads are classified, if their names allow it.
     pub threads: Option<ThreadGroups>,
     /// What the server itself says of its threads; empty if it is not asked.
@@ -111,7 +115,8 @@ impl HostSpec {
         job: impl FnOnce(&Surroundings<'_>) -> T,
     ) -> T {
         let root = Path::new("/");
-        let data_disk = self.data.as_ref().and_then(|data| disk_of(root, &data.root));
+        let mounted = || self.data.as_ref().and_then(|data| disk_of(root, &data.root));
+        let data_disk = self.data_disk.clone().or_else(mounted);
         job(&Surroundings {
             root,
             proc_root: &root.join("proc"),

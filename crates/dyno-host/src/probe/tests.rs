@@ -129,6 +129,7 @@ fn what_is_read_and_what_is_registered_agree() {
     // thread of the fixture is without a name, or a probe's.
     let elsewhere = [
         "cgroup.",
+        "data_disk.limit_used_pct",
         "filesystem.",
         "data.",
         "cpu.frequency",

@@ -300,6 +300,12 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_prints_without_end_is_stopped() {
+        let limit = Nanoseconds::from_secs(60);
+        check_failure("yes a 1", limit, "printed more than 1048576 bytes");
+    }
+
+    #[test]
     fn a_command_does_not_inherit_hidden_variables() {
         // PATH is the one variable that is there wherever this runs.
         let script = "/usr/bin/env | { n=0; while read -r line; do case $line in PATH=*) n=1;; esac; \

@@ -14,6 +14,7 @@ use super::loop_device::BlockDevice;
 use super::spec::{Backing, VolumeSpec};
 use super::zfs::{self, Zfs};
 use super::{LABEL, filesystem};
+use crate::facts::Host;
 use crate::keeper::Keeper;
 use crate::storage::{Mount, free_bytes};
 
@@ -161,7 +162,12 @@ fn too_large_or_small(
         )];
     }
     if filesystem.is_memory() {
-        return Vec::new();
+        let memory = Host::new(Path::new("/")).memory_bytes().map(ByteCount);
+        let problem = memory.filter(|memory| size > *memory).map(|memory| {
+            let name = filesystem.name;
+            format!("{name} lies in memory: its size is {size}, and this machine has {memory}")
+        });
+        return problem.into_iter().collect();
     }
     let size = ByteCount(size.0.saturating_add(cache.map_or(0, |cache| cache.0)));
     match free_bytes(keeper.root()) {

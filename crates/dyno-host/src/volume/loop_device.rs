@@ -79,7 +79,14 @@ pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, Keep
     let attach = |direct: &str| {
         tools.run("losetup", "mount", &["--find", "--show", direct, "--nooverlap", &image])
     };
-    let printed = attach("--direct-io=on").or_else(|_| attach("--direct-io=off"))?;
+    let printed = attach("--direct-io=on").or_else(|_| attach("--direct-io=off"));
+    let printed = printed.map_err(|error| match error.0.contains("unused loop device") {
+        true => KeeperError(format!(
+            "{}: all are taken (`losetup --list` says by what), or this kernel or container has none",
+            error.0
+        )),
+        false => error,
+    })?;
     BlockDevice::at(Path::new(printed.trim()))
 }
 

@@ -124,6 +124,12 @@ impl Volume {
         self.device.get().map(|device| device.number.as_str())
     }
 
+    /// The name of the disk that it lies on (`loop0`); none for memory.
+    pub fn disk_name(&self) -> Option<String> {
+        let name = self.device.get()?.path.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
     /// What its device may do at most.
     pub fn limit(&self) -> &IoLimit {
         &self.limit
@@ -319,7 +325,17 @@ impl Volume {
         options.extend(["nosuid", "nodev"].map(str::to_owned));
         let (files, options) = (self.files.to_string_lossy(), options.join(","));
         let arguments = ["-t", &spec.filesystem, "-o", &options, &source, &files];
-        self.tools().run("mount", "mount", &arguments).map(drop)
+        self.tools().run("mount", "mount", &arguments).map(drop).map_err(|error| {
+            match spec.mount_options.as_slice() {
+                [] => error,
+                given => KeeperError(format!(
+                    "{}; its `mount_options` are {}: the kernel's log (dmesg) may say which of them it does \
+                     not take",
+                    error.0,
+                    given.join(",")
+                )),
+            }
+        })
     }
 
     /// Sets scheduler and read-ahead of the device; what is changed is noted first.
@@ -330,6 +346,10 @@ impl Volume {
         notes: &mut Notes,
     ) -> Result<(), KeeperError> {
         let queue = device.sys().join("queue");
+        if let Some(scheduler) = &spec.scheduler {
+            let text = fs::read_to_string(queue.join("scheduler")).unwrap_or_default();
+            check_scheduler(&text, scheduler, &device.path)?;
+        }
         let read_ahead = spec.read_ahead.map(|bytes| (bytes.0 / 1024).to_string());
         for (file, value) in [("scheduler", &spec.scheduler), ("read_ahead_kb", &read_ahead)] {
             let Some(value) = value else { continue };
@@ -350,6 +370,20 @@ impl Volume {
         notes.write(&self.folder)?;
         fs::write(path, value).map_err(failed)
     }
+}
+
+/// Refuses a scheduler that a device does not have; `text` is the file with those that it has.
+fn check_scheduler(text: &str, wanted: &str, device: &Path) -> Result<(), KeeperError> {
+    let all: Vec<&str> =
+        text.split_whitespace().map(|name| name.trim_matches(['[', ']'])).collect();
+    if all.contains(&wanted) {
+        return Ok(());
+    }
+    Err(KeeperError(format!(
+        "{} has no I/O scheduler `{wanted}`; it has {}",
+        device.display(),
+        if all.is_empty() { "none to choose".to_owned() } else { all.join(", ") }
+    )))
 }
 
 impl Storage for Volume {

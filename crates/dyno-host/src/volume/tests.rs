@@ -250,3 +250,14 @@ fn what_does_not_fit_is_refused_beforehand() {
     check(&|spec| spec.backing = device("/etc/passwd", true), "it is not a block device");
     check(&|spec| spec.backing = device("/dev/no-such", true), "No such file");
 }
+
+#[test]
+fn a_scheduler_that_the_device_does_not_have_is_refused_with_those_that_it_has() {
+    let check = |text: &str, wanted: &str| {
+        super::check_scheduler(text, wanted, Path::new("/dev/loop0")).map_err(|error| error.0)
+    };
+    assert_eq!(check("none [mq-deadline] kyber\n", "mq-deadline"), Ok(()));
+    let expected = "/dev/loop0 has no I/O scheduler `bfq`; it has none, mq-deadline";
+    assert_eq!(check("none [mq-deadline]\n", "bfq"), Err(expected.to_owned()));
+    assert!(check("", "none").expect_err("refused").contains("none to choose"));
+}

@@ -29,6 +29,9 @@ pub struct VolumeUsage {
     pub compressibility: Option<f64>,
     /// What could still be written.
     pub free_bytes: u64,
+    /// How many files have contents, and of how many extents they consist; none where the filesystem does
+    /// not say where files lie.
+    pub extents: Option<(u64, u64)>,
     /// Seconds that a snapshot took, where the filesystem is ZFS; what was in memory is written first.
     pub snapshot_s: Option<f64>,
     /// Seconds that a clone of it took.
@@ -57,6 +60,7 @@ pub(super) fn measure(
         apparent_bytes: folder_length(folder).map_err(failed)?,
         allocated_bytes: folder_bytes(folder).map_err(failed)?,
         free_bytes: free_bytes(folder).map_err(failed)?,
+        extents: extents(tools, folder).map_err(failed)?,
         ..VolumeUsage::default()
     };
     if filesystem == "btrfs" {
@@ -81,6 +85,50 @@ pub(super) fn measure(
     Ok(usage)
 }
 
+/// As many files are named on one command line.
+const FILES_AT_ONCE: usize = 200;
+
+/// How many files in a folder have contents, and of how many extents they consist, as `filefrag` says; none
+/// where it is missing, or the filesystem does not tell it.
+fn extents(tools: Tools<'_>, folder: &Path) -> std::io::Result<Option<(u64, u64)>> {
+    if tools.find("filefrag", "e2fsprogs").is_err() {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            // Not of what a link leads to.
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path().to_string_lossy().into_owned());
+            }
+        }
+    }
+    let mut found = (0, 0);
+    for files in files.chunks(FILES_AT_ONCE) {
+        let arguments: Vec<&str> = files.iter().map(String::as_str).collect();
+        let Ok(text) = tools.run("filefrag", "e2fsprogs", &arguments) else { return Ok(None) };
+        let (n_files, n_extents) = filefrag(&text);
+        found = (found.0 + n_files, found.1 + n_extents);
+    }
+    Ok((found.1 > 0).then_some(found))
+}
+
+/// Reads what `filefrag` prints: a line for each file that ends with `: 3 extents found`. Files without
+/// contents have none, and do not count.
+fn filefrag(text: &str) -> (u64, u64) {
+    let of_line = |line: &str| -> Option<u64> {
+        let (number, rest) = line.rsplit_once(": ")?.1.split_once(' ')?;
+        rest.starts_with("extent").then(|| number.parse().ok()).flatten()
+    };
+    let found = text.lines().filter_map(of_line).filter(|extents| *extents > 0);
+    found.fold((0, 0), |(files, extents), more| (files + 1, extents + more))
+}
+
 /// What `compsize --bytes` says.
 #[derive(Debug, PartialEq, Eq)]
 struct Compsize {
@@ -101,6 +149,14 @@ fn compsize(text: &str) -> Option<Compsize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lines_of_filefrag_are_read() {
+        let text = "/v/multi-master.info: 0 extents found\n/v/a: 12 extents: 7 extents found\n\
+                    /v/item.frm: 1 extent found\n/v/b: FIBMAP unsupported\n";
+        assert_eq!(filefrag(text), (2, 8));
+        assert_eq!(filefrag(""), (0, 0));
+    }
 
     #[test]
     fn the_table_of_compsize_is_read() {

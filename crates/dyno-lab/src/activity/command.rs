@@ -30,6 +30,9 @@ const FIGURE_LINES: usize = 1000;
 /// A command that prints more than this is ended: its output would fill the disk.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
+/// The name of Dyno's own program in the folder of a job.
+const OWN_PROGRAM: &str = "dyno";
+
 /// A command that goes on in steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommandJob {
@@ -71,6 +74,24 @@ impl JobFolder {
         let mut made = JobFolder { keeper: Arc::clone(keeper), scratch: folder.clone(), folder };
         made.scratch = keeper.make_inner(&made.folder, "scratch")?;
         Ok(made)
+    }
+
+    /// This Dyno as a program that the commands can run. If they run as another user, it is a copy: that
+    /// user may not be able to reach the program where it is.
+    pub(crate) fn own_program(&self, program: Option<&Path>) -> Result<PathBuf, TrialError> {
+        let program =
+            program.ok_or_else(|| TrialError::new("this Dyno does not know its own file"))?;
+        if self.keeper.run_as().is_none() {
+            return Ok(program.to_owned());
+        }
+        let copy = self.folder.join(OWN_PROGRAM);
+        if !copy.exists() {
+            let mut text = std::fs::File::open(program).map_err(|e| {
+                TrialError::new(format!("{} cannot be read: {e}", program.display()))
+            })?;
+            self.keeper.write_program(&self.folder, OWN_PROGRAM, &mut text)?;
+        }
+        Ok(copy)
     }
 }
 

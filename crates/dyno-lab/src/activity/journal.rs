@@ -183,7 +183,7 @@ pub(crate) fn watched(
         .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
     let off: Vec<&str> = order.design.probes_off.iter().map(String::as_str).collect();
     let (members, probes) = deployment.watched_beside(lab);
-    let usual = Watched::among(server, members, &lab.clock);
+    let usual = Watched::among(server, deployment.data_disk(), members, &lab.clock);
     let usual = probes.into_iter().fold(usual, Watched::with).without(&off);
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
@@ -201,7 +201,7 @@ pub(crate) fn watched(
 
 /// Adds up a column of rates over the measured intervals; none where a value is missing, so that
 /// a gap is not taken for zero.
-fn measured_sum(
+pub(crate) fn measured_sum(
     spans: &[(Nanoseconds, Nanoseconds)],
     measure_began: Nanoseconds,
     column: &[Option<f64>],

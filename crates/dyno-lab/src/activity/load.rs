@@ -12,6 +12,7 @@ use dyno_record::{
     new_histogram,
 };
 use dyno_units::Nanoseconds;
+use dyno_units::reading::known;
 use dyno_workload::{AuditTotals, Connector, MadeWorkload, MeasuredStep};
 use hdrhistogram::Histogram;
 
@@ -39,11 +40,22 @@ pub(crate) struct LoadActivity<'a> {
     workers: Option<u32>,
     /// Opens connections to the tables, if those are not in the target.
     rows: Option<Connector>,
+    /// Opens connections to all that take the load in turn, if they are several.
+    spread: Option<Connector>,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
     /// What came of it, once it has run to its end.
     outcome: Option<Outcome>,
+    /// What the workload's own figures follow from, once it is known.
+    measured: Option<Measured>,
+}
+
+/// What the workload's own figures follow from.
+struct Measured {
+    committed: Vec<u64>,
+    seconds: f64,
+    cpu_s: Option<f64>,
 }
 
 /// What came of a load.
@@ -124,8 +136,23 @@ impl Activity for LoadActivity<'_> {
     fn add_to(&mut self, end: &mut StepEnd) {
         let Some(outcome) = self.outcome.take() else { return };
         end.did.add(&outcome.did);
-        self.add_figures(&outcome, end);
+        self.measured = Some(Measured::of(&outcome));
         self.summarise(outcome, &mut end.summary);
+    }
+
+    /// What the workload itself measures.
+    fn add_readings_to(&self, end: &mut StepEnd) {
+        let Some(Measured { committed, seconds, cpu_s }) = &self.measured else { return };
+        let memory = end.summary.readings.get(known::SERVER_RSS).map_or(&[][..], Vec::as_slice);
+        let measured = MeasuredStep {
+            step: self.spec.step,
+            committed,
+            seconds: *seconds,
+            cpu_s: *cpu_s,
+            server_memory: memory.iter().flatten().copied().reduce(f64::max),
+        };
+        end.summary.figures.extend(self.workload.figures(&measured));
+        end.metrics.extend(self.workload.metrics().iter().cloned());
     }
 }
 
@@ -152,9 +179,11 @@ impl<'a> LoadActivity<'a> {
             generators: None,
             workers: order.design.workers,
             rows: deployment.tables().map(Server::connector),
+            spread: deployment.spread(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
+            measured: None,
         })
     }
 
@@ -171,10 +200,15 @@ impl<'a> LoadActivity<'a> {
     ) -> Result<Generated, LoadError> {
         let Some((generators, work)) = &self.generators else {
             let (lab, workload, rows) = (self.lab, self.workload, self.rows.clone());
-            let order = LoadOrder { lab, workload, abort, rows };
+            let spread = self.spread.clone();
+            let order = LoadOrder { lab, workload, abort, rows, spread };
             let totals = self.target.run_load(&self.spec, &order, observe)?;
             return Ok(Generated { totals, hosts: Vec::new(), process_cpu: None });
         };
+        if self.spread.is_some() {
+            let why = "agents connect to one server; write load_on = \"first\"";
+            return Err(LoadError(why.to_owned()));
+        }
         let endpoint = self.target.server().and_then(Server::endpoint).ok_or_else(|| {
             LoadError("agents cannot connect to it: it has no address".to_owned())
         })?;
@@ -186,20 +220,6 @@ impl<'a> LoadActivity<'a> {
             abort,
         };
         generators.run_load(&self.spec, &request, observe)
-    }
-
-    /// What the workload itself measures.
-    fn add_figures(&self, outcome: &Outcome, end: &mut StepEnd) {
-        let Outcome { totals, process_cpu, .. } = outcome;
-        let kinds = totals.measured.kinds.iter();
-        let committed: Vec<u64> = kinds.map(|kind| kind.outcomes.committed()).collect();
-        let measured = MeasuredStep {
-            committed: &committed,
-            seconds: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
-            cpu_s: process_cpu.map(|(user_s, system_s)| user_s + system_s),
-        };
-        end.summary.figures.extend(self.workload.figures(&measured));
-        end.metrics.extend(self.workload.metrics().iter().cloned());
     }
 
     /// How close the workers came to what they can do on this machine.
@@ -250,6 +270,18 @@ impl<'a> LoadActivity<'a> {
         let is_here = self.generators.as_ref().is_none_or(|(generators, _)| generators.is_local());
         if let Some(server) = self.target.server().filter(|_| is_here) {
             self.add_share(server, summary);
+        }
+    }
+}
+
+impl Measured {
+    fn of(outcome: &Outcome) -> Measured {
+        let Outcome { totals, process_cpu, .. } = outcome;
+        let kinds = totals.measured.kinds.iter();
+        Measured {
+            committed: kinds.map(|kind| kind.outcomes.committed()).collect(),
+            seconds: totals.measure_ended.saturating_sub(totals.measure_began).as_secs_f64(),
+            cpu_s: process_cpu.map(|(user_s, system_s)| user_s + system_s),
         }
     }
 }

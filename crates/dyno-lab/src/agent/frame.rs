@@ -138,6 +138,8 @@ mod tests {
         };
         assert!(wrong(&frame(&7)));
         assert!(wrong(b"DynA\xff\xff\xff\xffrest"));
+        // A byte more than 16 MiB, whether it comes or not.
+        assert!(wrong(b"DynA\x01\x00\x00\x01rest"));
         let long = "x".repeat(MESSAGE_MAX);
         assert!(write_frame(&mut Vec::new(), &long).is_err());
     }

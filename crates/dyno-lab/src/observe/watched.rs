@@ -24,12 +24,14 @@ impl Watched {
 
     /// A server, by all its own probes, and the host.
     pub fn server(server: &dyn Server, clock: &Arc<dyn Clock>) -> Watched {
-        Watched::among(server, Vec::new(), clock)
+        Watched::among(server, None, Vec::new(), clock)
     }
 
-    /// The same, with the processes of further members of its deployment, a group for each.
+    /// The same, with the disk under its data, where its volume tells it, and the processes of further
+    /// members of its deployment, a group for each.
     pub fn among(
         server: &dyn Server,
+        data_disk: Option<String>,
         members: Vec<ProcessGroup>,
         clock: &Arc<dyn Clock>,
     ) -> Watched {
@@ -41,6 +43,7 @@ impl Watched {
         let spec = HostSpec {
             server_pids,
             data: server.data_files(),
+            data_disk,
             threads: server.thread_groups(),
             listing: listing.clone(),
             members,

@@ -1,7 +1,8 @@
-//! Whether the replicas have, after the last step, what their primary has.
+//! Whether the members have, after the last step, what the first of them has.
 
 use dyno_database::{
     Following, Replicating, ReplicationMode, Server, tables_that_differ, wait_until_caught_up,
+    wait_until_synced,
 };
 use dyno_record::{AuditRow, EventKind};
 use dyno_units::{Clock, Nanoseconds};
@@ -39,6 +40,68 @@ impl Phase for Agree {
             .flat_map(|replica| compare(replicating, primary, replica, lab.clock.as_ref()))
             .collect();
         rows.extend(replicas.first().and_then(|replica| acknowledged(replicating, replica)));
+        trial.audited(rows, began)
+    }
+}
+
+/// Waits until the nodes of a cluster have committed the same transactions, so that what is audited at one of
+/// them holds for all.
+pub(super) struct Sync;
+
+impl Phase for Sync {
+    fn name(&self) -> String {
+        "sync nodes".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let lab = trial.lab;
+        let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
+        let began = lab.clock.now();
+        let nodes = trial.deployment.nodes();
+        let synced = wait_until_synced(clustering, &nodes, LIMIT, lab.clock.as_ref());
+        let took = lab.clock.now().saturating_sub(began).as_secs_f64();
+        let is_synced = synced.is_ok();
+        let found = row(
+            "all nodes have committed the same transactions after the load".to_owned(),
+            format!("within {LIMIT}"),
+            synced.map_or_else(|why| why, |()| format!("{took:.1} s")),
+            is_synced,
+        );
+        trial.audited(vec![found], began)
+    }
+}
+
+/// Compares the tables of the nodes of a cluster. What differs is a demand of the audit that is not met.
+pub(super) struct AgreeNodes;
+
+impl Phase for AgreeNodes {
+    fn name(&self) -> String {
+        "agree".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let lab = trial.lab;
+        let Some(clustering) = trial.deployment.clustering(lab) else { return Ok(()) };
+        let began = lab.clock.now();
+        let Some(first) = trial.deployment.server() else { return Ok(()) };
+        let others = trial.deployment.members.iter().filter_map(|member| {
+            let server = member.instance.as_ref()?.server()?;
+            matches!(member.source, Source::Join(_)).then_some((&member.facts.name, server))
+        });
+        let first_name = dyno_database::node_name(1);
+        let rows = others.map(|(name, server)| {
+            let found =
+                tables_that_differ(clustering.tables(), &first.connector(), &server.connector());
+            equal(format!("{name} has the rows of {first_name}, by number and checksum"), found)
+        });
+        let rows = rows.collect();
+        trial.audited(rows, began)
+    }
+}
+
+impl Trial<'_, '_> {
+    /// Takes rows of the audit and says how they came out.
+    fn audited(&mut self, rows: Vec<AuditRow>, began: Nanoseconds) -> Result<(), TrialError> {
         let failed = rows.iter().filter(|row| !row.pass);
         let kind = EventKind::Audited {
             n_passed: rows.iter().filter(|row| row.pass).count(),
@@ -47,11 +110,21 @@ impl Phase for Agree {
                     format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
                 })
                 .collect(),
-            took_s: lab.clock.now().saturating_sub(began).as_secs_f64(),
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
         };
-        trial.results.audit.extend(rows);
-        trial.event(kind)
+        self.results.audit.extend(rows);
+        self.event(kind)
     }
+}
+
+/// The demand that a member has the rows of another one.
+fn equal(name: String, found: Result<(Vec<String>, usize), String>) -> AuditRow {
+    let (measured, is_equal) = match found {
+        Ok((differing, n)) if differing.is_empty() => (format!("{n} of {n} tables"), true),
+        Ok((differing, _)) => (format!("differences in {}", differing.join(", ")), false),
+        Err(why) => (why, false),
+    };
+    row(name, "all tables".to_owned(), measured, is_equal)
 }
 
 /// What is demanded of a replica.
@@ -74,18 +147,14 @@ fn compare(
         is_caught_up,
     )];
     if is_caught_up {
-        let found =
-            tables_that_differ(replicating, &primary.connector(), &replica.server.connector());
-        let (measured, is_equal) = match found {
-            Ok((differing, n)) if differing.is_empty() => (format!("{n} of {n} tables"), true),
-            Ok((differing, _)) => (format!("differences in {}", differing.join(", ")), false),
-            Err(why) => (why, false),
-        };
-        rows.push(row(
+        let found = tables_that_differ(
+            replicating.tables(),
+            &primary.connector(),
+            &replica.server.connector(),
+        );
+        rows.push(equal(
             format!("{name} has the rows of the primary, by number and checksum"),
-            "all tables".to_owned(),
-            measured,
-            is_equal,
+            found,
         ));
     }
     rows

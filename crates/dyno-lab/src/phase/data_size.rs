@@ -9,7 +9,7 @@ use crate::trial::{Trial, TrialError, log_bytes};
 
 /// What is measured of data that lie on a volume.
 #[rustfmt::skip]
-const FIGURES: [Metric; 7] = [
+const FIGURES: [Metric; 10] = [
     metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
     metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "what the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
     metric("data.compression", Unit::Number, Higher, "compression of data", "what the data would take uncompressed ÷ what they take on the volume").secondary(),
@@ -17,6 +17,9 @@ const FIGURES: [Metric; 7] = [
     metric("data.compressibility", Unit::Number, Neither, "compressibility of data", "what a sample of the data takes ÷ what it takes after zlib at its fastest; blocks of zeros left out"),
     metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "what a snapshot of the volume took after the last step, until all that had been written was on the device").secondary(),
     metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "what a clone of that snapshot took").secondary(),
+    metric("volume.free", Unit::Bytes, Neither, "free space of the volume", "what could still be written to the volume after the last step"),
+    metric("data.extents_per_file", Unit::Number, Neither, "extents per file", "pieces that a file of the data consists of on the volume, on average, as filefrag counts them; files without contents left out. Btrfs counts compressed data in pieces of at most 128 KiB"),
+    metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ their extents"),
 ];
 
 /// Reads the size of the data, and of the logs among them.
@@ -70,7 +73,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
 
 /// The values of [`FIGURES`]. What a compressing filesystem says of its files is from before compression,
 /// and so says nothing of the disk.
-fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 7] {
+fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 10] {
     let compressed = usage.compressed_bytes.map(|bytes| bytes as f64);
     let share = |part: f64, all: f64| (all > 0.0).then(|| part / all);
     [
@@ -84,6 +87,9 @@ fn figures(usage: &VolumeUsage, compresses: bool) -> [Option<f64>; 7] {
         usage.compressibility,
         usage.snapshot_s,
         usage.clone_s,
+        Some(usage.free_bytes as f64),
+        usage.extents.and_then(|(files, extents)| share(extents as f64, files as f64)),
+        usage.extents.and_then(|(_, extents)| share(usage.allocated_bytes as f64, extents as f64)),
     ]
 }
 
@@ -101,17 +107,20 @@ mod tests {
             uncompressed_bytes: Some(25),
             compressibility: Some(2.0),
             free_bytes: 7,
+            extents: Some((4, 10)),
             snapshot_s: Some(0.5),
             clone_s: None,
         };
         assert_eq!(
-            figures(&usage, true),
+            figures(&usage, true)[..7],
             [Some(300.0), Some(100.0), Some(4.0), Some(25.0), Some(2.0), Some(0.5), None]
         );
+        assert_eq!(figures(&usage, true)[7..], [Some(7.0), Some(2.5), Some(40.0)]);
         usage = VolumeUsage { apparent_bytes: 300, allocated_bytes: 400, ..VolumeUsage::default() };
-        assert_eq!(figures(&usage, true), [Some(300.0), None, None, None, None, None, None]);
+        assert_eq!(figures(&usage, true)[..7], [Some(300.0), None, None, None, None, None, None]);
+        assert_eq!(figures(&usage, true)[8..], [None, None]);
         assert_eq!(
-            figures(&usage, false),
+            figures(&usage, false)[..7],
             [Some(300.0), Some(400.0), None, None, None, None, None]
         );
     }

@@ -1,5 +1,7 @@
 //! Brings up the members of the trial.
 
+use std::collections::BTreeMap;
+
 use dyno_database::{Part, Place, ServerSpec};
 use dyno_record::EventKind;
 use dyno_study::DataOrigin;
@@ -40,7 +42,7 @@ impl Trial<'_, '_> {
         let began = self.lab.clock.now();
         let instance: Box<dyn Instance> = match self.deployment.members[member].source.clone() {
             // They join the primary once it has its rows.
-            Source::Follow(..) | Source::Route(_) => return Ok(()),
+            Source::Follow(..) | Source::Join(_) | Source::Route(_) => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, version.as_deref())?)
@@ -79,7 +81,8 @@ impl Trial<'_, '_> {
         let pid = instance.server().and_then(|server| server.processes().first().copied());
         // It is in the deployment before it is asked anything, so that it is stopped in every case.
         let instance = self.deployment.members[member].instance.insert(instance);
-        let facts = instance.facts()?;
+        let mut facts = instance.facts()?;
+        facts.machine = self.set_of_machine(pid);
         let ready = EventKind::ServerReady {
             server: format!("{} {}", facts.product, facts.version),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
@@ -87,6 +90,16 @@ impl Trial<'_, '_> {
         };
         self.deployment.members[member].facts.server = facts;
         self.event(ready)
+    }
+
+    /// What is in force of what variants set of the machine, and of what this server's groups allow it.
+    fn set_of_machine(&self, pid: Option<i32>) -> BTreeMap<String, String> {
+        let variants = self.order.plan.variants.iter();
+        let names = variants.flat_map(|variant| variant.database.kernel.keys().map(String::as_str));
+        let mut found = self.lab.keeper.kernel().values(names);
+        let limits = pid.map(dyno_host::server_limits_in_force).unwrap_or_default().into_iter();
+        found.extend(limits.map(|(name, value)| (format!("control_group.{name}"), value)));
+        found
     }
 
     /// The data set that fits a server and the trial's workload.

@@ -1,14 +1,20 @@
-//! Joins further members to the primary, which has its rows: replicas, and a router in front of it.
+//! Joins further members to the primary, which has its rows: replicas, nodes of its cluster, and a router in
+//! front of it.
 
 use dyno_database::{
-    Part, Replication, RouterLaunch, ServerSpec, finish, lead, replicating, start_replica,
+    Endpoint, Part, Replication, RouterLaunch, ServerSpec, finish, lead, replicating,
+    start_replica, wait_until_synced,
 };
 use dyno_host::{CopyError, CopyLayout};
+use dyno_units::Nanoseconds;
 
 use super::Phase;
 use crate::datasets::Staging;
 use crate::deployment::{Route, Source, part_of};
 use crate::trial::{Trial, TrialError};
+
+/// How long the nodes of a cluster may take to see each other once all have started.
+const SYNC_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// Brings up the members that follow the primary or stand in front of it.
 pub(super) struct Join;
@@ -20,6 +26,7 @@ impl Phase for Join {
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         trial.join_replicas()?;
+        trial.join_nodes()?;
         for member in 0..trial.deployment.members.len() {
             if let Source::Route(route) = trial.deployment.members[member].source.clone() {
                 trial.join_router(member, &route)?;
@@ -96,6 +103,26 @@ impl Trial<'_, '_> {
         self.note(format!("{replicas}, {mode}: a row written on the primary was seen on each"))
     }
 
+    /// Starts the other nodes of a cluster, one after the other; each copies the data of one that is there.
+    fn join_nodes(&mut self) -> Result<(), TrialError> {
+        let lab = self.lab;
+        let Some(clustering) = self.deployment.clustering(lab) else { return Ok(()) };
+        for member in 0..self.deployment.members.len() {
+            let Source::Join(spec) = self.deployment.members[member].source.clone() else {
+                continue;
+            };
+            let began = lab.clock.now();
+            let place = self.place(member)?;
+            let server = lab.products.start(&spec, &place, &lab.clock)?;
+            self.ready(member, Box::new(server), began)?;
+            self.check_abort()?;
+        }
+        let nodes = self.deployment.nodes();
+        wait_until_synced(clustering, &nodes, SYNC_LIMIT, lab.clock.as_ref())
+            .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
+        self.note(format!("{} nodes form the cluster, and all are synced", nodes.len()))
+    }
+
     fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {
         let lab = self.lab;
         let began = lab.clock.now();
@@ -103,9 +130,13 @@ impl Trial<'_, '_> {
         let router = lab.products.router(&route.product)?;
         let to = self.primary()?.reach();
         let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
+        let nodes = self.deployment.nodes();
+        let others = nodes.into_iter().skip(1).filter(|_| route.to_all);
+        let also: Vec<Endpoint> = others.map(|(_, endpoint)| endpoint).collect();
         let launch = RouterLaunch {
             options: &route.options,
             to: &to.endpoint,
+            also: &also,
             clients: route.clients,
             cpus: &route.cpus,
             place: &place,

@@ -39,8 +39,10 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
             member.place = Some(lab.place());
             return Ok(());
         }
-        (Source::Start(_) | Source::Follow(..), None) => member.place = Some(lab.place()),
-        (Source::Start(_) | Source::Follow(..), Some(choice)) => {
+        (Source::Start(_) | Source::Follow(..) | Source::Join(_), None) => {
+            member.place = Some(lab.place())
+        }
+        (Source::Start(_) | Source::Follow(..) | Source::Join(_), Some(choice)) => {
             let volume = make(lab, &choice)?;
             member.place = Some(Place::on(&lab.keeper, volume.clone()));
             member.volumes.push(volume);

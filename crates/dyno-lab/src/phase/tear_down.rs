@@ -3,7 +3,7 @@
 use super::Phase;
 use crate::trial::{Trial, TrialError};
 
-/// Ends all agents, stops all members and gives their places back. What was measured stands, whatever becomes of the servers and their tables.
+/// Ends all agents, stops all members, gives their places back, and puts the kernel's settings back. What was measured stands, whatever becomes of the servers and their tables.
 pub(super) struct TearDown;
 
 impl Phase for TearDown {
@@ -15,9 +15,11 @@ impl Phase for TearDown {
         if let Some(generators) = trial.generators.take() {
             generators.stop();
         }
-        trial.results.clean_up_failure =
-            trial.deployment.tear_down().err().map(|error| error.message);
-        Ok(())
+        let removed = trial.deployment.tear_down().err().map(|error| error.message);
+        let kernel = trial.lab.keeper.kernel().put_back();
+        let failed = kernel.as_ref().err().map(|error| error.0.clone());
+        trial.results.clean_up_failure = removed.or(failed);
+        kernel.unwrap_or_default().into_iter().try_for_each(|message| trial.note(message))
     }
 
     fn runs_after_failure(&self) -> bool {

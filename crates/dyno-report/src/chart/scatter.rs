@@ -1,4 +1,5 @@
-//! A scatter chart: each variant as a dot with its bounds, some of them joined by a line of steps.
+//! A scatter chart: dots with their bounds, some of them joined by a line of steps, or those of each variant
+//! by a line of its own.
 
 use super::legend::Legend;
 use super::scale::{Scale, nice_range};
@@ -23,13 +24,26 @@ pub(crate) struct Spot {
     pub(crate) tip: String,
 }
 
-/// The chart; both axes begin at zero.
+/// What joins dots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A line of steps through all joined dots.
+    Frontier,
+    /// A line for each variant, through its joined dots in their order.
+    Variants,
+}
+
+/// The chart; the y axis begins at zero.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     /// For those who cannot see it.
     pub(crate) label: String,
     /// The dots.
     pub(crate) spots: Vec<Spot>,
+    /// How they are joined.
+    pub(crate) line: Line,
+    /// What the x axis has to show; from zero to all dots if it is not given.
+    pub(crate) x_range: Option<(f64, f64)>,
     /// Unit of the x axis.
     pub(crate) x_unit: Unit,
     /// Unit of the values.
@@ -49,7 +63,10 @@ impl Scatter {
         let right = finite().map(|s| s.x).fold(0.0, f64::max);
         let (low, high) = nice_range(0.0, top, 5);
         let y = Scale::linear(low, high, frame.bottom, frame.top);
-        let (low, high) = nice_range(0.0, right * 1.1, 6);
+        let (low, high) = match self.x_range {
+            Some((low, high)) => nice_range(low, high, 6),
+            None => nice_range(0.0, right * 1.1, 6),
+        };
         let x = Scale::linear(low, high, frame.left, frame.right);
         let mut out = Markup::new();
         open_svg(&mut out, frame, &self.label, " data-rows=\"\" tabindex=\"0\"");
@@ -60,7 +77,10 @@ impl Scatter {
         for value in x.ticks(6) {
             text(&mut out, x.at(value), frame.bottom + 18.0, "a m", &self.x_unit.tick(value));
         }
-        self.join(&mut out, &x, &y);
+        match self.line {
+            Line::Frontier => self.join(&mut out, &x, &y),
+            Line::Variants => self.join_variants(&mut out, &x, &y),
+        }
         finite().for_each(|spot| dot(&mut out, spot, &x, &y));
         out.raw("</svg>");
         out.finish()
@@ -81,6 +101,30 @@ impl Scatter {
         }
         path += &format!("H{}", coordinate(self.frame.right));
         out.raw(format_args!("<path d=\"{path}\" class=\"frontier\"/>"));
+    }
+}
+
+impl Scatter {
+    /// A line through the joined dots of each variant.
+    fn join_variants(&self, out: &mut Markup, x: &Scale, y: &Scale) {
+        let mut variants: Vec<usize> = self.spots.iter().map(|spot| spot.variant).collect();
+        variants.dedup();
+        for variant in variants {
+            let is_own = |spot: &&Spot| {
+                spot.variant == variant
+                    && spot.is_joined
+                    && spot.x.is_finite()
+                    && spot.y.is_finite()
+            };
+            let mut path = String::new();
+            for spot in self.spots.iter().filter(is_own) {
+                let command = if path.is_empty() { 'M' } else { 'L' };
+                let (x, y) = (coordinate(x.at(spot.x)), coordinate(y.at(spot.y)));
+                path += &format!("{command}{x} {y}");
+            }
+            let class = variant_class(variant);
+            out.raw(format_args!("<g class=\"{class}\"><path d=\"{path}\" class=\"l\"/></g>"));
+        }
     }
 }
 
@@ -123,6 +167,8 @@ mod tests {
                 spot(1, 2.0, 20.0, true),
                 spot(2, 3.0, 10.0, false),
             ],
+            line: Line::Frontier,
+            x_range: None,
             x_unit: Unit::Other("USD/h".to_owned()),
             y_unit: Unit::PerSecond,
             legend: Legend::none(),

@@ -1,9 +1,10 @@
 //! The report as data: sections of paragraphs, lists, tables, folds and drawings. Renderers walk it: a
 //! page in a browser ([`html`]), Markdown for a pull request ([`markdown`]), a terminal
-//! ([`crate::terminal`]).
+//! ([`terminal`]).
 
 pub(crate) mod html;
 pub(crate) mod markdown;
+pub(crate) mod terminal;
 
 use dyno_analysis::{Caveat, Verdict};
 

@@ -48,14 +48,24 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
 }
 
 /// The command line of a cell; none where `dyno bench` cannot do it: steps that the workload
-/// defines are run by a study.
+/// defines, volumes, replicas and the like take a study.
 fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> Option<String> {
-    if step.own.is_some() {
+    let is_option = |name: &str| {
+        matches!(name, "version" | "programs" | "allow_existing_tables" | "keep_tables")
+            || name.starts_with("setting.")
+    };
+    if step.own.is_some() || !variant.asked.keys().all(|name| is_option(name)) {
         return None;
     }
     let mut words = vec!["dyno".to_owned(), "bench".to_owned(), quoted(&variant.workload)];
     let mut add = |name: &str, value: &str| words.extend([format!("--{name}"), quoted(value)]);
-    add("on", &variant.product);
+    match variant.asked.get("version") {
+        Some(version) => add("on", &format!("{}@{version}", variant.product)),
+        None => add("on", &variant.product),
+    }
+    if let Some(folder) = variant.asked.get("programs") {
+        add("programs", folder);
+    }
     for (name, value) in &variant.settings {
         match name.as_str() {
             "engine" => add("engine", value),
@@ -82,6 +92,11 @@ fn command(manifest: &Manifest, variant: &VariantRecord, step: &StepRecord) -> O
         add(&name.replace('_', "-"), value);
     }
     add("seed", &manifest.seed.to_string());
+    for flag in ["allow_existing_tables", "keep_tables"] {
+        if variant.asked.contains_key(flag) {
+            words.push(format!("--{}", flag.replace('_', "-")));
+        }
+    }
     Some(words.join(" "))
 }
 
@@ -113,7 +128,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_told_as_a_command() {
+    fn a_cell_on_a_volume_has_no_command() {
+        let (_, runs) = crate::fixture::three_variants();
+        let manifest = &runs[0].manifest;
+        let mut variant = manifest.variants[1].clone();
+        let asked = |name: &str| (name.to_owned(), "11.8".to_owned());
+        variant.asked = [asked("version"), asked("programs")].into();
+        let text = command(manifest, &variant, &manifest.steps[3]).unwrap();
+        assert!(text.contains("--on mariadb@11.8 --programs 11.8 "), "{text}");
+        variant.asked.extend([asked("volume"), asked("volume.limit.write_iops")]);
+        assert_eq!(command(manifest, &variant, &manifest.steps[3]), None);
+    }
+
+    #[test]
+    fn a_cell_is_written_as_a_command() {
         let (_, runs) = crate::fixture::three_variants();
         let manifest = &runs[0].manifest;
         let text = command(manifest, &manifest.variants[1], &manifest.steps[3]).unwrap();

@@ -99,7 +99,8 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     let columns: Vec<(String, Ruler, EffectStyle)> = metrics.enumerate().map(column).collect();
     out.raw("<details class=\"fold\">");
     let n = words::counted(rows.len(), "comparison", "comparisons");
-    out.element("summary", format!("{n} with CIs and verdicts: {}", tally(&rows)));
+    let of = &view.metric(main).title;
+    out.element("summary", format!("{n} with CIs and verdicts ({of}: {})", tally(&rows)));
     out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
     if findings.steps.len() > 1 {
         out.raw("<th>Step</th>");

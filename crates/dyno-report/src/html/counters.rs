@@ -127,7 +127,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
         return;
     }
     let variants: Vec<usize> = (0..panel.view.findings.variants.len()).collect();
-    out.element("h4", words::counted(moving.len(), "further reading", "further readings"));
+    out.element("h4", format!("Other readings ({})", moving.len()));
     out.raw(format_args!(
         "<div class=\"find\" hidden><input type=\"search\" placeholder=\"Search name or meaning\" \
          aria-label=\"Search readings\"><span class=\"quiet\">Choose readings to draw \

@@ -33,7 +33,7 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
     let Some(common) = common(&grids) else { return };
     let title = match kind {
         "" => "Response times over time".to_owned(),
-        kind => format!("Response times over time, {kind}"),
+        kind => format!("Response times over time, {}", view.kind_title(kind)),
     };
     let length = grids.first().map_or(1.0, |(_, grid)| grid.column_s);
     out.element("h4", title).raw("<p class=\"modes\">").classed(

@@ -18,7 +18,7 @@ const GROUPS_MOST: usize = 8;
 
 /// Kinds of transaction that are drawn as one.
 struct Group {
-    /// What begins the title of its rate: `Insert rate`, `new_order`.
+    /// What begins the title of its rate: `Insert rate`, `new-order`.
     title: String,
     /// What the rate counts.
     note: &'static str,
@@ -103,9 +103,9 @@ fn groups(panel: &Panel<'_>) -> Vec<Group> {
     super::kinds::in_order(view, &mut names);
     names.retain(|name| !view.is_one_off(name));
     let group = |name: &str| Group {
-        title: name.to_owned(),
+        title: view.kind_title(name).to_owned(),
         note: "committed per second",
-        one: name.to_owned(),
+        one: view.kind_title(name).to_owned(),
         kinds: vec![name.to_owned()],
         is_rows: false,
     };

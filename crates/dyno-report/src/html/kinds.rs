@@ -78,7 +78,8 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
     out.raw("<th class=\"n\" scope=\"col\">Failed</th></tr></thead><tbody>");
     for name in names(view) {
         for kind in kinds.iter().filter(|k| k.kind == name) {
-            out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", kind.variant)).text(name);
+            out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", kind.variant));
+            out.text(view.kind_title(name));
             if let Some(role) = kind.role.as_ref().filter(|role| *role != name) {
                 out.element("small", role);
             }

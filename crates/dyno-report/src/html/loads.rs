@@ -116,7 +116,7 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
             let is_log = needs_log(&found, &unit);
             let is_bars = !is_log && found.len() <= BARS_MAX;
             Plot {
-                title: format!("{} of {kind} by step", view.heading(metric)),
+                title: format!("{} of {} by step", view.heading(metric), view.kind_title(kind)),
                 note: note(view, metric, is_log),
                 marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
                 unit,

@@ -448,7 +448,7 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
          both values are shown instead."
     );
     let verdict = format!(
-        "Better or worse: by more than noise explains. No difference: the whole CI lies within \
+        "Better or worse: by more than noise explains, however small. No difference: the whole CI lies within \
          ± {threshold}. Inconclusive: not enough evidence for either."
     );
     let words: [(&str, &str); 12] = [

@@ -29,6 +29,7 @@ mod seconds;
 mod spectra;
 mod steadiness;
 mod tables;
+pub(crate) mod vectors;
 
 #[cfg(test)]
 mod tests;
@@ -122,6 +123,7 @@ pub(crate) struct Page<'a> {
 /// All sections, in the order of the page. Each makes itself, or nothing if there is nothing to show.
 const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
     answer::section,
+    vectors::section,
     tables::section,
     insert_benchmark::section,
     loads::section,

@@ -6,7 +6,7 @@ use dyno_analysis::{Estimate, metrics};
 use super::Page;
 use super::parts;
 use crate::chart::Frame;
-use crate::chart::scatter::{Scatter, Spot};
+use crate::chart::scatter::{Line, Scatter, Spot};
 use crate::document::Section;
 use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
@@ -147,6 +147,8 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
         let chart = Scatter {
             label: format!("Throughput by price, {}", view.step(step)),
             spots,
+            line: Line::Frontier,
+            x_range: None,
             x_unit: Unit::Other(format!("{currency}/h")),
             y_unit: Unit::PerSecond,
             frame: legend.fit(Frame::new(560.0, 250.0)),

@@ -82,7 +82,7 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
             parts::name(view, variant)
         ));
         if has_kinds {
-            out.element("td", if kind.is_empty() { "all" } else { kind });
+            out.element("td", if kind.is_empty() { "all" } else { view.kind_title(kind) });
         }
         let window = grid.window(0.0, to_s);
         out.classed("td", "n", format::grouped(window.n));
@@ -240,7 +240,8 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
         out.raw("<td class=\"n\">").text(Unit::Count.show(stall.missing.round()));
         let level = Unit::PerSecond.show(stall.level);
         out.element("small", format!("at {level} around it")).raw("</td>");
-        out.element("td", stall.kinds.join(", ")).raw("<td class=\"moved\">");
+        let kinds: Vec<&str> = stall.kinds.iter().map(|kind| view.kind_title(kind)).collect();
+        out.element("td", kinds.join(", ")).raw("<td class=\"moved\">");
         if stall.moved_first.is_empty() {
             out.classed("span", "none", "no reading left its usual range");
         }
@@ -275,7 +276,7 @@ fn made_dips(out: &mut Markup, view: &View<'_>, step: usize) {
             text += &format!(", {period} from one to the next");
         }
         if let Some(left) = dips.level_left {
-            text += &format!("; in these times it was {:.0} % of what it was else", left * 100.0);
+            text += &format!("; throughput fell to {:.1} % of the rest", left * 100.0);
         }
         text += &match dips.others {
             0 => "; there were no other stalls.".to_owned(),
@@ -297,7 +298,9 @@ fn moved(out: &mut Markup, moved: &Moved) {
     out.text(format!("{sign}{:.1} s ", moved.at_s.abs()));
     out.element("b", if moved.sign_of.is_empty() { &moved.reading } else { &moved.sign_of });
     let (value, ordinary) = (unit.show(moved.value), unit.show(moved.ordinary));
-    out.classed("small", "", format!("{}: {value}, usually {ordinary}", moved.reading));
+    // What reaches a limit is shown with the limit.
+    let word = if moved.deviations.is_some() { "usually" } else { "limit" };
+    out.classed("small", "", format!("{}: {value}, {word} {ordinary}", moved.reading));
     out.raw("</div>");
 }
 
@@ -349,8 +352,8 @@ mod tests {
         assert_eq!(
             text(1),
             "<p>In trial 4 the limit of volume drive was lowered 3 times to 50 writes/s, every 60.0 s. \
-             Throughput stalled in 2 of 3, 60.1 s from one to the next; in these times it was 6 % of \
-             what it was else; there was 1 other stall.</p>"
+             Throughput stalled in 2 of 3, 60.1 s from one to the next; throughput fell to 6.0 % of the \
+             rest; there was 1 other stall.</p>"
         );
         assert_eq!(text(0), "");
     }

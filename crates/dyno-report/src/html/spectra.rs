@@ -117,10 +117,11 @@ fn by_kind(
         let curves = of_kind
             .map(|((_, _, v), all)| (*v, on_nines(&all.spectrum(), POINTS, MAX_GAP)))
             .collect();
-        let label = format!("Response time spectrum, {kind}, {}", view.step(step));
+        let title = view.kind_title(kind);
+        let label = format!("Response time spectrum, {title}, {}", view.step(step));
         let alone = (curves, Bands::new());
         if let Some(svg) = spectrum(view, &label, alone, Frame::new(370.0, 180.0)) {
-            parts::figure(out, "", kind, "response time by percentile", &svg);
+            parts::figure(out, "", title, "response time by percentile", &svg);
         }
     }
     out.raw("</div>");

@@ -405,7 +405,7 @@ fn evidence_has_its_place() {
     for text in [
         "nothing committed for 1.4 s, 41,300 transactions missing",
         "What moved first",
-        "a suspended process",
+        "a blocked or suspended process",
         "<code>cpupq</code>",
         "Run-off: time from the end of the load",
         "class=\"frontier\"",

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use dyno_units::{ByteCount, SettingValue};
+
 use super::behind;
 use super::kind::Kind;
 use super::problems::Problems;
@@ -10,7 +12,7 @@ use super::value::{self, Entry};
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
-use crate::{DataOrigin, Database, Diagnostic, FieldValue, Product, Table};
+use crate::{Cluster, DataOrigin, Database, Diagnostic, FieldValue, Product, Table};
 
 /// Databases.
 pub(crate) const KIND: Kind = Kind {
@@ -76,6 +78,32 @@ const KEYS: &[Key] = &[
     )
     .example("\"4GiB\""),
     key(
+        "swap",
+        Shape::SizeOrZero,
+        "How much swap the server may take beyond its `memory`; none if not given.",
+    )
+    .example("\"1GiB\""),
+    key(
+        "cpu_weight",
+        Shape::Integer(1, 10_000),
+        "The server's share of CPU time while other programs want it, too: a weight in a control group of its \
+         own, of which 100 is the usual one (`cpu.weight`; version 1 has `cpu.shares`, 1024 for 100). All its \
+         threads together have this weight, and a single thread outside of groups has 100. Needs the rights of \
+         root; only for servers that Dyno starts.",
+    )
+    .example("50"),
+    key(
+        "kernel",
+        Shape::Settings,
+        "Settings of the machine's kernel that Dyno changes for a trial and puts back after it: \
+         transparent_hugepage.enabled, transparent_hugepage.defrag, and of vm.NAME as sysctl has it: \
+         swappiness, dirty_ratio, dirty_background_ratio, dirty_bytes, dirty_background_bytes, \
+         dirty_expire_centisecs, dirty_writeback_centisecs, vfs_cache_pressure, nr_hugepages, page-cluster, \
+         compaction_proactiveness, watermark_scale_factor and zone_reclaim_mode. They hold for the whole \
+         machine, so only one run can have them. Needs the rights of root; only for servers that Dyno starts.",
+    )
+    .example("{ \"vm.swappiness\" = 1, \"transparent_hugepage.enabled\" = \"never\" }"),
+    key(
         "log_volume",
         Shape::Text,
         "The volume of its logs, apart from its data: InnoDB's redo log and the binary log, \
@@ -106,11 +134,34 @@ const KEYS: &[Key] = &[
     )
     .example("{ innodb_flush_log_at_trx_commit = 2 }"),
     key(
+        "cluster",
+        Shape::Words(&CLUSTERS),
+        "A cluster of servers that all take writes: \"galera\" (MariaDB). The server is filled alone, and the \
+         other nodes join it before the first step. Only for servers that Dyno starts.",
+    )
+    .example("\"galera\""),
+    with_default(
+        "nodes",
+        Shape::Integer(NODES_MIN, NODES_MAX),
+        "3",
+        "How many nodes the cluster has.",
+    )
+    .example("3"),
+    with_default(
+        "load_on",
+        Shape::Words(&LOAD_ON),
+        "\"first\"",
+        "Which nodes of the cluster clients connect to: the `first` one, or `all` in turn.",
+    )
+    .example("\"all\""),
+    key(
         "behind",
         Shape::Settings,
         "What stands in front of the server, as `product` and its options; clients connect to it instead. \
          For postgresql: \"pgbouncer\" with pool_mode (session, transaction or statement), pool_size, \
-         min_pool_size, reserve_pool_size, max_clients, query_wait_timeout and server_idle_timeout.",
+         min_pool_size, reserve_pool_size, max_clients, query_wait_timeout and server_idle_timeout. For \
+         mariadb, mysql and postgresql: \"haproxy\" with balance (leastconn, roundrobin or first) and \
+         max_clients.",
     )
     .example("{ product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 4 }"),
     with_default(
@@ -149,6 +200,19 @@ const KEYS: &[Key] = &[
 
 /// The most replicas of a server.
 const REPLICAS_MAX: u64 = 8;
+
+/// The kinds of clusters.
+const CLUSTERS: [&str; 1] = ["galera"];
+
+/// The fewest and the most nodes of a cluster.
+const NODES_MIN: u64 = 2;
+const NODES_MAX: u64 = 8;
+
+/// How many nodes a cluster has if a study does not say.
+const NODES: u32 = 3;
+
+/// What `load_on` may be.
+const LOAD_ON: [&str; 2] = ["first", "all"];
 
 /// What `replication` may be.
 const REPLICATION_WORDS: [&str; 2] = ["asynchronous", "synchronous"];
@@ -202,7 +266,9 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         }
         (Some(product), None) => {
             let word = check_private(problems, raw, product, vocabulary)?;
-            let mut table = table?;
+            let before = problems.count();
+            check_machine(problems, raw, table.as_ref(), vocabulary);
+            let mut table = table.filter(|_| problems.count() == before)?;
             behind::check(problems, raw, word, vocabulary, &mut table);
             if let Some(FieldValue::Text(engine)) = table.fields.get_mut("engine") {
                 *engine = engine_word(word, engine)?.to_owned();
@@ -225,10 +291,17 @@ impl Database {
             programs: text("programs"),
             from: text("from"),
             fetch: table.is_on("fetch"),
-            memory: match table.fields.get("memory") {
-                Some(FieldValue::Size(bytes)) => Some(*bytes),
+            memory: size(table, "memory"),
+            swap: size(table, "swap"),
+            cpu_weight: match table.fields.get("cpu_weight") {
+                Some(FieldValue::Number(weight)) => Some(u32::try_from(*weight).ok()?),
                 _ => None,
             },
+            kernel: table
+                .settings_in("kernel")
+                .iter()
+                .map(|(name, value)| (name.clone(), kernel_value(value)))
+                .collect(),
             log_volume: text("log_volume"),
             data: data_origin(table),
             settings: table.settings(),
@@ -236,6 +309,14 @@ impl Database {
                 Some(FieldValue::Number(replicas)) => u32::try_from(*replicas).ok()?,
                 _ => 0,
             },
+            cluster: text("cluster").map(|kind| Cluster {
+                kind,
+                nodes: match table.fields.get("nodes") {
+                    Some(FieldValue::Number(nodes)) => u32::try_from(*nodes).unwrap_or(NODES),
+                    _ => NODES,
+                },
+                load_on_all: table.text("load_on") == Some(LOAD_ON[1]),
+            }),
             replication: text("replication").unwrap_or_else(|| REPLICATION_WORDS[0].to_owned()),
             replica_settings: table.settings_in("replica_settings"),
             behind: behind::of(table),
@@ -246,6 +327,21 @@ impl Database {
                 _ => None,
             },
         })
+    }
+}
+
+fn size(table: &Table, field: &str) -> Option<ByteCount> {
+    match table.fields.get(field) {
+        Some(FieldValue::Size(bytes)) => Some(*bytes),
+        _ => None,
+    }
+}
+
+/// The value of a setting of the kernel as the kernel has it: bytes as a number.
+fn kernel_value(value: &SettingValue) -> String {
+    match value {
+        SettingValue::Bytes(bytes) => bytes.0.to_string(),
+        other => other.to_string(),
     }
 }
 
@@ -260,9 +356,22 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
 
 /// A server that runs already is taken as it is.
 fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    let own =
-        ["engine", "programs", "from", "memory", "log_volume", "replicas", "replication", "data"];
-    for map in ["replica_settings", "behind"] {
+    let own = [
+        "engine",
+        "programs",
+        "from",
+        "memory",
+        "swap",
+        "cpu_weight",
+        "log_volume",
+        "replicas",
+        "replication",
+        "cluster",
+        "nodes",
+        "load_on",
+        "data",
+    ];
+    for map in ["replica_settings", "behind", "kernel"] {
         if let Some((_, given)) = raw.named(map).next() {
             problems.add(
                 Diagnostic::new(
@@ -340,6 +449,7 @@ fn check_private<'v>(
     if !word.replicates {
         check_replicas(problems, raw, name);
     }
+    check_cluster(problems, raw, word);
     for (setting, given) in raw.named("replica_settings") {
         let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
@@ -351,6 +461,38 @@ fn check_private<'v>(
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
     Some(word)
+}
+
+/// Reports what cannot be asked of the machine for a server.
+fn check_machine(
+    problems: &mut Problems,
+    raw: &RawTable<'_>,
+    table: Option<&Table>,
+    vocabulary: &Vocabulary,
+) {
+    if let (Some(swap), None) = (raw.entry("swap"), raw.entry("memory")) {
+        problems.add(
+            Diagnostic::new(swap.key_span.clone(), "`swap` needs `memory`")
+                .with_label("what the server may take beyond its memory")
+                .with_help("say how much memory it may take, such as memory = \"1GiB\""),
+        );
+    }
+    let Some((table, rules)) = table.zip(vocabulary.setting_rules.as_deref()) else { return };
+    for (name, entry) in raw.named("kernel") {
+        let Some(FieldValue::Setting(value)) = table.fields.get(&format!("kernel.{name}")) else {
+            continue;
+        };
+        if let Some(why) = rules.refused_of_kernel(name, &kernel_value(value)) {
+            problems.add(
+                Diagnostic::new(
+                    entry.span.clone(),
+                    format!("setting `{name}` of the kernel is refused"),
+                )
+                .with_label("unknown, or not a value that it may have")
+                .with_help(why),
+            );
+        }
+    }
 }
 
 /// Reports replicas of a product that has none.
@@ -365,6 +507,43 @@ fn check_replicas(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
             .with_label("its servers cannot follow each other")
             .with_help("leave this key out, or choose another product"),
     );
+}
+
+/// Reports a cluster that a product lacks, what cannot be combined with one, and keys of one that is not there.
+fn check_cluster(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
+    let Some((given, kind)) = raw.entry("cluster").zip(raw.text("cluster")) else {
+        for name in ["nodes", "load_on"] {
+            if let Some(given) = raw.entry(name) {
+                problems.add(
+                    Diagnostic::new(given.key_span.clone(), format!("`{name}` needs a `cluster`"))
+                        .with_label("this database has one server")
+                        .with_help("add cluster = \"…\", or leave this key out"),
+                );
+            }
+        }
+        return;
+    };
+    if word.cluster.as_deref() != Some(kind) && CLUSTERS.contains(&kind) {
+        let message = format!("product `{}` has no cluster `{kind}`", word.name);
+        problems.add(
+            Diagnostic::new(given.span.clone(), message)
+                .with_label("its servers cannot form one")
+                .with_help("leave this key out, or choose another product"),
+        );
+    }
+    for name in ["replicas", "log_volume"] {
+        let other = raw
+            .entry(name)
+            .filter(|other| other.value.as_integer().is_none_or(|number| number.as_str() != "0"));
+        if let Some(other) = other {
+            let message = format!("`{name}` and `cluster` cannot be combined");
+            problems.add(
+                Diagnostic::new(other.key_span.clone(), message)
+                    .with_label("not for the nodes of a cluster")
+                    .with_help("leave one of the two out"),
+            );
+        }
+    }
 }
 
 /// Reports a setting that a product which Dyno starts must not have.
@@ -385,7 +564,7 @@ fn check_setting(
 }
 
 fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
-    for name in ["version", "programs", "from"] {
+    for name in ["version", "programs", "from", "memory", "swap", "cpu_weight"] {
         if let Some(given) = raw.entry(name) {
             let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
@@ -436,7 +615,7 @@ fn check_engine(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord)
     } else {
         let message = format!("product `{}` has no storage engine `{engine}`", word.name);
         Diagnostic::new(given.span.clone(), message)
-            .with_label("not one of its engines")
+            .with_label("unknown engine")
             .with_help(did_you_mean(engine, word.engines.iter().map(String::as_str)))
     };
     problems.add(problem);

@@ -42,8 +42,8 @@ const KEYS: &[Key] = &[
         "command",
         Shape::Command,
         "A program with its arguments, without a shell. It runs as the server's user, with PATH and, if \
-         Dyno has started the server, DYNO_SOCKET, DYNO_USER, DYNO_DATABASE and what the product's \
-         own clients read, such as PGHOST; it must end with exit code 0.",
+         Dyno has started the server, DYNO_SOCKET, DYNO_USER, DYNO_DATABASE, DYNO_URL and what \
+         the product's own clients read, such as PGHOST; DYNO_PROGRAM is this Dyno. It must end with exit code 0.",
     )
     .example("[\"pg_dump\", \"--file=/dev/null\"]")
     .fixed(OWN_TABLE),

@@ -186,13 +186,7 @@ impl<'a> Asking<'a, '_> {
         self.planned.insert(key, result.as_ref().ok().cloned());
         result
             .map_err(|why| {
-                let clients = match request.clients {
-                    1 => "1 client".to_owned(),
-                    n => format!("{n} clients"),
-                };
-                let name = &workload.name;
-                let message =
-                    format!("workload `{name}` cannot run with these options at {clients}");
+                let message = format!("workload `{}` cannot run with these options", workload.name);
                 self.refuse(variant, message, why);
             })
             .ok()

@@ -169,7 +169,8 @@ fn read_raw<'a>(
 ) -> Vec<RawTable<'a>> {
     let missing = |span| Diagnostic::new(span, format!("the study names no {}", kind.name));
     let Some(entry) = study.entry(kind.name) else {
-        if let Some(help) = kind.needed {
+        // A misspelt key has been reported, and is what is missing.
+        if let Some(help) = kind.needed.filter(|_| !study.has_misspelt(kind.name)) {
             problems.add_missing(missing(0..0).with_help(help));
         }
         return Vec::new();

@@ -13,7 +13,7 @@ use super::database;
 use super::money;
 use super::problems::Problems;
 use crate::keys::{Key, Shape, names};
-use crate::nearest::did_you_mean;
+use crate::nearest::{did_you_mean, nearest_words};
 use crate::{Diagnostic, FieldValue};
 
 /// A value in the file, with the key that it was given to.
@@ -87,6 +87,14 @@ impl<'a> Section<'a> {
         keys: &'static [Key],
     ) -> Section<'a> {
         Section { table, span, keys }
+    }
+
+    /// Whether an unknown key of this table was probably meant to be `name`.
+    pub(super) fn has_misspelt(&self, name: &str) -> bool {
+        let words: Vec<&str> = names(self.keys).collect();
+        let keys = entries(self.table).into_iter().map(|entry| entry.key);
+        let mut unknown = keys.filter(|key| !words.contains(key));
+        unknown.any(|key| nearest_words(key, &words).first() == Some(&name))
     }
 
     /// The entry of a key.
@@ -477,7 +485,8 @@ pub(super) fn field(
         Shape::Duration => duration(problems, entry).map(Value::Duration),
         Shape::PositiveDuration => positive_duration(problems, entry).map(Value::Duration),
         Shape::Percentage => fraction(problems, entry).map(Value::Fraction),
-        Shape::Size => size(problems, entry).map(Value::Size),
+        Shape::Size => size(problems, entry, 1).map(Value::Size),
+        Shape::SizeOrZero => size(problems, entry, 0).map(Value::Size),
         Shape::Price => money::price(problems, entry).map(Value::Price),
         Shape::Setting => setting(problems, entry).map(Value::Setting),
         Shape::Command => command(problems, entry).map(Value::Texts),
@@ -536,14 +545,14 @@ fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
     }
 }
 
-/// Bytes above zero, such as `"8GiB"`.
-fn size(problems: &mut Problems, entry: &Entry<'_>) -> Option<ByteCount> {
+/// Bytes, such as `"8GiB"`, of which there are at least so many: 0 or 1.
+fn size(problems: &mut Problems, entry: &Entry<'_>, least: u64) -> Option<ByteCount> {
     let DeValue::String(text) = entry.value else {
         wrong_type(problems, entry, "a size such as \"8GiB\"");
         return None;
     };
     match text.parse::<ByteCount>() {
-        Ok(bytes) if bytes.0 > 0 => Some(bytes),
+        Ok(bytes) if bytes.0 >= least => Some(bytes),
         Ok(_) => {
             wrong_value(problems, entry, format!("`{}` must be above zero", entry.key));
             None

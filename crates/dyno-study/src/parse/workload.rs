@@ -187,7 +187,37 @@ pub(super) fn option_text(
             let meanings: Vec<(&str, &str)> = words.iter().map(|word| (word, word)).collect();
             value::word(problems, entry, &meanings).map(str::to_owned)
         }
+        OptionKind::Counts => counts_text(problems, entry),
+        OptionKind::Text => value::text(problems, entry),
     }
+}
+
+/// A list of whole numbers, as TOML has it or as a text with commas.
+fn counts_text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    let numbers = match entry.value {
+        DeValue::Array(_) => {
+            let bounds = (0, i64::MAX as u64);
+            let read =
+                |problems: &mut Problems, item: &Entry<'_>| value::count(problems, item, bounds);
+            value::values(&value::list(problems, entry, read, u64::to_string)?)?
+        }
+        DeValue::String(text) => match dyno_model::parse_counts(text) {
+            Some(numbers) => numbers,
+            None => {
+                let message =
+                    format!("`{text}` is not a list of whole numbers such as [10, 20, 40]");
+                wrong_value(problems, entry, message);
+                return None;
+            }
+        },
+        DeValue::Integer(_) => vec![value::count(problems, entry, (0, i64::MAX as u64))?],
+        _ => {
+            wrong_type(problems, entry, "a list of whole numbers such as [10, 20, 40]");
+            return None;
+        }
+    };
+    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    Some(texts.join(","))
 }
 
 /// A number of bytes, or a text with a unit.

@@ -215,18 +215,19 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
             format!("{least} if all verdicts are settled at the first interim analysis"),
         ));
     }
+    let mut repeated = Nanoseconds::ZERO;
     if context.void_repeats > 0 {
         let one = prepare + plan.trial_time_likely(&context.measured) + plan.rest;
         let n_trials = u64::from(context.void_repeats).saturating_mul(plan.variants.len() as u64);
-        let more = Nanoseconds(one.0.saturating_mul(n_trials));
-        let text = format!("and up to {more} to measure void blocks again");
+        repeated = Nanoseconds(one.0.saturating_mul(n_trials));
+        let text = format!("and up to {repeated} to measure discarded blocks again");
         lines.push(("", text));
     }
     if plan.steps.iter().any(|step| step.probes_expected().is_some()) {
         let text = "a search takes as many probes as it needs: its time is an estimate".to_owned();
         lines.push(("", text));
     }
-    lines.push(("budget", budget_text((least, most), context.budget)));
+    lines.push(("budget", budget_text((least, most), repeated, context.budget)));
     lines
 }
 
@@ -239,10 +240,26 @@ fn disk_lines(context: &TableContext) -> Vec<(&'static str, String)> {
     texts.into_iter().enumerate().map(|(at, text)| (name(at), text)).collect()
 }
 
-fn budget_text((least, most): (Nanoseconds, Nanoseconds), budget: Option<Nanoseconds>) -> String {
+/// Whether the budget is enough, `repeated` being the time of discarded blocks at most.
+fn budget_text(
+    (least, most): (Nanoseconds, Nanoseconds),
+    repeated: Nanoseconds,
+    budget: Option<Nanoseconds>,
+) -> String {
     let Some(budget) = budget else { return "none given".to_owned() };
     if most <= budget {
-        return format!("{budget}: fits, with {} to spare", budget.saturating_sub(most));
+        let (left, needed) = (budget.saturating_sub(most), repeated);
+        return match (left.saturating_sub(needed), needed) {
+            (_, Nanoseconds::ZERO) => format!("{budget}: fits, with {left} to spare"),
+            (Nanoseconds::ZERO, _) => {
+                format!("{budget}: fits, with {left} left for discarded blocks")
+            }
+            (spare, _) => {
+                format!(
+                    "{budget}: fits, with {spare} to spare, repeats of discarded blocks included"
+                )
+            }
+        };
     }
     let over = most.saturating_sub(budget);
     let exceeded = match (least.saturating_sub(budget), least == most) {

@@ -224,6 +224,7 @@ fn parser_reads_every_key_of_the_schema() {
                             format!("'{}'", words.iter().next().expect("a word"))
                         }
                         dyno_model::OptionKind::Switch => "true".to_owned(),
+                        dyno_model::OptionKind::Text => "'x'".to_owned(),
                         _ => "1".to_owned(),
                     };
                     format!("design.vary.option.{name} = [{level}]\n")

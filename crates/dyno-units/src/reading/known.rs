@@ -30,6 +30,8 @@ known! {
     SERVER_DISK_READ_BYTES = "server.disk_read_bytes_per_s";
     SERVER_DISK_WRITE_BYTES = "server.disk_write_bytes_per_s";
     DISK_READS = "disk.reads_per_s";
+    DATA_DISK_READS = "data_disk.reads_per_s";
+    DATA_DISK_WRITES = "data_disk.writes_per_s";
     DISK_WRITES = "disk.writes_per_s";
     DISK_READ_BYTES = "disk.read_bytes_per_s";
     DISK_WRITE_BYTES = "disk.write_bytes_per_s";

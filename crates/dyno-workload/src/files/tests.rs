@@ -239,11 +239,16 @@ fn a_skew_that_is_not_there_is_found() {
 #[test]
 fn figures_are_of_bytes_and_cpu() {
     let made = make("file-io", &[("block_size", "4KiB")]).unwrap();
-    let step = MeasuredStep { committed: &[1000], seconds: 2.0, cpu_s: Some(0.01) };
+    let step = MeasuredStep {
+        committed: &[1000],
+        seconds: 2.0,
+        cpu_s: Some(0.01),
+        ..MeasuredStep::default()
+    };
     let figures: Vec<f64> = made.figures(&step).into_iter().map(|(_, value)| value).collect();
     assert_eq!(figures, [2_048_000.0, 10.0]);
     let ids: Vec<_> = made.figures(&step).into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids, made.metrics().iter().map(|metric| metric.id).collect::<Vec<_>>());
-    let nothing = MeasuredStep { committed: &[0], seconds: 0.0, cpu_s: None };
+    let nothing = MeasuredStep { committed: &[0], ..MeasuredStep::default() };
     assert!(made.figures(&nothing).is_empty());
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use clap::ArgMatches;
 use dyno_lab::{Lab, RunEnd, RunOrder};
-use dyno_record::{Environment, EventKind, Run, TrialOutcome, TrialSummary};
+use dyno_record::{Environment, EventKind, Run, StepSummary, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
 pub(crate) use self::arguments::command;
@@ -159,8 +159,13 @@ fn unfit(trial: &TrialSummary) -> Option<String> {
     if let Some(row) = trial.audit.iter().find(|row| !row.pass) {
         return Some(format!("the audit failed ({})", row.name));
     }
+    refused(&trial.steps)
+}
+
+/// Why steps in which nothing was done, or nearly all was refused, measured nothing.
+fn refused(steps: &[StepSummary]) -> Option<String> {
     let (mut done, mut all) = (0, 0);
-    for (outcome, n) in trial.steps.iter().flat_map(|step| &step.kinds).flat_map(|k| &k.outcomes) {
+    for (outcome, n) in steps.iter().flat_map(|step| &step.kinds).flat_map(|k| &k.outcomes) {
         all += n;
         done += if matches!(&**outcome, "committed" | "rolled_back") { *n } else { 0 };
     }
@@ -206,4 +211,29 @@ fn print_measured(
 
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
     matches.get_one::<String>(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_in_which_nearly_all_was_refused_measured_nothing() {
+        let check = |committed: u64, failed: u64, expected: Option<&str>| {
+            let outcomes = [("committed", committed), ("refused", failed)];
+            let kind = dyno_record::KindSummary {
+                name: "x".to_owned(),
+                outcomes: outcomes.map(|(name, n)| (name.to_owned(), n)).into(),
+                response: dyno_record::EncodedHistogram(String::new()),
+                service: dyno_record::EncodedHistogram(String::new()),
+                commits_100ms: None,
+            };
+            let step = dyno_record::StepSummary { kinds: vec![kind], ..Default::default() };
+            assert_eq!(refused(&[step]).as_deref(), expected);
+        };
+        check(100, 0, None);
+        check(10, 90, None);
+        check(9, 91, Some("91 of 100 attempts failed or were refused"));
+        check(0, 0, Some("no transaction ended in the measured time"));
+    }
 }

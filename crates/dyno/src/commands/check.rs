@@ -3,11 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use dyno_host::Keeper;
-use dyno_study::Product;
+use dyno_study::{Product, Variant};
 use dyno_units::ByteCount;
 
 use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
 use crate::{End, terminal};
+
+/// Whether a variant wants something of the machine that may not be there, or needs rights.
+fn asks_of_the_machine(variant: &Variant) -> bool {
+    let database = &variant.database;
+    let is_limited = database.memory.is_some() || database.cpu_weight.is_some();
+    is_limited || !database.kernel.is_empty() || !variant.volumes().is_empty()
+}
 
 /// Checks a study file.
 pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
@@ -17,10 +24,11 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
     let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
     beforehand::check_without_programs(&plan, memory)?;
-    if plan.variants.iter().any(|variant| variant.volume().is_some()) {
+    if plan.drop_caches || plan.variants.iter().any(asks_of_the_machine) {
         let keeper = Keeper::new(&root)?;
         // Whether a device may be formatted is said when the study is run.
-        let devices = plan.variants.iter().filter_map(|variant| variant.volume()?.device);
+        let volumes = plan.variants.iter().flat_map(|variant| variant.volumes());
+        let devices = volumes.filter_map(|volume| volume.device);
         let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
         beforehand::check_volumes(&keeper, &devices, &plan)?;
     }
@@ -35,7 +43,8 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     });
     let later = match has_programs {
         true => {
-            "later    servers' programs and settings are checked when it runs, before the first trial\n"
+            "not checked yet: the programs of the servers and the values of their settings; `dyno run` asks the \
+             servers before the first trial\n"
         }
         false => "",
     };

@@ -21,6 +21,12 @@ use crate::commands::products::named;
 use crate::written::scalar;
 use crate::{End, hints, lab, secrets, terminal};
 
+/// The products that execute SQL and store data: only there a statement has a cost.
+fn with_costs(products: &Products) -> Vec<&str> {
+    let has_costs = |spec: &&dyno_database::ProductSpec| spec.dialect.is_some() && spec.stores_data;
+    products.specs().filter(has_costs).map(|spec| &*spec.name).collect()
+}
+
 /// Rows of one commit while populating.
 const CHUNK_ROWS: u64 = 50_000;
 
@@ -30,7 +36,7 @@ pub(crate) struct ExplainCostOptions {
     /// The statement
     #[arg(value_name = "SQL")]
     sql: String,
-    #[arg(long, value_name = "DATABASE", help = on_help(&Products::built_in()), value_parser = products(), hide_possible_values = true)]
+    #[arg(long, value_name = "DATABASE", help = on_help(&with_costs(&Products::built_in())), value_parser = products(), hide_possible_values = true)]
     on: String,
     /// Measured runs, after one that warms up
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
@@ -109,7 +115,9 @@ pub(crate) fn run(options: &ExplainCostOptions) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
+/// The endpoint of a server's URL, with variables in it replaced; warns if a password would be sent in the
+/// clear.
+pub(crate) fn endpoint_of(url: &str) -> anyhow::Result<Endpoint> {
     let endpoint = Endpoint::from_url_of_server(&secrets::expand(url)?)?;
     terminal::warn_of_login(&endpoint);
     Ok(endpoint)
@@ -284,7 +292,8 @@ fn table(cost: &Cost) -> String {
         );
         return out;
     }
-    let mut rows = vec![["counter", "per run", "lowest", "highest", "idle"].map(str::to_owned)];
+    let mut rows =
+        vec![["counter", "per run", "lowest", "highest", "idle (subtracted)"].map(str::to_owned)];
     rows.extend(cost.counters.iter().map(|counter| {
         let run = &counter.per_run;
         let numbers = [run.median, run.low, run.high, counter.idle.median].map(amount);
@@ -301,9 +310,9 @@ fn table(cost: &Cost) -> String {
         out.push('\n');
     }
     out + &format!(
-        "{} of {} counters moved. Idle activity (last column: median of {}, with what Dyno's own \
-         reading of the counters costs) has been subtracted; counters within its range are \
-         omitted.\n",
+        "{} of {} counters moved by more than while idle; the others are omitted. What they moved while \
+         idle (last column: median of {}, with what Dyno's own reading of the counters costs) has been \
+         subtracted.\n",
         cost.counters.len(),
         cost.n_counters,
         idle_intervals(cost.runs),
@@ -354,7 +363,7 @@ mod tests {
             n_counters: 400,
         };
         let expected = "5 runs, median 12.5 ms (10 ms to 2 s); 1 row returned, 0 changed\n\
-             counter  per run  lowest  highest  idle\n\
+             counter  per run  lowest  highest  idle (subtracted)\n\
              handler_read_rnd_next  10001  10000  10002.5     0\n";
         let found = table(&cost);
         let blank = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    DeployError, Following, Part, Place, Products, Replication, RouterLaunch, Server, ServerSpec,
+    Cluster, DeployError, Following, Node, Part, Place, Products, Replication, RouterLaunch,
+    Server, ServerSpec,
 };
-use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember};
+use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember, ServerLimits};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 
@@ -117,7 +118,7 @@ impl Holder {
             programs: order.programs.clone(),
             engine: order.engine.clone(),
             settings: settings(&order.settings, ByteCount(environment.memory_bytes))?,
-            memory: order.memory.map(ByteCount),
+            limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },
             ..ServerSpec::new(&order.product)
         };
         let place = Place::under(&keeper);
@@ -169,6 +170,9 @@ impl Deploying<'_> {
     /// Starts all members, in the order in which they need each other.
     fn all(&self, spec: ServerSpec) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
         let order = self.order;
+        if let Some(nodes) = order.nodes {
+            return self.cluster(&spec, nodes);
+        }
         self.products.check_settings(&spec, &self.place)?;
         let replication = match order.replicas {
             0 => None,
@@ -190,6 +194,7 @@ impl Deploying<'_> {
             let pooler = router.start(&RouterLaunch {
                 options: &order.behind_options,
                 to: &to,
+                also: &[],
                 clients: CLIENTS_MOST,
                 cpus: &[],
                 place: &self.place,
@@ -198,6 +203,29 @@ impl Deploying<'_> {
             let name = router.spec().member;
             members.push(member((name, name), router.spec().name, &*pooler)?);
             servers.0.push((name.to_owned(), pooler));
+        }
+        Ok((servers, members))
+    }
+
+    /// Starts the nodes of a cluster, each after the one before it.
+    fn cluster(
+        &self,
+        spec: &ServerSpec,
+        nodes: u32,
+    ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
+        let cluster = Cluster::new(nodes)?;
+        let (mut servers, mut members) = (Servers::default(), Vec::new());
+        for number in 1..=nodes {
+            let node = Node { number, cluster: cluster.clone() };
+            let name = node.name();
+            let spec = ServerSpec { part: Part::Node(node), ..spec.clone() };
+            if number == 1 {
+                self.products.check_settings(&spec, &self.place)?;
+            }
+            let server = self.products.start(&spec, &self.place, self.clock)?;
+            let found = member((&name, "node"), &spec.product, &*server);
+            servers.0.push((name, server));
+            members.push(found?);
         }
         Ok((servers, members))
     }

@@ -13,9 +13,13 @@ pub(crate) mod datasets;
 pub(crate) mod deployments;
 mod disk;
 pub(crate) mod doctor;
+#[cfg(feature = "servers")]
+pub(crate) mod dump;
 pub(crate) mod explain_cost;
 pub(crate) mod gate;
 pub(crate) mod hold;
+#[cfg(feature = "man")]
+pub(crate) mod man;
 pub(crate) mod pgbench;
 pub(crate) mod plan;
 mod power;

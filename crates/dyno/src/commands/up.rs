@@ -8,13 +8,18 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
-use dyno_database::{MACHINE, Product, Products, REPLICAS_MAX, ReplicationMode};
+use dyno_database::{
+    MACHINE, NODES_MAX, NODES_MIN, Product, Products, REPLICAS_MAX, ReplicationMode,
+};
 use dyno_host::{Register, Registered};
 use dyno_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
 use super::{hold, products};
 use crate::{End, lab, terminal};
+
+/// How many nodes a cluster has if nobody says.
+const NODES: u32 = 3;
 
 /// Options of `dyno up`.
 #[derive(clap::Args)]
@@ -54,7 +59,14 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "MODE", default_value = ReplicationMode::WORDS[0], requires = "replicas",
           value_parser = ReplicationMode::WORDS)]
     replication: String,
-    /// What stands in front of it: pgbouncer
+    /// The cluster whose first node it is: galera
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["replicas", "behind"])]
+    cluster: Option<String>,
+    /// Nodes of the cluster [default: 3]
+    #[arg(long, value_name = "N", requires = "cluster",
+          value_parser = clap::value_parser!(u32).range(i64::from(NODES_MIN)..=i64::from(NODES_MAX)))]
+    nodes: Option<u32>,
+    /// What stands in front of it: pgbouncer, haproxy
     #[arg(long, value_name = "ROUTER")]
     behind: Option<String>,
     /// Option of what stands in front of it, such as pool_size=4; may be repeated
@@ -76,6 +88,8 @@ pub(super) struct Order {
     pub(super) root: PathBuf,
     pub(super) replicas: u32,
     pub(super) replication: String,
+    /// Nodes of a cluster; none if it is in none.
+    pub(super) nodes: Option<u32>,
     pub(super) behind: Option<String>,
     pub(super) behind_options: BTreeMap<String, String>,
 }
@@ -130,6 +144,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
         root,
         replicas: options.replicas,
         replication: options.replication.clone(),
+        nodes: options.cluster.as_ref().map(|_| options.nodes.unwrap_or(NODES)),
         behind: options.behind.clone(),
         behind_options,
     };
@@ -149,6 +164,9 @@ fn members(
     let title = &product.spec().title;
     if options.replicas > 0 {
         dyno_database::replicating(product)?;
+    }
+    if let Some(kind) = &options.cluster {
+        dyno_database::clustering(product, kind)?;
     }
     let Some(behind) = &options.behind else { return Ok(BTreeMap::new()) };
     let router = products.router(behind)?.spec();

@@ -1,22 +1,21 @@
 //! `dyno watch`: the same probes live beside any server or process, without load.
 
-mod record;
 mod target;
 mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use dyno_lab::observe::{Observer, Sample};
+use dyno_lab::{Recording, Watch, WatchOrder};
 use dyno_record::{Event, EventKind};
 use dyno_units::{Clock, Nanoseconds};
 
+use super::report;
 use crate::clock::SystemClock;
 use crate::metrics::Metrics;
-use crate::{End, terminal};
-use record::Recording;
+use crate::{End, lab, terminal};
 use target::Target;
 use view::View;
 
@@ -53,35 +52,20 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let target = Target::find(options)?;
     let metrics = Metrics::from_option(options.metrics.as_ref())?;
-    let mut recording = match &options.record {
-        Some(folder) => Some(Recording::begin(folder, &target, options, clock.as_ref())?),
-        None => None,
-    };
+    let recording = record(options, &target, &clock)?;
     terminal::say(&format!("watching {}", target.name));
     let is_stopped = stop_flag()?;
-    let origin = clock.now();
     let off: Vec<&str> = options.probes_off.iter().map(String::as_str).collect();
-    let watched = target.watched(&clock).without(&off).with_period(options.every);
-    let observer = Observer::start(watched, Arc::clone(&clock), origin)
-        .context("the probes cannot be started")?;
-    let registry = observer.registry().clone();
-    let mut view = View::new(&target, registry.clone(), options.every);
+    let watched = target.watched(&clock).without(&off);
+    let mut watch = Watch::start(watched, options.every, &clock, recording)?;
+    let mut view = View::new(&target, watch.registry().clone(), options.every);
+    let origin = watch.origin();
     let mut due = origin;
     let end = options.r#for.map(|length| origin + length);
     loop {
         due += options.every;
         sleep_until(clock.as_ref(), due + GRACE, &is_stopped);
-        let (samples, notes) = observer.take();
-        for note in notes {
-            view.note(&note);
-        }
-        for sample in samples {
-            expose(metrics.as_ref(), &sample, clock.as_ref());
-            view.push(&sample);
-            if let Some(recording) = &mut recording {
-                recording.push(sample)?;
-            }
-        }
+        watch.take(&mut |event| show(&mut view, metrics.as_ref(), event))?;
         if let Some(lost) = target.lost_process() {
             view.note(&lost);
         }
@@ -92,25 +76,49 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
         }
     }
     view.close();
-    let observed = observer.finish();
     if target.has_ended() {
         terminal::say(&format!("{} has ended", target.name));
     }
-    if let Some(mut recording) = recording {
-        for sample in observed.samples {
-            recording.push(sample)?;
-        }
-        let names = recording.names();
-        let meant = registry.meanings(names.iter());
-        terminal::out(&recording.finish(meant, observed.cost, clock.as_ref())?);
+    // What is read at the end goes into the record alone.
+    let is_recorded = watch.finish(&mut |_| {})?;
+    if let Some(folder) = options.record.as_ref().filter(|_| is_recorded) {
+        terminal::out(&report::write_all(folder, clock.unix_millis())?);
     }
     Ok(End::Good)
 }
 
-fn expose(metrics: Option<&Metrics>, sample: &Sample, clock: &dyn Clock) {
+/// Begins the record, if one is wanted.
+fn record(
+    options: &WatchOptions,
+    target: &Target,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Option<Recording>> {
+    let Some(folder) = &options.record else { return Ok(None) };
+    if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {
+        return Err(crate::usage_error(anyhow::anyhow!(
+            "--record {}: the folder is not empty; name a new one",
+            folder.display()
+        )));
+    }
+    let order = WatchOrder {
+        name: target.name.clone(),
+        product: target.product.to_owned(),
+        every: options.every,
+        length: options.r#for,
+    };
+    let environment = lab::environment(Path::new("/"));
+    Recording::begin(folder, &order, target.facts()?, &environment, clock).map(Some)
+}
+
+/// Shows what has happened: the view and the metrics are fed by the same events.
+fn show(view: &mut View, metrics: Option<&Metrics>, event: &Event) {
+    match &event.kind {
+        EventKind::ReadingsTaken { values } => view.push(event.at_ns, values),
+        EventKind::Noted { message } => view.note(message),
+        _ => {}
+    }
     if let Some(metrics) = metrics {
-        let kind = EventKind::ReadingsTaken { values: sample.values.clone() };
-        metrics.on_event(&Event { at_ns: sample.at.0, unix_ms: clock.unix_millis(), kind });
+        metrics.on_event(event);
     }
 }
 

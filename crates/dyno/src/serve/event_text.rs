@@ -29,7 +29,8 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::Audited { n_passed, failed, took_s } => audited(*n_passed, failed, *took_s),
         EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
-        EventKind::VolumeLimited { .. }
+        EventKind::KernelSet { .. }
+        | EventKind::VolumeLimited { .. }
         | EventKind::VolumeDipped { .. }
         | EventKind::CachesDropped { .. } => host_in_words(event),
         EventKind::WaitBegan { wait, limit_s } => {
@@ -72,6 +73,11 @@ pub(super) fn in_words(event: &EventKind) -> String {
 /// The same for what is done to the host.
 fn host_in_words(event: &EventKind) -> String {
     match event {
+        EventKind::KernelSet { settings } => {
+            let all: Vec<String> =
+                settings.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            format!("the kernel was set to {}", all.join(", "))
+        }
         EventKind::VolumeLimited { volume, limit: Some(limit) } => {
             format!("volume {volume} was limited to {limit}")
         }

@@ -196,7 +196,7 @@ fn running(bench: &Workbench) -> (Running, Vec<i32>) {
     let text = study(THREE, design).replace("repetitions = 1", "repetitions = 2");
     bench.write("study.toml", &text);
     let mut run = bench.start(&["run", "study.toml"]);
-    run.wait_for(&["trial 1/2", "measure"]);
+    run.wait_for(&["trial 1/2", "measuring"]);
     let agents = agents(run.child.id());
     assert_eq!(agents.len(), 3);
     (run, agents)

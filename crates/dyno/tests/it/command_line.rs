@@ -20,11 +20,37 @@ fn wrong_command_lines_end_with_2() {
     check(&["watch", "--metrics", "0.0.0.0:1", "--for", "2s"], "loopback");
     check(&["watch", "--metrics", "nonsense", "--for", "2s"], "ADDRESS:PORT");
     check(&["watch", "--for", "2s", "--record", "full"], "not empty");
+    check(&["serve", "--listen", "0.0.0.0:0"], "loopback");
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.tpcb]\n",
+    );
+    check(&["run", "study.toml", "--metrics", "0.0.0.0:1"], "loopback");
+    check(&["run", "study.toml", "--out", "full"], "not empty");
+    assert!(!bench.path("runs").exists(), "nothing was done");
     let explain =
         |rest: &[&'static str]| [&["explain-cost", "SELECT 1", "--on"][..], rest].concat();
     check(&explain(&["maria"]), "did you mean `mariadb`?");
     check(&explain(&["sqlite", "--workload", "oltp_read_onl"]), "did you mean `oltp_read_only`?");
     check(&explain(&["sqlite", "--setting", "x"]), "NAME=VALUE");
+}
+
+/// Whatever is printed, results and messages alike: no escape sequence of somebody else's (colours do no harm), and no
+/// character that turns the direction of writing.
+#[test]
+fn no_command_prints_what_a_terminal_would_obey() {
+    let bench = Workbench::new();
+    bench.dyno_good(&["bench", "oltp_point_select", "--on", "simulated", "--out", "record"]);
+    let query = "SELECT char(27) || '[2J' || char(8238) || char(7) || 'x' AS \u{202e}name";
+    for format in [&[][..], &["--tsv"]] {
+        let answer = bench.dyno_good(&[&["sql", "record", query], format].concat());
+        let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t' || c == '\u{202e}';
+        assert!(answer.out.contains("[2J") && !answer.out.contains(is_obeyed), "{}", answer.out);
+    }
+    let answer = bench.dyno(&["check", "\u{1b}]0;title\u{7}\u{202e}.toml"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.err.contains("]0;title"), "{}", answer.err);
+    assert!(!answer.err.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{:?}", answer.err);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_server_that_dies_fails_its_trial_and_the_run_goes_on() {
     let text = study("").replace("\"1s\"", "\"4s\"");
     bench.write("study.toml", &text);
     let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 1/2", "measure"]);
+    running.wait_for(&["trial 1/2", "measuring"]);
     let run = bench.path("runs/study");
     let server = server_pid(&trial_folder(&run, 1));
     kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();
@@ -81,7 +81,7 @@ fn check_hang(product: &str) {
     let options = ["--table-size", "1000", "--duration", "4s", "--warm-up", "0s"];
     let arguments = ["bench", "oltp_update_index", "--on", product, "--out", "record"];
     let mut running = bench.start(&[&arguments[..], &options[..]].concat());
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     let server = server_pid(&trial_folder(&bench.path("record"), 1));
     let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
     let children = children.unwrap();
@@ -132,7 +132,7 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
     let options = ["--table-size", "1000", "--duration", "60s", "--warm-up", "0s"];
     let arguments = ["bench", "oltp_point_select", "--on", "mariadb", "--data-folder", &place];
     let mut running = bench.start(&[&arguments[..], &options[..]].concat());
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     kill_process(Pid::from_raw(server_in(folder.path())).unwrap(), Signal::KILL).unwrap();
     running.wait_for(&["what was measured until then is kept in"]);
     let (_, kept) = running.said.split_once("is kept in ").unwrap();

@@ -8,7 +8,7 @@ use dyno_database::{Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_load::{AbortFlag, Job, StepSpec, StepTotals, run_step};
 use dyno_model::{Load, StepRequest};
-use dyno_units::{Clock, Nanoseconds, Seed};
+use dyno_units::{Clock, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::Catalog;
 use dyno_workload::{Connection, Connector, MadeWorkload, Row, Workload};
 
@@ -47,11 +47,18 @@ pub(crate) struct Standing {
 
 impl Standing {
     pub(crate) fn start(product: &str) -> Standing {
+        Standing::start_with(product, &[])
+    }
+
+    /// The same with these settings.
+    pub(crate) fn start_with(product: &str, settings: &[(&str, &str)]) -> Standing {
         let user = rustix::process::getuid().as_raw();
         let keeper = Keeper::new(Path::new(&format!("/var/tmp/dyno-{user}"))).unwrap();
         let keeper = Arc::new(keeper);
         let clock = TestClock::start();
-        let spec = ServerSpec::new(product);
+        let mut spec = ServerSpec::new(product);
+        let text = |value: &str| SettingValue::Text(value.to_owned());
+        spec.settings = settings.iter().map(|(n, value)| ((*n).to_owned(), text(value))).collect();
         let server = Products::built_in().start(&spec, &Place::under(&keeper), &clock).unwrap();
         let settings = server.facts().unwrap().settings;
         let socket = match product {
@@ -248,6 +255,79 @@ fn secrets_in_settings_reach_no_record() {
         let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
         assert!(!found, "{} holds the secret", path.display());
     }
+}
+
+/// Settings of PostgreSQL whose values hold a secret each, as people have them.
+const SECRETIVE: [(&str, &str); 5] = [
+    ("primary_conninfo", "host=h user=me password=hunter6secret application_name=x"),
+    ("archive_command", "curl -H 'Authorization: Bearer hunter6secret' -T %p http://h/%f"),
+    ("restore_command", "PGPASSWORD=hunter6secret fetch --token hunter6secret %f %p"),
+    ("ssl_passphrase_command", "echo hunter6secret"),
+    ("shop.api_key", "hunter6secret"),
+];
+
+/// No file of the runs has the secret, and the record has what is beside it.
+#[track_caller]
+fn check_runs_without(bench: &Workbench, secret: &str, beside: &str) {
+    let mut files = Vec::new();
+    collect(&bench.path("runs"), &mut files);
+    assert!(files.len() > 5, "{files:?}");
+    let mut has_other = false;
+    for path in files {
+        let bytes = unpacked(&path);
+        let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!has(secret), "{} holds the secret", path.display());
+        has_other |= path.ends_with("summary.json") && has(beside);
+    }
+    assert!(has_other, "settings are recorded");
+}
+
+#[test]
+fn secrets_in_settings_of_a_server_by_url_reach_no_record_report_or_message() {
+    let standing = Standing::start_with("postgresql", &SECRETIVE);
+    let shown = standing.connection().query("SHOW primary_conninfo").unwrap();
+    assert!(shown[0][0].as_deref().is_some_and(|value| value.contains("hunter6secret")));
+    let folder = standing.socket.parent().unwrap().display().to_string();
+    let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        &format!(
+            "title = \"x\"\n[database.there]\n\
+             url = \"postgresql://dyno@x:{port}/secretive?host={folder}\"\n\
+             [workload.oltp_point_select]\ntable_size = 500\n\
+             [design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+        ),
+    );
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert!(!answer.out.contains("hunter6") && !answer.err.contains("hunter6"));
+    check_runs_without(&bench, "hunter6secret", "host=h user=me password=*** application_name=x");
+}
+
+#[test]
+fn secrets_in_settings_of_a_private_postgresql_reach_no_record_report_or_message() {
+    let bench = Workbench::new();
+    let study = |settings: &[(&str, &str)]| {
+        let line = |(name, value): &(&str, &str)| format!("\"{name}\" = \"{value}\"");
+        let settings = settings.iter().map(line).collect::<Vec<_>>().join(", ");
+        format!(
+            "title = \"x\"\n[database.own]\nproduct = \"postgresql\"\n\
+             settings = {{ {settings} }}\n[workload.oltp_point_select]\ntable_size = 500\n\
+             [design]\nrepetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\n"
+        )
+    };
+    bench.write("study.toml", &study(&SECRETIVE));
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert!(!answer.out.contains("hunter6") && !answer.err.contains("hunter6"));
+    check_runs_without(&bench, "hunter6secret", "host=h user=me password=*** application_name=x");
+    // A server that does not start quotes in its log what it did not like.
+    let wrong = [("shared_preload_libraries", "password=hunter6secret"), SECRETIVE[0]];
+    bench.write("wrong.toml", &study(&wrong));
+    let answer = bench.dyno(&["run", "wrong.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("could not access file"), "{}", answer.err);
+    assert!(!answer.out.contains("hunter6") && !answer.err.contains("hunter6"), "{}", answer.err);
+    check_runs_without(&bench, "hunter6secret", "could not access file");
 }
 
 #[test]

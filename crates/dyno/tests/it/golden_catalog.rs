@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use dyno_model::StepRequest;
+use dyno_units::Seed;
+use dyno_workload::catalog::Catalog;
 use expect_test::expect_file;
 
 use crate::golden;
@@ -187,7 +190,7 @@ pages! {
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
 /// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor a pooler, and agents cannot
 /// connect to it.
-const WITHOUT_PAGE: [&str; 9] = [
+const WITHOUT_PAGE: [&str; 10] = [
     "create-index",
     "migration",
     "pooling",
@@ -195,6 +198,7 @@ const WITHOUT_PAGE: [&str; 9] = [
     "restore",
     "sql-servers",
     "two-drives",
+    "vectors",
     "versions",
     "zfs-by-hand",
 ];
@@ -272,4 +276,26 @@ database = [
     ] {
         assert!(made.contains(line), "{made}");
     }
+}
+
+/// What Dyno's own workloads call their transactions is never shown as a programmer writes it.
+#[test]
+fn every_kind_of_transaction_has_a_readable_name() {
+    let catalog = Catalog::built_in();
+    let mut n_kinds = 0;
+    for spec in catalog.workloads() {
+        // Scripts are named by their users.
+        if ["pgbench", "sysbench"].contains(&spec.name.as_ref()) {
+            continue;
+        }
+        let plan = spec.plan(&BTreeMap::new(), StepRequest::LEAST, Seed(5));
+        let workload = plan.unwrap_or_else(|error| panic!("{error}"));
+        // The sysbench family has one kind each, which is the workload.
+        for kind in workload.kinds().iter().filter(|kind| **kind != spec.name) {
+            let title = dyno_analysis::kinds::title(&spec.name, kind);
+            assert!(!title.contains('_'), "{}: {title}", spec.name);
+            n_kinds += 1;
+        }
+    }
+    assert!(n_kinds >= 20, "only {n_kinds} kinds");
 }

@@ -100,6 +100,59 @@ fn commits_of_mariadb_wait_for_a_replica() {
     check_replicas("mariadb", "synchronous", 1, false);
 }
 
+#[track_caller]
+fn check_cluster(load_on: &str, reuse: bool) {
+    let lines = format!(
+        "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3\nload_on = \"{load_on}\"\n\
+         settings = {{ wsrep_slave_threads = 2, wsrep_provider_options = \"gcs.fc_limit=32\" }}"
+    );
+    let (bench, data, summary) = run(&lines, "", &format!("clients = 6\nreuse = {reuse}"));
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    let expected = [("node-1", "primary"), ("node-2", "node"), ("node-3", "node")];
+    assert_eq!(members(&summary), expected);
+    let step = &summary["steps"][0];
+    let readings = step["readings"].as_object().unwrap();
+    let most = |name: &str| {
+        let values = readings[name].as_array().unwrap().iter().filter_map(Value::as_f64);
+        values.fold(0.0, f64::max)
+    };
+    for number in 1..=3 {
+        assert_eq!(most(&format!("galera.node-{number}.cluster_size")), 3.0);
+        let sends = most(&format!("galera.node-{number}.replicated_bytes_per_s")) > 0.0;
+        assert_eq!(sends, number == 1 || load_on == "all", "node-{number}");
+        assert!(readings.contains_key(&format!("galera.node-{number}.paused_percent")));
+    }
+    assert!(readings.contains_key("node-2.cpu_s_per_s"));
+    let audit = summary["audit"].as_array().unwrap();
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let equal = |row: &&Value| row["name"].as_str().unwrap().contains("has the rows of node-1");
+    assert_eq!(audit.iter().filter(equal).count(), 2, "{audit:#?}");
+    // Several nodes change the same few rows: those that lose, if any do, are counted as what they are.
+    let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
+    let is_known = |name: &String| ["committed", "deadlock"].contains(&name.as_str());
+    assert!(outcomes.keys().all(is_known), "{outcomes:?}");
+    let settings = &summary["server"]["settings"];
+    assert_eq!(settings["wsrep_cluster_name"], "***");
+    assert_eq!(settings["wsrep_slave_threads"], "2");
+    let said = events(&trial_folder(&bench.path("run"), 1));
+    assert!(said.contains("3 nodes form the cluster"), "{said}");
+    let left = fs::read_dir(data.path()).unwrap().flatten();
+    let left: Vec<String> =
+        left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_server = |name: &&String| name.starts_with("mariadb") || name.starts_with("data-");
+    assert_eq!(left.iter().find(is_server), None, "{left:?}");
+}
+
+#[test]
+fn all_nodes_of_a_cluster_take_the_load_and_have_the_same_rows() {
+    check_cluster("all", true);
+}
+
+#[test]
+fn the_first_node_of_a_cluster_takes_the_load_alone() {
+    check_cluster("first", false);
+}
+
 #[test]
 fn clients_share_the_connections_of_a_pooler() {
     let check = |mode: &str, protocol: &str, expected: &str| {
@@ -132,6 +185,46 @@ fn clients_share_the_connections_of_a_pooler() {
 }
 
 #[test]
+fn a_proxy_passes_connections_on_to_a_server() {
+    let check = |product: &str| {
+        let lines = format!("product = \"{product}\"\nbehind = {{ product = \"haproxy\" }}");
+        let (_bench, _data, summary) = run(&lines, "", "clients = 4");
+        assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+        assert_eq!(members(&summary), [("primary", "primary"), ("proxy", "router")]);
+        let readings = summary["steps"][0]["readings"].as_object().unwrap();
+        let most = |name: &str| {
+            let values = readings[name].as_array().unwrap().iter().filter_map(Value::as_f64);
+            values.fold(0.0, f64::max)
+        };
+        // Those of the clients.
+        assert!(most("haproxy.clients") >= 4.0, "{product}");
+        assert!(most("haproxy.sent_bytes_per_s") > 0.0, "{product}");
+        assert!(readings.contains_key("proxy.cpu_s_per_s"));
+        let audit = summary["audit"].as_array().unwrap();
+        assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    };
+    check("postgresql");
+    check("mariadb");
+}
+
+#[test]
+fn a_proxy_shares_the_load_among_the_nodes_of_a_cluster() {
+    let lines = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 2\nload_on = \"all\"\n\
+                 behind = { product = \"haproxy\", balance = \"roundrobin\" }";
+    let (_bench, _data, summary) = run(lines, "", "clients = 4");
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    let expected = [("node-1", "primary"), ("node-2", "node"), ("proxy", "router")];
+    assert_eq!(members(&summary), expected);
+    let readings = summary["steps"][0]["readings"].as_object().unwrap();
+    for node in ["node-1", "node-2"] {
+        let values = readings[&format!("haproxy.server.{node}.connections")].as_array().unwrap();
+        assert!(values.iter().any(|value| value.as_f64() >= Some(2.0)), "{node}: {values:?}");
+    }
+    let audit = summary["audit"].as_array().unwrap();
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+}
+
+#[test]
 fn what_a_deployment_cannot_be_is_said_by_check() {
     let bench = Workbench::new();
     let check = |lines: &str, expected: &str| {
@@ -142,6 +235,10 @@ fn what_a_deployment_cannot_be_is_said_by_check() {
         assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
     };
     check("product = \"sqlite\"\nreplicas = 1", "product `sqlite` has no replicas");
+    check(
+        "product = \"postgresql\"\ncluster = \"galera\"",
+        "product `postgresql` has no cluster `galera`",
+    );
     check(
         "product = \"mariadb\"\nbehind = { product = \"pgbouncer\" }",
         "`pgbouncer` cannot stand in front of `mariadb`",

@@ -103,7 +103,7 @@ fn the_numbers_can_be_scraped_while_a_trial_runs() {
     ]);
     running.wait_for(&["metrics at http://127.0.0.1:"]);
     let at = running.said.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     let has = |samples: &BTreeMap<String, f64>, name: &str| {
         samples.keys().any(|key| key.starts_with(name))
     };

@@ -28,7 +28,7 @@ fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
     bench.write("study.toml", STUDY);
     let command = ["run", "study.toml", "--no-reuse", "--data-folder", folder.text()];
     let mut running = bench.start(&command);
-    running.wait_for(&["trial 3/4", "measure"]);
+    running.wait_for(&["trial 3/4", "measuring"]);
     let run = bench.path("runs/study");
     let orphan = server_pid(&trial_folder(&run, 3));
     running.signal(Signal::KILL);
@@ -52,7 +52,7 @@ fn ctrl_c_stops_the_servers_and_reports_what_is_done() {
     let bench = Workbench::new();
     bench.write("study.toml", &STUDY.replace("\"1s\"", "\"2s\""));
     let mut running = bench.start(&["run", "study.toml"]);
-    running.wait_for(&["trial 2/4", "measure"]);
+    running.wait_for(&["trial 2/4", "measuring"]);
     let run = bench.path("runs/study");
     let server = server_pid(&trial_folder(&run, 2));
     running.signal(Signal::INT);
@@ -188,7 +188,7 @@ fn two_at_once_do_not_mix_their_records() {
         .replace("\"mariadb\"\nsettings = { innodb_buffer_pool_size = \"64MiB\" }", "\"sqlite\"");
     bench.write("study.toml", &text.replace("repetitions = 4", "repetitions = 2"));
     let mut first = bench.start(&["run", "study.toml"]);
-    first.wait_for(&["trial 1/2", "measure"]);
+    first.wait_for(&["trial 1/2", "measuring"]);
     let second = bench.dyno(&["run", "study.toml"]);
     assert_eq!(second.code, 1);
     let message = format!("another Dyno (process {}) is writing this run", first.child.id());

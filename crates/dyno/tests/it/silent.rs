@@ -16,6 +16,43 @@ const COME_IN: &[u8] = &[7, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
 /// The same of PostgreSQL, which speaks second.
 const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 
+/// The soft limit on the size of core dumps of a process.
+fn core_limit(pid: u32) -> String {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size"));
+    line.and_then(|line| line.split_whitespace().next()).expect("Linux lists it").to_owned()
+}
+
+/// A core dump would hold the password of the server that Dyno is connected to.
+#[test]
+fn no_core_is_dumped_from_the_first_url_on() {
+    let bench = Workbench::new();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let url = format!("mysql://me:${{SECRET}}@127.0.0.1:{port}/t");
+    let hard = rustix::process::getrlimit(rustix::process::Resource::Core).maximum;
+    for arguments in [
+        &["bench", "oltp_point_select", "--on", &url][..],
+        &["watch", &url],
+        &["explain-cost", "--on", &url, "SELECT 1"],
+    ] {
+        let dyno = bench.command(arguments);
+        // As on a machine that keeps core dumps.
+        let mut command = std::process::Command::new("prlimit");
+        command.arg(format!("--core={}:", hard.map_or("unlimited".to_owned(), |n| n.to_string())));
+        command.arg(dyno.get_program()).args(dyno.get_args());
+        let changed = dyno.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(changed).env("SECRET", "hunter7secret");
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("prlimit is there");
+        let (stream, _) = listener.accept().expect("Dyno comes");
+        assert_eq!(core_limit(child.id()), "0", "{arguments:?}");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        drop(stream);
+    }
+}
+
 /// What it says at first, and what to the login.
 fn check(scheme: &str, first: &'static [u8], second: &'static [u8], rest: &'static [u8]) {
     let bench = Workbench::new();

@@ -48,7 +48,7 @@ fn stop_for_a_second(product: &str) -> (Stop, Vec<Value>) {
         "--out",
         "record",
     ]);
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     let clock = TestClock::start();
     let family = family(server_pid(&trial_folder(&bench.path("record"), 1)));
     wait(Duration::from_millis(3_700));
@@ -138,7 +138,7 @@ fn difference(stop: &Stop, stalls: &[Value]) -> Option<String> {
     let missing_s = number(stall, "missing") / number(stall, "level");
     let is_as_deep = (missing_s - stop.length_s).abs() <= 0.15 && stall["gap"] == true;
     let is_of_server = |moved: &Value| {
-        moved["sign_of"] == "a suspended process"
+        moved["sign_of"] == "a blocked or suspended process"
             && moved["reading"].as_str().is_some_and(|name| name.starts_with("server."))
             && moved["meaning"].as_str().is_some_and(|text| !text.is_empty())
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Workbench, read_json};
+use crate::support::{Answer, Workbench, read_json};
 
 fn shipped(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
@@ -41,6 +41,7 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "tpcc-volumes/bench-top.toml",
         "versions/full.toml",
         "versions/bench-top.toml",
+        "vectors/bench-top.toml",
         "aa/full.toml",
         "aa/bench-top.toml",
     ] {
@@ -112,6 +113,88 @@ fn the_reference_of_the_study_file_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/study.md");
     let kept = std::fs::read_to_string(path).unwrap();
     assert!(kept == printed, "run `dyno schema --format markdown > docs/study.md`");
+}
+
+#[test]
+fn the_words_beside_those_of_other_tools_are_keys() {
+    let schema = Workbench::new().dyno_good(&["schema"]).out;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let mut n_keys = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ") && !line.contains("| study |")) {
+        let ours = row.split(" | ").nth(1).unwrap_or_else(|| panic!("no second column: {row}"));
+        // Every second piece between backticks is code.
+        for code in ours.split('`').skip(1).step_by(2).filter(|code| !code.starts_with('[')) {
+            let key = code.split(" = ").next().unwrap_or(code);
+            assert!(schema.contains(&format!("\"{key}\"")), "{key} is no key of a study: {row}");
+            n_keys += 1;
+        }
+    }
+    assert!(n_keys > 50, "only {n_keys} keys were looked up");
+}
+
+/// The indented lines of a document from the one that is `first` to the end of their block.
+fn example(document: &str, first: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let text = std::fs::read_to_string(path).expect("the document is there");
+    let lines = text.lines().skip_while(|line| line.trim() != first || !line.starts_with("    "));
+    let block = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+    let block: Vec<&str> = block.map(str::trim_start).collect();
+    assert!(!block.is_empty(), "{document} has no example that begins with {first}");
+    block.join("\n") + "\n"
+}
+
+const QUESTION: &str = "title = \"Which one is worth its price?\"\n";
+const REST: &str = "[workload.oltp_point_select]\n[design]\nclients = 4\nrepetitions = 3\n\
+                    warm_up = \"0s\"\nduration = \"5s\"\nrest = \"0s\"\nseed = 3\n";
+
+#[test]
+fn the_readme_shows_how_prices_are_compared() {
+    let bench = Workbench::new();
+    let example = example("README.md", "[database.small]");
+    let vary = "vary = { database = [\"small\", \"large\"] }\n";
+    bench.write("documented.toml", &[QUESTION, &example, REST, vary].concat());
+    let mut check = bench.command(&["check", "documented.toml"]);
+    let answer = Answer::from(check.env("DB_PASSWORD", "x").output().expect("dyno starts"));
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    // The same with servers that are there: the large one is twice as fast, at four times the price.
+    let simulated = |text: &str, name: &str, service: &str| {
+        let url = format!("url            = \"mysql://dyno:${{DB_PASSWORD}}@db-{name}/test\"");
+        assert!(text.contains(&url), "{text}");
+        let settings = format!("settings = {{ service_time = \"{service}\", noise = 0.02 }}");
+        text.replace(&url, &format!("product = \"simulated\"\n{settings}"))
+    };
+    let example = simulated(&simulated(&example, "small", "2ms"), "large", "1ms");
+    bench.write("study.toml", &[QUESTION, &example, REST, vary].concat());
+    bench.dyno_good(&["run", "study.toml"]);
+    let findings = bench.json("runs/study/findings.json");
+    let million = |variant: usize| findings["cost"][variant]["money_per_million"]["value"].as_f64();
+    let (small, large) = (million(0).expect("it has a price"), million(1).expect("it has a price"));
+    assert!((1.8..2.2).contains(&(large / small)), "{small} {large}");
+    // One is faster, the other one costs less: neither beats the other in both.
+    for variant in [0, 1] {
+        assert_eq!(findings["cost"][variant]["on_frontier"], true, "{}", findings["cost"]);
+    }
+}
+
+#[test]
+fn machines_of_other_prices_are_compared() {
+    let bench = Workbench::new();
+    let example = example("studies/cpu-shootout/README.md", "[machine]");
+    let server = "[database.a]\nproduct = \"simulated\"\nsettings = { service_time = \"1ms\" }\n";
+    let study = [QUESTION, &example, server, REST].concat();
+    bench.write("first.toml", &study);
+    let other = study.replace("0.192 USD", "0.096 USD");
+    assert_ne!(study, other, "the price of the example");
+    bench.write("second.toml", &other.replace("1ms", "1.1ms"));
+    bench.dyno_good(&["run", "first.toml"]);
+    bench.dyno_good(&["run", "second.toml"]);
+    let answer = bench.dyno_good(&["report", "runs/first", "runs/second", "--format", "json"]);
+    let findings: serde_json::Value = serde_json::from_str(&answer.out).expect("it is JSON");
+    let cost = findings["cost"].as_array().expect("prices are known");
+    let prices = cost.iter().map(|facts| facts["price_per_hour"]["amount"].as_f64());
+    assert_eq!(prices.collect::<Vec<_>>(), [Some(0.192), Some(0.096)], "{cost:?}");
+    assert!(cost.iter().all(|facts| facts["on_frontier"] == true), "{cost:?}");
 }
 
 #[test]

@@ -200,8 +200,14 @@ pub(crate) fn server_pid(trial: &Path) -> i32 {
 
 /// Whether a process is there (and not merely waiting to be reaped).
 pub(crate) fn is_alive(pid: i32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+    // A killed process keeps its files, and their locks, until its last thread is gone; its main thread
+    // may be gone first.
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let is_left = |thread: std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("stat"))
+            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+    };
+    threads.flatten().any(is_left)
 }
 
 /// The folder of a trial, by its number.

@@ -10,24 +10,24 @@ use serde_json::Value;
 use crate::support::{Answer, DataFolder, Workbench, is_alive};
 
 /// A workbench with a register and a data folder of its own; what is left in them is ended with it.
-struct UpBench {
-    bench: Workbench,
+pub(crate) struct UpBench {
+    pub(crate) bench: Workbench,
     folder: DataFolder,
 }
 
 impl UpBench {
-    fn new() -> UpBench {
+    pub(crate) fn new() -> UpBench {
         UpBench { bench: Workbench::new(), folder: DataFolder::new() }
     }
 
-    fn dyno(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn dyno(&self, arguments: &[&str]) -> Answer {
         let mut command = self.bench.command(arguments);
         command.env("DYNO_BUILDS", self.folder.path().join("builds"));
         Answer::from(command.output().unwrap())
     }
 
     #[track_caller]
-    fn good(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn good(&self, arguments: &[&str]) -> Answer {
         let answer = self.dyno(arguments);
         assert_eq!(answer.code, 0, "{arguments:?}\n{}\n{}", answer.out, answer.err);
         answer
@@ -35,7 +35,7 @@ impl UpBench {
 
     /// Starts a server and returns its URL.
     #[track_caller]
-    fn up(&self, arguments: &[&str]) -> String {
+    pub(crate) fn up(&self, arguments: &[&str]) -> String {
         let data = self.data();
         let all = [&["up"], arguments, &["--data-folder", &data]].concat();
         self.good(&all).out.trim().to_owned()
@@ -228,6 +228,43 @@ fn a_deployment_of_three_members_is_up_used_and_gone() {
 }
 
 #[test]
+fn a_cluster_of_three_nodes_is_up_listens_at_the_loopback_alone_and_is_gone_after_a_kill() {
+    let bench = UpBench::new();
+    let urls = bench.up(&["mariadb", "--name", "g", "--cluster", "galera", "--nodes", "3"]);
+    assert_eq!(urls.lines().count(), 3, "{urls}");
+    let listed = bench.ls();
+    let members = listed[0]["members"].as_array().unwrap();
+    let names: Vec<&str> = members.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["node-1", "node-2", "node-3"]);
+    let made = "CREATE TABLE t (a INT PRIMARY KEY); INSERT INTO t VALUES (42)";
+    bench.good(&["connect", "g/node-2", "--", "-e", made]);
+    for node in ["g/node-1", "g/node-3"] {
+        // A read that waits for what the others have committed.
+        let sql = "SET wsrep_sync_wait = 1; SELECT a FROM t";
+        let found = bench.good(&["connect", node, "--", "-e", sql]);
+        assert!(found.out.contains("42"), "{node}: {}", found.out);
+    }
+    let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
+    for pid in &pids {
+        let addresses = dyno_host::listens_by_network(*pid).unwrap();
+        // The nodes reach each other somewhere, or this would show nothing.
+        assert!(!addresses.is_empty());
+        let is_loopback = |address: &String| address.starts_with("127.0.0.1:");
+        assert!(addresses.iter().all(is_loopback), "{addresses:?}");
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        assert!(!command.contains("wsrep_cluster_name"), "{command}");
+    }
+    let holder = parent(pids[0]);
+    kill(holder);
+    while is_alive(holder) {
+        std::thread::yield_now();
+    }
+    bench.good(&["down", "g"]);
+    assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
 fn members_that_cannot_be_are_refused_before_anything_starts() {
     let bench = UpBench::new();
     let check = |arguments: &[&str], expected: &str| {
@@ -241,4 +278,6 @@ fn members_that_cannot_be_are_refused_before_anything_starts() {
     let odd = ["postgresql", "--behind", "pgbouncer", "--behind-option", "pool=4"];
     check(&odd, "has no option `pool`");
     check(&["postgresql", "--replicas", "9"], "9 is not in 0..=8");
+    check(&["postgresql", "--cluster", "galera"], "PostgreSQL has no cluster `galera`");
+    check(&["mariadb", "--nodes", "3"], "--cluster");
 }

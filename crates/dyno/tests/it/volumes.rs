@@ -107,7 +107,7 @@ fn a_killed_run_leaves_no_mount_after_the_next_command() {
     }
     let command = ["run", "study.toml", "--data-folder", folder.text()];
     let mut running = bench.start(&command);
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (1, 1));
     running.signal(Signal::KILL);
     running.end();
@@ -190,7 +190,7 @@ fn zfs_is_made_with_its_properties_and_a_killed_run_leaves_none() {
     }
     let command = ["run", "study.toml", "--data-folder", folder.text()];
     let mut running = bench.start(&command);
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (1, 2));
     assert_eq!(pools().len(), 1);
     running.signal(Signal::KILL);
@@ -262,7 +262,7 @@ fn logs_lie_apart(product: &str, log: &str) {
     }
     let command = ["run", "study.toml", "--data-folder", folder.text()];
     let mut running = bench.start(&command);
-    running.wait_for(&["measure"]);
+    running.wait_for(&["measuring"]);
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (2, 2));
     let volumes = std::fs::read_dir(folder.path()).unwrap().flatten();
     let files = volumes.map(|volume| volume.path().join("files")).filter(|files| files.is_dir());
@@ -308,7 +308,7 @@ fn a_volume_that_is_too_small_fails_its_trial_alone() {
         .collect();
     states.sort_unstable();
     assert_eq!(states, ["failed", "finished"]);
-    assert!(answer.err.contains("full"), "{}", answer.err);
+    assert!(answer.err.contains("volume v is full"), "{}", answer.err);
     assert_eq!((mounts_under(folder.path()), images_under(folder.path())), (0, 0));
 }
 
@@ -324,6 +324,7 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     check("filesystem = \"ext5\"\nsize = \"1GiB\"", "unknown filesystem `ext5`");
     check("filesystem = \"ext4\"", "neither `size` nor `device`");
     check("filesystem = \"ext4\"\nsize = \"900TiB\"", "choose another disk with `data_folder`");
+    check("filesystem = \"tmpfs\"\nsize = \"900TiB\"", "its size is 900 TiB, and this machine has");
     check("filesystem = \"ext4\"\ndevice = \"/dev/null\"", "it is not a block device");
     check("size = \"1GiB\"", "names no filesystem");
     check(
@@ -350,6 +351,19 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     bench.write("study.toml", &text.replace("log_volume = \"w\"", "log_volume = \"v\""));
     let answer = bench.dyno(&["check", "study.toml"]);
     assert!(answer.err.contains("sqlite keeps its logs beside its data"), "{}", answer.err);
+}
+
+#[test]
+fn logs_may_have_a_volume_like_that_of_the_data_but_not_its_device() {
+    let bench = Workbench::new();
+    let text = two_drives("postgresql").replace("log_volume = \"logs\"", "log_volume = \"data\"");
+    bench.write("study.toml", &text);
+    if can_be_made(&bench) {
+        let device = text.replace("size = \"512MiB\"", "device = \"/dev/null\"");
+        bench.write("study.toml", &device);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert!(answer.err.contains("would lie on one device, /dev/null"), "{}", answer.err);
+    }
 }
 
 #[test]

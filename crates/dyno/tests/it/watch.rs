@@ -5,14 +5,26 @@ use std::process::Command;
 use crate::foreign::Standing;
 use crate::support::{Workbench, trial_folder};
 
-fn databases(standing: &Standing) -> Vec<Vec<Option<String>>> {
-    standing.connection().query("SHOW DATABASES").unwrap()
+/// What watching must leave as it is: tables, users, settings, and how often a server has done what
+/// changes any of them.
+fn state(standing: &Standing) -> Vec<Vec<Option<String>>> {
+    let queries = [
+        "SELECT table_schema, table_name, create_time FROM information_schema.tables \
+         WHERE table_schema <> 'information_schema' ORDER BY 1, 2",
+        "SELECT user, host FROM mysql.user ORDER BY 1, 2",
+        "SHOW GLOBAL VARIABLES WHERE variable_name NOT LIKE '%timestamp%'",
+        "SHOW GLOBAL STATUS WHERE variable_name REGEXP \
+         '^com_(create|drop|alter|rename|insert|update|delete|replace|load|truncate|grant|revoke|lock|flush)'",
+    ];
+    let mut connection = standing.connection();
+    queries.iter().flat_map(|query| connection.query(query).unwrap()).collect()
 }
 
 #[test]
 fn a_server_is_watched_by_its_url_and_not_touched() {
     let standing = Standing::start("mariadb");
-    let before = databases(&standing);
+    let before = state(&standing);
+    assert!(before.len() > 100, "there is something to compare");
     let bench = Workbench::new();
     // No catalog: nothing of any is looked at.
     let url = format!("mysql://root@localhost?socket={}", standing.socket.display());
@@ -22,7 +34,9 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     for words in ["server ", "rest ", "statements ", "debt ", "CPU "] {
         assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
     }
-    assert_eq!(databases(&standing), before, "watching leaves nothing behind");
+    assert_eq!(state(&standing), before, "watching changes nothing");
+    let events = trial_folder(&bench.path("record"), 1).join("events.jsonl.gz");
+    assert!(events.is_file(), "the trial is written as any other");
 
     let summary = trial_folder(&bench.path("record"), 1).join("summary.json");
     let summary = crate::support::read_json(&summary);

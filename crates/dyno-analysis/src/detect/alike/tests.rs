@@ -14,11 +14,16 @@ fn set(run: &mut Run, variant: usize, name: &str, value: &str) {
     }
 }
 
+/// So many pages a second were read for the servers of a variant.
 fn read(run: &mut Run, variant: usize, reads_per_s: f64) {
+    insert(run, variant, ("server.disk_read_bytes_per_s", reads_per_s * 16_384.0));
+}
+
+fn insert(run: &mut Run, variant: usize, (reading, value): (&str, f64)) {
     for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
         let step = &mut trial.steps[0];
-        let column = vec![Some(reads_per_s); step.intervals.start_s.len()];
-        step.readings.insert("disk.reads_per_s".to_owned(), column);
+        let column = vec![Some(value); step.intervals.start_s.len()];
+        step.readings.insert(reading.to_owned(), column);
     }
 }
 
@@ -185,13 +190,11 @@ fn what_a_handful_of_transactions_read_says_nothing_of_caches() {
 #[test]
 fn what_others_read_from_the_same_disks_does_not_count() {
     let mut run = sound();
-    for trial in &mut run.trials {
-        let step = &mut trial.steps[0];
-        let column = vec![Some(0.0); step.intervals.start_s.len()];
-        step.readings.insert("server.disk_read_bytes_per_s".to_owned(), column);
-    }
-    read(&mut run, 1, 5_000.0);
+    insert(&mut run, 1, ("disk.reads_per_s", 5_000.0));
+    insert(&mut run, 0, ("disk.reads_per_s", 0.0));
+    assert_eq!(caveats_of(run.clone()), []);
     read(&mut run, 0, 0.0);
+    read(&mut run, 1, 0.0);
     assert_eq!(caveats_of(run), []);
 }
 
@@ -207,6 +210,24 @@ fn data_that_fit_and_are_read_all_the_same() {
         &caveat.message,
         "a at 4 clients fits in cache (1.05 MB of data, 134 MB of cache) but did",
     );
+}
+
+#[test]
+fn logs_are_no_data_that_a_cache_holds() {
+    let of = |log_bytes: u64| {
+        let mut run = sound();
+        for variant in 0..2 {
+            set(&mut run, variant, "innodb_buffer_pool_size", "524288");
+            read(&mut run, variant, 0.0);
+        }
+        for trial in &mut run.trials {
+            trial.data.log_bytes = Some(log_bytes);
+        }
+        caveats_of(run).iter().any(|caveat| caveat.kind == CaveatKind::UnexpectedCaching)
+    };
+    assert!(!of(600_000));
+    // More logs than data: the size is without them.
+    assert!(of(5_000_000));
 }
 
 #[test]

@@ -81,7 +81,10 @@ fn stolen_time_and_other_processes() {
         set(&mut run.trials[3].steps[0], "cpu.unsampled_s_per_s", |_| 0.6);
     });
     contains(&caveat.message, "CPU steal reached 7 % (a at 4 clients)");
-    contains(&caveat.message, "other processes used up to 1.50 of 4 CPUs (b at 4 clients)");
+    contains(
+        &caveat.message,
+        "other processes and the kernel's own threads used up to 1.50 of 4 CPUs (b at 4 clients)",
+    );
     assert_eq!(caveat.variants, [0, 1]);
 }
 

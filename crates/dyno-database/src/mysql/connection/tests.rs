@@ -140,6 +140,103 @@ fn cold_calls_end_in_time() {
     });
 }
 
+/// Sends a block of packets again and again, until the other side is gone or far more has been sent than
+/// may be kept.
+fn send_on(peer: &mut UnixStream, packets: &[u8]) {
+    for _ in 0..(256 << 20) / packets.len() {
+        if peer.write_all(packets).is_err() {
+            return;
+        }
+    }
+}
+
+/// A query that a server answers with `start`, and then with packets of this payload, from this sequence
+/// number on, far more of them than it may send.
+#[track_caller]
+fn check_bounded(start: &[u8], payload: &[u8], first: u8, part: &str) {
+    let (mut connection, mut peer, _folder) = pair();
+    let mut packets = Vec::new();
+    // Numbers begin again after 256 packets.
+    (0..=u8::MAX).fold(first, |sequence, _| push_packets(&mut packets, payload, sequence));
+    let start = start.to_vec();
+    let server = std::thread::spawn(move || {
+        read_packet(&mut peer);
+        let _ = peer.write_all(&start);
+        send_on(&mut peer, &packets);
+    });
+    let error = connection.query("SELECT 1").unwrap_err();
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert!(error.message.contains(part), "{error}");
+    assert!(connection.query("SELECT 1").is_err(), "it is lost");
+    drop(connection);
+    server.join().unwrap();
+}
+
+#[test]
+fn what_a_server_may_send_is_bounded() {
+    const LONG: &[u8] = &[b'x'; 1 << 18];
+    const DEFINITION: &[u8] = b"\x03def\0\0\0\x01c\0\x0c\x3f\0\x0b\0\0\0\xfd\0\0\0\0\0";
+    let result = |n: &[u8], rest: &[&[u8]]| {
+        let mut out = Vec::new();
+        let mut sequence = push_packets(&mut out, n, 1);
+        for payload in rest {
+            sequence = push_packets(&mut out, payload, sequence);
+        }
+        (out, sequence)
+    };
+    // One payload in several packets, each as long as a packet can be.
+    let whole = vec![b'x'; MAX_PAYLOAD];
+    let mut one = Vec::new();
+    (1..=5).for_each(|n| {
+        one.extend_from_slice(&[0xff, 0xff, 0xff, n]);
+        one.extend_from_slice(&whole);
+    });
+    check_bounded(&one, b"", 6, "a packet of more than 64 MiB");
+    // Rows: long ones, and NULLs, which are a byte each.
+    let (start, next) = result(&[1], &[DEFINITION]);
+    let long = [&[0xfd, 0, 0, 4], LONG].concat();
+    check_bounded(&start, &long, next, "larger than 64 MiB");
+    let (start, next) = result(&[200], &[DEFINITION; 200]);
+    check_bounded(&start, &[0xfb; 200], next, "larger than 64 MiB");
+    // Columns: too many, and too many that have long names.
+    let (start, next) = result(&[0xfd, 1, 0, 1], &[]);
+    check_bounded(&start, DEFINITION, next, "more columns than any server has");
+    let (start, next) = result(&[0xfd, 0xff, 0xff, 0], &[]);
+    let named = [&b"\x03def\0\0\0\xfc\0\x20"[..], &LONG[..0x2000], &DEFINITION[9..]].concat();
+    check_bounded(&start, &named, next, "larger than 64 MiB");
+}
+
+/// What the measured path keeps of a reply is bounded, too.
+#[test]
+fn too_many_kept_rows_lose_the_connection() {
+    let (mut connection, mut peer, _folder) = pair();
+    connection.set_blocking(true, 0).unwrap();
+    connection.send_text_keeping("SELECT 1", 1);
+    let server = std::thread::spawn(move || {
+        read_packet(&mut peer);
+        let mut out = Vec::new();
+        let definition = b"\x03def\0\0\0\x01c\0\x0c\x3f\0\x0b\0\0\0\xfd\0\0\0\0\0";
+        let mut sequence = push_packets(&mut out, &[1], 1);
+        sequence = push_packets(&mut out, definition, sequence);
+        peer.write_all(&out).unwrap();
+        let mut rows = Vec::new();
+        let row = [&[0xfd, 0, 0, 4], &[b'x'; 1 << 18][..]].concat();
+        (0..=u8::MAX).fold(sequence, |sequence, _| push_packets(&mut rows, &row, sequence));
+        send_on(&mut peer, &rows);
+    });
+    let error = loop {
+        match connection.poll_reply() {
+            Poll::Pending => {}
+            progress => break error_of(progress),
+        }
+    };
+    assert_eq!(error.class, ErrorClass::Disconnected);
+    assert!(error.message.contains("more than 64 MiB of rows to keep"), "{error}");
+    assert!(connection.query("SELECT 1").is_err(), "it is lost");
+    drop(connection);
+    server.join().unwrap();
+}
+
 #[test]
 fn a_server_that_hangs_up_is_quoted() {
     let (mut connection, mut peer, _folder) = pair();

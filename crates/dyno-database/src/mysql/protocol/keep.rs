@@ -37,7 +37,7 @@ impl Column {
     }
 }
 
-/// Bytes of the rows of a reply that are kept, at most: transactions go on with a few rows.
+/// Memory that the kept rows of a reply may take, in bytes: transactions go on with a few rows.
 const KEPT_MAX: usize = 64 << 20;
 
 /// Columns of a result, at most: servers have at most 4096.
@@ -51,8 +51,6 @@ pub(crate) struct RowKeeper {
     /// Whether `columns` came with the reply itself.
     is_described: bool,
     rows: KeptRows,
-    // Bytes of the rows of this reply.
-    n_bytes: usize,
     // Rows are those of the text protocol.
     is_text: bool,
     // A date or time on its way into `rows`.
@@ -71,7 +69,6 @@ impl RowKeeper {
             self.columns.clear();
             self.columns.extend_from_slice(columns);
             self.is_described = false;
-            self.n_bytes = 0;
         }
     }
 
@@ -113,11 +110,15 @@ impl RowKeeper {
     }
 
     pub(crate) fn row(&mut self, payload: &[u8]) -> Result<(), StatementError> {
-        self.n_bytes += payload.len();
-        if self.n_bytes > KEPT_MAX {
-            return Err(not_understood("too many rows to keep"));
+        self.decode(payload).ok_or_else(|| not_understood("a row in binary"))?;
+        // By what they take and not by what was sent: a NULL is one bit of a packet.
+        if self.rows.room() > KEPT_MAX {
+            return Err(not_understood(&format!(
+                "more than {} MiB of rows to keep",
+                KEPT_MAX >> 20
+            )));
         }
-        self.decode(payload).ok_or_else(|| not_understood("a row in binary"))
+        Ok(())
     }
 
     /// A result has ended: later ones are not kept if it had rows.
@@ -336,6 +337,34 @@ mod tests {
         let mut keeper = keeper(&[(0x03, false)]);
         assert!(keeper.result_begins(2, false).is_err());
         assert!(keeper.result_begins(2, true).is_ok());
+    }
+
+    /// Whether texts or NULLs, whose bits take next to nothing in a packet.
+    #[test]
+    fn rows_without_end_are_not_kept() {
+        const N_COLUMNS: usize = 4096;
+        let check = |columns: &[(u8, bool)], row: &[u8]| {
+            let mut keeper = keeper(columns);
+            let error = (0..10_000).find_map(|_| keeper.row(row).err()).expect("it gives up");
+            assert!(error.message.contains("more than 64 MiB of rows to keep"), "{error}");
+            assert_eq!(error.class, dyno_workload::ErrorClass::Disconnected);
+            assert!(keeper.rows().room() < KEPT_MAX + (2 << 20), "{}", keeper.rows().room());
+        };
+        let text = vec![b'x'; 1 << 20];
+        check(&[(0xfd, false)], &[&[0, 0, 0xfd, 0, 0, 0x10], &text[..]].concat());
+        let nulls = vec![0xff; (N_COLUMNS + 2).div_ceil(8)];
+        check(&[(0x03, false); N_COLUMNS], &[&[0], &nulls[..]].concat());
+    }
+
+    #[test]
+    fn definitions_without_end_are_an_error() {
+        let mut keeper = RowKeeper::default();
+        keeper.begin_text();
+        keeper.result_begins(u64::MAX, true).unwrap();
+        let mut definition = b"\x03def\x00\x00\x00\x01c\x00\x0c\x3f\0\x0b\0\0\0\x03".to_vec();
+        definition.extend_from_slice(&[0; 5]);
+        let error = (0..=COLUMNS_MAX).find_map(|_| keeper.definition(&definition).err());
+        assert!(error.expect("it gives up").message.contains("more columns than any server"));
     }
 
     proptest! {

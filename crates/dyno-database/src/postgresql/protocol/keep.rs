@@ -33,7 +33,8 @@ pub(in crate::postgresql) fn column_names(mut body: &[u8]) -> Result<Vec<String>
     Ok(names)
 }
 
-/// Bytes of the rows of a reply that are kept, at most: transactions go on with a few rows.
+/// Memory that the kept rows of a reply may take, in bytes: transactions go on with a few rows. Also the
+/// longest message that is one of them.
 pub(super) const KEPT_MAX: usize = 64 << 20;
 
 /// Keeps the rows of one reply at a time.
@@ -47,8 +48,6 @@ pub(in crate::postgresql) struct RowKeeper {
     last: LastRows,
     // The columns are those that the server describes, as texts.
     learns: bool,
-    // Bytes of the rows of this reply.
-    n_bytes: usize,
 }
 
 impl RowKeeper {
@@ -63,7 +62,6 @@ impl RowKeeper {
             self.encodings.clear();
             self.encodings.extend_from_slice(encodings);
             self.rows.clear(encodings.len());
-            self.n_bytes = 0;
         }
     }
 
@@ -72,7 +70,6 @@ impl RowKeeper {
         self.wants = true;
         self.keeps_last = true;
         self.last.clear();
-        self.n_bytes = 0;
     }
 
     /// The rows of the reply that was begun are kept as texts, whatever columns the server describes.
@@ -94,15 +91,27 @@ impl RowKeeper {
             (false, _) => self.row(body),
             (true, b'T') => self.describe(body),
             (true, _) => self.last_row(body),
-        }
+        }?;
+        self.check_room()
     }
 
     /// A command has ended.
     #[inline]
-    pub(super) fn end_result(&mut self) {
+    pub(super) fn end_result(&mut self) -> Result<(), ProtocolError> {
         if self.keeps_last {
             self.last.end_result();
+            return self.check_room();
         }
+        Ok(())
+    }
+
+    /// By what is kept and not by what was sent: a NULL takes less in a message than in memory.
+    fn check_room(&self) -> Result<(), ProtocolError> {
+        let room = if self.keeps_last { self.last.room() } else { self.rows.room() };
+        if room > KEPT_MAX {
+            return Err(ProtocolError(format!("more than {} MiB of rows to keep", KEPT_MAX >> 20)));
+        }
+        Ok(())
     }
 
     pub(in crate::postgresql) fn last_rows(&self) -> &LastRows {
@@ -149,10 +158,6 @@ impl RowKeeper {
     /// A `DataRow`.
     pub(super) fn row(&mut self, mut body: &[u8]) -> Result<(), ProtocolError> {
         let what = "a row";
-        self.n_bytes += body.len();
-        if self.n_bytes > KEPT_MAX {
-            return Err(ProtocolError(format!("more than {} MiB of rows to keep", KEPT_MAX >> 20)));
-        }
         let n_columns = usize::from(u16::from_be_bytes(cut(&mut body, what)?));
         if n_columns != self.encodings.len() {
             return Err(wrong_columns(n_columns, self.encodings.len()));
@@ -253,6 +258,52 @@ mod tests {
         assert_eq!((rows.fixed(0, 1, 2), rows.integer(0, 2)), (Some(150), Some(256)));
         assert!(rows.is_null(0, 3));
         assert!(keeper.row(&[0, 1, 0xff, 0xff, 0xff, 0xff]).is_err());
+    }
+
+    /// A reply that has these messages again and again, far more than may be kept, ends in words.
+    #[track_caller]
+    fn check_bounded(mut keeper: RowKeeper, messages: &[(u8, Vec<u8>)]) {
+        let mut take = |tag: u8, body: &[u8]| match tag {
+            b'C' => keeper.end_result(),
+            _ => keeper.take(tag, body),
+        };
+        let longest = messages.iter().map(|(_, body)| body.len()).max().unwrap_or(0);
+        let n = messages.len() * (4 * KEPT_MAX / longest.max(100));
+        let mut messages = messages.iter().cycle().take(n);
+        let error = messages.find_map(|(tag, body)| take(*tag, body).err()).expect("it gives up");
+        assert!(error.to_string().contains("more than 64 MiB of rows to keep"), "{error}");
+        let room = keeper.rows.room() + keeper.last.room();
+        assert!(room < KEPT_MAX + (2 << 20), "{room}");
+    }
+
+    #[test]
+    fn rows_without_end_are_not_kept() {
+        let long = vec![b'x'; 1 << 20];
+        let text = (b'D', [&[0, 1, 0, 0x10, 0, 0], &long[..]].concat());
+        let null = (b'D', [&[0, 200][..], &[0xff; 800]].concat());
+        let column = [b"a\0".as_slice(), &[0; 18]].concat();
+        let described = (b'T', [&[0, 1], &column[..]].concat());
+        let long_name = (b'T', [&[0, 1], &long[..], &[0; 19]].concat());
+        let end = (b'C', Vec::new());
+        let of = |begin: fn(&mut RowKeeper)| {
+            let mut keeper = RowKeeper::default();
+            begin(&mut keeper);
+            keeper
+        };
+        let kept = || of(|keeper| keeper.begin(Some(&[Encoding::Text])));
+        check_bounded(kept(), std::slice::from_ref(&text));
+        let nulls = of(|keeper| keeper.begin(Some(&[Encoding::Int4; 200])));
+        check_bounded(nulls, &[null]);
+        let learning = of(RowKeeper::begin_learning);
+        check_bounded(learning, &[&[described.clone()][..], &vec![text.clone(); 100]].concat());
+        // Of one result the last row alone is kept, so results without end are what takes memory.
+        let last = || of(RowKeeper::begin_last);
+        check_bounded(last(), &[described.clone(), text.clone(), end.clone()]);
+        check_bounded(last(), &[long_name]);
+        check_bounded(last(), &[end]);
+        let mut keeper = last();
+        keeper.take(b'T', &described.1).unwrap();
+        (0..100).for_each(|_| keeper.take(b'D', &text.1).expect("each replaces the one before it"));
     }
 
     proptest! {

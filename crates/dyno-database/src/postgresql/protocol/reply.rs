@@ -88,7 +88,7 @@ impl ReplyScanner {
                 }
                 b'D' => self.reply.rows += 1,
                 b'I' if self.ends_at_command && length == 0 => return Ok((end, Scan::Done)),
-                b'I' => self.keeper.end_result(),
+                b'I' => self.keeper.end_result()?,
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
                 // ParameterDescription, PortalSuspended, ParameterStatus,
                 // NotificationResponse, CopyOutResponse, CopyData, CopyDone.
@@ -165,7 +165,7 @@ impl ReplyScanner {
         match tag {
             b'C' => {
                 self.reply.affected += command_rows(body)?;
-                self.keeper.end_result();
+                self.keeper.end_result()?;
                 self.has_rolled_back |= body == b"ROLLBACK\0";
                 if self.ends_at_command {
                     return Ok(Scan::Done);

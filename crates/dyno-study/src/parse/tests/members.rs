@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 
 use crate::diagnostic::render;
 use crate::fixture::{study, vocabulary};
-use crate::{Behind, parse};
+use crate::{Behind, Cluster, parse};
 
 /// A study whose only database has these lines.
 fn with_database(lines: &str) -> String {
@@ -127,6 +127,83 @@ fn a_product_without_replicas_says_so() {
     );
     // None is none.
     study(&with_database("product = 'sqlite'\nreplicas = 0"));
+}
+
+#[test]
+fn a_database_is_a_cluster() {
+    let study = study(&with_database("product = 'mariadb'\ncluster = 'galera'\nload_on = 'all'"));
+    let expected = Cluster { kind: "galera".to_owned(), nodes: 3, load_on_all: true };
+    assert_eq!(study.variants[0].database.cluster, Some(expected));
+}
+
+#[test]
+fn a_cluster_that_cannot_be_is_reported() {
+    check(
+        "product = 'postgresql'\ncluster = 'galera'",
+        expect![[r#"
+        error: product `postgresql` has no cluster `galera`
+         --> study.toml:4:11
+          |
+        4 | cluster = 'galera'
+          |           ^^^^^^^^ its servers cannot form one
+          |
+          = help: leave this key out, or choose another product
+    "#]],
+    );
+    check(
+        "product = 'mariadb'\nnodes = 2\nload_on = 'all'",
+        expect![[r#"
+        error: `nodes` needs a `cluster`
+         --> study.toml:4:1
+          |
+        4 | nodes = 2
+          | ^^^^^ this database has one server
+          |
+          = help: add cluster = "…", or leave this key out
+
+        error: `load_on` needs a `cluster`
+         --> study.toml:5:1
+          |
+        5 | load_on = 'all'
+          | ^^^^^^^ this database has one server
+          |
+          = help: add cluster = "…", or leave this key out
+    "#]],
+    );
+    check(
+        "product = 'mariadb'\ncluster = 'galera'\nnodes = 1",
+        expect![[r#"
+        error: `nodes` must be between 2 and 8
+         --> study.toml:5:9
+          |
+        5 | nodes = 1
+          |         ^ not accepted for `nodes`
+    "#]],
+    );
+    check(
+        "product = 'mariadb'\ncluster = 'galera'\nreplicas = 1",
+        expect![[r#"
+        error: `replicas` and `cluster` cannot be combined
+         --> study.toml:5:1
+          |
+        5 | replicas = 1
+          | ^^^^^^^^ not for the nodes of a cluster
+          |
+          = help: leave one of the two out
+    "#]],
+    );
+    check(
+        "url = 'mysql://me@h/d'\ncluster = 'galera'",
+        expect![[r#"
+        error: `cluster` cannot be combined with `url`
+         --> study.toml:4:1
+          |
+        4 | cluster = 'galera'
+          | ^^^^^^^ only for servers that Dyno starts
+          |
+          = help: use `product` instead of `url`, or leave this key out
+    "#]],
+    );
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn what_the_workload_refuses_is_told_where_it_stands() {
     refused(
         &staged("rows = 3", &format!("{CHOSEN}clients = 4")),
         expect![[r#"
-            error: workload `staged` cannot run with these options at 4 clients
+            error: workload `staged` cannot run with these options
              --> study.toml:6:11
               |
             6 | [workload.staged]
@@ -183,7 +183,7 @@ fn what_the_workload_refuses_is_told_where_it_stands() {
     refused(
         &staged("", &format!("{CHOSEN}clients = 9\nvary = {{ option = {{ rows = [10, 5, 6] }} }}")),
         expect![[r#"
-            error: workload `staged` cannot run with these options at 9 clients
+            error: workload `staged` cannot run with these options
              --> study.toml:6:11
               |
             6 | [workload.staged]
@@ -191,7 +191,7 @@ fn what_the_workload_refuses_is_told_where_it_stands() {
               |
               = help: in variant `rows=5`
 
-            error: workload `staged` cannot run with these options at 9 clients
+            error: workload `staged` cannot run with these options
              --> study.toml:6:11
               |
             6 | [workload.staged]

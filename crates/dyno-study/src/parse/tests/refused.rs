@@ -434,7 +434,7 @@ fn unknown_engine() {
              --> study.toml:4:10
               |
             4 | engine = 'RoksDB'
-              |          ^^^^^^^^ not one of its engines
+              |          ^^^^^^^^ unknown engine
               |
               = help: did you mean `RocksDB`?
         "#]],
@@ -527,7 +527,7 @@ fn inherited_error_is_said_once() {
              --> study.toml:4:10
               |
             4 | engine = 'x'
-              |          ^^^ not one of its engines
+              |          ^^^ unknown engine
               |
               = help: choose one of `InnoDB`, `RocksDB`, `Aria`
         "#]],

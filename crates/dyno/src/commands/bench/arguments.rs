@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, Command, ValueHint};
 use dyno_database::Products;
 use dyno_model::{OptionKind, OptionSpec};
+use dyno_workload::Target;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
 
 use super::search;
@@ -27,6 +28,7 @@ pub(crate) fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand_value_name("WORKLOAD")
         .subcommand_help_heading("Workloads")
+        .disable_help_subcommand(true)
         .after_help(examples::of_bench())
         .subcommands(Catalog::built_in().workloads().iter().map(workload_command))
 }
@@ -35,7 +37,7 @@ fn workload_command(workload: &WorkloadSpec) -> Command {
     let command = Command::new(workload.name.clone().into_owned())
         .about(workload.summary.clone().into_owned())
         .after_help(examples::of_workload(&workload.name, workload.target))
-        .args(database_arguments())
+        .args(database_arguments(workload.target))
         .args(load_arguments());
     search::with_options(command)
         .args(time_arguments())
@@ -52,18 +54,23 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// An option `--on`: completions propose the products, and any URL is taken.
-pub(crate) fn on() -> Arg {
+fn on(target: Target) -> Arg {
     let products = dyno_lab::products();
-    let on = option("on", "DATABASE", "").help(on_help(&products));
-    proposing(on.required(true), owned(products.names()))
+    let names: Vec<&str> =
+        products.specs().filter(|spec| spec.target == target).map(|spec| &*spec.name).collect();
+    let on = option("on", "DATABASE", "").help(on_help(&names));
+    proposing(on.required(true), owned(names))
 }
 
-/// The help of an option that names a database.
-pub(crate) fn on_help(products: &Products) -> String {
-    format!(
-        "{}, a product with its version (PRODUCT@VERSION), or the URL of a running server",
-        products.names().join(", ")
-    )
+/// The help of an option that names a database: one of these products, or a server.
+pub(crate) fn on_help(products: &[&str]) -> String {
+    match products {
+        [only] => (*only).to_owned(),
+        _ => format!(
+            "{}, a product with its version (PRODUCT@VERSION), or the URL of a running server",
+            products.join(", ")
+        ),
+    }
 }
 
 fn owned(words: Vec<&str>) -> Vec<String> {
@@ -85,9 +92,9 @@ fn engines() -> Vec<String> {
     engines
 }
 
-fn database_arguments() -> Vec<Arg> {
+fn database_arguments(target: Target) -> Vec<Arg> {
     let arguments = [
-        on(),
+        on(target),
         proposing(
             option("engine", "ENGINE", "Storage engine, if the product has several"),
             engines(),
@@ -196,7 +203,11 @@ fn workload_argument(spec: &OptionSpec) -> Arg {
     match &spec.kind {
         OptionKind::Word(words) => proposing(argument, owned(words.iter().collect())),
         OptionKind::Switch => proposing(argument, owned(vec!["on", "off"])),
-        OptionKind::Count | OptionKind::Size | OptionKind::Real => argument,
+        OptionKind::Count
+        | OptionKind::Size
+        | OptionKind::Real
+        | OptionKind::Counts
+        | OptionKind::Text => argument,
     }
 }
 

@@ -313,7 +313,10 @@ fn summary(result: &Value) -> String {
         number(pointer).map_or("unknown".to_owned(), |value| format!("{value:.digits$}"))
     };
     // Too few transactions for a percentile leave none.
-    let time = |pointer: &str| number(pointer).map_or("–".to_owned(), |us| format!("{us:.1} µs"));
+    let time = |pointer: &str| {
+        let in_words = |us: f64| dyno_units::Nanoseconds((us * 1e3) as u64).to_string();
+        number(pointer).map_or("–".to_owned(), in_words)
+    };
     let percent = |pointer: &str| match number(pointer) {
         Some(share) => format!("{:.0} %", share * 100.0),
         None => "an unknown share".to_owned(),

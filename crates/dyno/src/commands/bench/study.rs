@@ -128,7 +128,9 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
 /// The value of an option of the workload: a number as such, where a study takes one.
 fn option_value(option: &OptionSpec, text: &str) -> Value {
     match option.kind {
-        OptionKind::Size | OptionKind::Word(_) => text.into(),
+        OptionKind::Size | OptionKind::Word(_) | OptionKind::Counts | OptionKind::Text => {
+            text.into()
+        }
         OptionKind::Count | OptionKind::Real | OptionKind::Switch => scalar(text),
     }
 }

@@ -299,3 +299,52 @@ fn the_progress_of_a_copy_is_read() {
     let rows: Vec<f64> = readings["pg.copied_rows"].iter().flatten().copied().collect();
     assert!(!rows.is_empty() && rows.iter().all(|rows| *rows <= 60.0), "{rows:?}");
 }
+
+/// Wherever a study may hold a secret, the manifest has what is beside it.
+#[track_caller]
+fn check_manifest(study: &str, expected: &[&str]) {
+    let source = format!(
+        "title = 'x'\n{study}\nclients = 2\nrepetitions = 1\nduration = '1s'\n\
+         [workload.oltp_point_select]\ntable_size = 10\n"
+    );
+    let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let lab = lab::make(Some(&folder.path().join("root"))).unwrap();
+    let plan = dyno_study::plan(&study, Seed(3));
+    let manifest =
+        dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, 0).unwrap();
+    let text = serde_json::to_string(&manifest).unwrap();
+    for part in expected {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(!text.contains("hunter9"), "{text}");
+}
+
+#[test]
+fn secrets_of_a_study_reach_no_manifest() {
+    check_manifest(
+        "[database.a]\nproduct = 'postgresql'\nreplicas = 1\n\
+         replica_settings = { archive_command = 'PGPASSWORD=hunter9secret copy' }\n\
+         [probe.command]\ncommand = ['mysql', '-phunter9secret', '-e', 'SELECT 1']\n\
+         [probe.sql]\nsql = 'SELECT 1 AS n /* password=hunter9secret */'\n\
+         [job.told]\ncommand = ['sh', '-c', 'curl --token hunter9secret h']\n\
+         [job.asked]\nsql = [\"CREATE USER u PASSWORD 'hunter9secret'\"]\n\
+         [design]\nvary = { job = ['told', 'asked'] }",
+        &["PGPASSWORD=***", "-p***", "--token ***", "PASSWORD '***'"],
+    );
+    check_manifest(
+        "[database.a]\nurl = 'mysql://me@db1/x'\n\
+         [host.load]\nreach = 'ssh {name} TOKEN=hunter9secret dyno agent'\nnames = ['one', 'two']\n\
+         [design]\ngenerators = 'load'",
+        &["TOKEN=***"],
+    );
+}
+
+/// What a command prints is kept with its job, without the secrets in it.
+#[test]
+fn what_a_job_prints_is_kept_without_secrets() {
+    let said = script("echo PGPASSWORD=hunter9secret; echo rows 7", "until-done");
+    let run = run_with("simulated", 1, &said);
+    let output = &run.trials[0].steps[0].activities[0].output;
+    assert_eq!(output, &["PGPASSWORD=***", "rows 7"]);
+}

@@ -84,6 +84,7 @@ impl Target {
         let spec = HostSpec {
             server_pids: self.pid.into_iter().collect(),
             data: self.data.clone(),
+            data_disk: None,
             threads: Some(dyno_database::thread_group),
             listing: listing.clone(),
             members: Vec::new(),

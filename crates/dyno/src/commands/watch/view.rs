@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_lab::observe::Sample;
 use dyno_units::reading::{Role, known};
 use dyno_units::{Nanoseconds, Reading, Registry, utc_date_time};
 
@@ -79,9 +78,9 @@ impl View {
         }
     }
 
-    /// Takes what was read.
-    pub(super) fn push(&mut self, sample: &Sample) {
-        for (name, value) in &sample.values {
+    /// Takes what was read at a moment, in nanoseconds of the observation's clock.
+    pub(super) fn push(&mut self, at_ns: u64, values: &BTreeMap<String, f64>) {
+        for (name, value) in values {
             if !self.known.contains_key(name) {
                 let reading = self.registry.find(name).cloned().unwrap_or_default();
                 self.known.insert(name.clone(), reading);
@@ -90,7 +89,7 @@ impl View {
                 self.curves.entry(name.clone()).or_default().push(*value);
             }
         }
-        self.latest.take(sample.at.0, &sample.values);
+        self.latest.take(at_ns, values);
     }
 
     /// Tells something that stays.
@@ -230,7 +229,7 @@ mod tests {
 
     fn push(view: &mut View, values: &[(&str, f64)]) {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        view.push(&Sample { at: Nanoseconds::ZERO, source: 0, values });
+        view.push(0, &values);
     }
 
     #[test]

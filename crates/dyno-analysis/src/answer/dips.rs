@@ -1,0 +1,81 @@
+//! Dips of a volume's limit that the study made: how many the search for stalls found, how far apart, and
+//! how deep.
+
+use super::AnswerWriter;
+use crate::MadeDips;
+use crate::statistics::median;
+use crate::words::{count, number};
+
+impl AnswerWriter<'_> {
+    /// A line for each volume that dipped.
+    pub(super) fn made_dips(&self) -> Vec<String> {
+        let all = &self.findings.made_dips;
+        let mut volumes: Vec<&str> = all.iter().map(|dips| &*dips.volume).collect();
+        volumes.sort_unstable();
+        volumes.dedup();
+        let of = |volume: &str| -> Vec<&MadeDips> {
+            all.iter().filter(|dips| dips.volume == volume).collect()
+        };
+        volumes.into_iter().map(|volume| line(volume, &of(volume))).collect()
+    }
+}
+
+/// What was found of the dips of one volume, all trials and steps together.
+fn line(volume: &str, dips: &[&MadeDips]) -> String {
+    let sum = |of: fn(&MadeDips) -> u32| dips.iter().map(|one| of(one)).sum::<u32>();
+    let middle = |of: fn(&MadeDips) -> Option<f64>| {
+        let values: Vec<f64> = dips.iter().filter_map(|one| of(one)).collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    let seconds = |value: f64| format!("{value:.1} s");
+    let mut text = format!(
+        "Dips of volume {volume}: {} of {} found as stalls",
+        sum(|d| d.found),
+        sum(|d| d.made)
+    );
+    if let (Some(found), Some(made)) = (middle(|d| d.found_period_s), middle(|d| d.period_s)) {
+        text += &format!(", {} apart (made {} apart)", seconds(found), seconds(made));
+    }
+    if let Some(left) = middle(|d| d.level_left) {
+        text += &format!("; throughput fell to {} % of the rest", number(left * 100.0));
+    }
+    match sum(|d| d.others) {
+        0 => text + "; no other stalls.",
+        n => format!("{text}; {}.", count(u64::from(n), "other stall")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dips_of_all_trials_are_one_line() {
+        let one = MadeDips {
+            volume: "dipping".to_owned(),
+            made: 3,
+            found: 3,
+            period_s: Some(10.0),
+            found_period_s: Some(9.98),
+            level_left: Some(0.018),
+            ..MadeDips::default()
+        };
+        let check =
+            |dips: &[&MadeDips], expected: &str| assert_eq!(line("dipping", dips), expected);
+        check(
+            &[&one, &MadeDips { others: 1, ..one.clone() }],
+            "Dips of volume dipping: 6 of 6 found as stalls, 10.0 s apart (made 10.0 s apart); throughput fell to \
+             1.8 % of the rest; 1 other stall.",
+        );
+        // A single dip has no period, and a record without bins no depth.
+        let single = MadeDips {
+            made: 1,
+            found: 0,
+            period_s: None,
+            found_period_s: None,
+            level_left: None,
+            ..one
+        };
+        check(&[&single], "Dips of volume dipping: 0 of 1 found as stalls; no other stalls.");
+    }
+}

@@ -1,0 +1,194 @@
+//! Searches of vectors: recall against queries a second, and the step that answers a study's recall.
+
+use dyno_record::VariantRecord;
+use dyno_units::MetricId;
+use serde::{Deserialize, Serialize};
+
+use crate::join::Joined;
+use crate::{Cell, Estimate, metrics};
+
+/// The workload whose steps these are.
+pub(crate) const WORKLOAD: &str = "vectors";
+
+const RECALL: MetricId = MetricId::new("vectors.recall");
+const SEARCH: MetricId = MetricId::new("vectors.search");
+const INDEX_SIZE: MetricId = MetricId::new("vectors.index_size");
+const INDEX_MEMORY: MetricId = MetricId::new("vectors.index_memory");
+
+/// The recall that is asked for if the options do not say it: the workload's own default.
+const RECALL_ASKED: f64 = 0.95;
+
+/// What a variant makes of the queries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VectorFacts {
+    /// Index of the variant.
+    pub variant: usize,
+    /// The recall that the study asks for.
+    pub recall_asked: f64,
+    /// The option with the search parameter: `ef_search` or `probes`.
+    pub parameter: String,
+    /// Searches by the index, in the order of the steps.
+    pub points: Vec<VectorPoint>,
+    /// Scans of the whole table.
+    pub exact: Option<VectorPoint>,
+    /// Index among `points` of the search with the most queries a second of those that have the recall asked
+    /// for, by their mean; none if no search has it.
+    pub reached: Option<usize>,
+    /// How long it took to build the index, in microseconds.
+    pub build: Option<Estimate>,
+    /// Bytes of the index on disk.
+    pub index_size: Option<Estimate>,
+    /// Most memory of the server while it was built, in bytes.
+    pub index_memory: Option<Estimate>,
+}
+
+/// Searches of one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VectorPoint {
+    /// Index of the step.
+    pub step: usize,
+    /// The value of the search parameter; none for scans.
+    pub search: Option<f64>,
+    /// Share of the nearest neighbours that were found.
+    pub recall: Estimate,
+    /// Queries a second, of all clients.
+    pub rate: Estimate,
+}
+
+/// The facts of all variants that search vectors.
+pub(crate) fn vectors(joined: &Joined<'_>, cells: &[Cell]) -> Vec<VectorFacts> {
+    let of_variant = |(variant, record): (usize, &VariantRecord)| {
+        let own: Vec<&Cell> = cells.iter().filter(|cell| cell.variant == variant).collect();
+        (record.workload == WORKLOAD && !own.is_empty()).then(|| facts(variant, record, &own))
+    };
+    joined.variants.iter().enumerate().filter_map(of_variant).collect()
+}
+
+fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts {
+    let option = |name: &str| record.options.get(name).map(String::as_str);
+    let recall_asked = option("recall").and_then(|text| text.parse().ok()).unwrap_or(RECALL_ASKED);
+    let parameter = if option("index") == Some("ivfflat") { "probes" } else { "ef_search" };
+    let point = |cell: &&&Cell| {
+        Some(VectorPoint {
+            step: cell.step,
+            // A whole number, and the same in all trials; its geometric mean is it but for rounding.
+            search: cell.metrics.get(&SEARCH).map(|estimate| estimate.value.round()),
+            recall: cell.metrics.get(&RECALL)?.clone(),
+            rate: cell.metrics.get(&metrics::THROUGHPUT)?.clone(),
+        })
+    };
+    let (points, scans): (Vec<VectorPoint>, Vec<VectorPoint>) =
+        cells.iter().filter_map(|cell| point(&cell)).partition(|point| point.search.is_some());
+    let is_good = |(_, point): &(usize, &VectorPoint)| point.recall.value >= recall_asked;
+    let reached = points.iter().enumerate().filter(is_good);
+    let reached = reached.max_by(|a, b| a.1.rate.value.total_cmp(&b.1.rate.value));
+    let build = cells.iter().find(|cell| cell.metrics.contains_key(&INDEX_SIZE));
+    // Where the size is not known, the step is still the one that ends by quota.
+    let build =
+        build.or_else(|| cells.iter().find(|c| c.metrics.contains_key(&metrics::STEP_TIME)));
+    let of_build = |id: MetricId| build.and_then(|cell| cell.metrics.get(&id)).cloned();
+    VectorFacts {
+        variant,
+        recall_asked,
+        parameter: parameter.to_owned(),
+        reached: reached.map(|(idx, _)| idx),
+        points,
+        exact: scans.into_iter().next(),
+        build: of_build(metrics::STEP_TIME),
+        index_size: of_build(INDEX_SIZE),
+        index_memory: of_build(INDEX_MEMORY),
+    }
+}
+
+/// Recall with three digits, rounded down: only what found all neighbours has 1.000.
+pub fn recall_text(recall: f64) -> String {
+    // What a mean of ones is short of one by rounding is one.
+    let thousandths = (recall * 1000.0 + 1e-6).floor();
+    format!("{:.3}", thousandths / 1000.0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use dyno_record::Run;
+    use dyno_units::Direction::{Higher, Lower, Neither};
+    use dyno_units::{Unit, metric};
+
+    use super::*;
+    use crate::fixtures::run;
+    use crate::{Findings, Options, analyse};
+
+    /// Two variants at the steps exact, index, search 1 and search 2, with these recalls of the searches.
+    pub(crate) fn run_of(recalls: [[f64; 2]; 2], rates: [[f64; 2]; 2]) -> Run {
+        let mut run = run(&["pg", "maria"], &[2, 2, 2, 2], 3, |variant, step, repetition| {
+            let noise = 1.0 + 0.01 * f64::from(repetition);
+            if step < 2 { 50.0 * noise } else { rates[variant][step - 2] * noise }
+        });
+        for variant in &mut run.manifest.variants {
+            variant.workload = WORKLOAD.to_owned();
+            variant.options.insert("recall".to_owned(), "0.95".to_owned());
+        }
+        let names = ["exact", "index", "search 1", "search 2"];
+        for (step, name) in run.manifest.steps.iter_mut().zip(names) {
+            step.name = name.to_owned();
+            step.own = Some(dyno_record::OwnStepRecord {
+                roles: Vec::new(),
+                ends_by_quota: name == "index",
+                settle_s: 0.0,
+            });
+        }
+        for trial in &mut run.trials {
+            trial.metrics = vec![
+                metric("vectors.recall", Unit::Number, Higher, "recall", "x").secondary(),
+                metric("vectors.search", Unit::Number, Neither, "search parameter", "x"),
+                metric("vectors.index_size", Unit::Bytes, Lower, "index size", "x").secondary(),
+            ];
+            for (idx, step) in trial.steps.iter_mut().enumerate() {
+                match idx {
+                    0 => step.figures.extend([(RECALL, 1.0)]),
+                    1 => {
+                        step.ended_by = Some("quota".to_owned());
+                        step.figures.extend([(INDEX_SIZE, 8e7)]);
+                    }
+                    _ => {
+                        let recall = recalls[trial.variant][idx - 2];
+                        step.figures.extend([(RECALL, recall), (SEARCH, 10.0 * idx as f64)]);
+                    }
+                }
+            }
+        }
+        run
+    }
+
+    pub(crate) fn findings(recalls: [[f64; 2]; 2], rates: [[f64; 2]; 2]) -> Findings {
+        analyse(&[run_of(recalls, rates)], &Options::default())
+    }
+
+    #[test]
+    fn the_fastest_search_with_enough_recall_is_taken() {
+        let recalls = [[0.96, 0.99], [0.7, 0.94]];
+        let found = findings(recalls, [[2000.0, 1000.0], [3000.0, 900.0]]).vectors;
+        assert_eq!([found[0].reached, found[1].reached], [Some(0), None]);
+        assert_eq!(found[0].points[1].search, Some(30.0));
+        let exact = found[1].exact.as_ref().map(|exact| exact.recall.value);
+        assert_eq!(exact, Some(1.0));
+        assert_eq!(found[0].index_size.as_ref().map(|size| size.value), Some(8e7));
+        let build = found[0].build.as_ref().map(|time| time.value.round());
+        assert_eq!(build, Some(10e6));
+        // Not the one with the most recall, nor the first.
+        let found = findings([[0.96, 0.99]; 2], [[900.0, 1000.0]; 2]).vectors;
+        assert_eq!(found[0].reached, Some(1));
+    }
+
+    #[test]
+    fn runs_of_other_workloads_have_none() {
+        let mut run = run_of([[0.9; 2]; 2], [[100.0; 2]; 2]);
+        run.manifest.variants.iter_mut().for_each(|variant| variant.workload = "tpcb".to_owned());
+        assert_eq!(analyse(&[run], &Options::default()).vectors, []);
+    }
+
+    #[test]
+    fn recall_is_never_rounded_up() {
+        let texts = [1.0, 0.99996, 0.95, 0.9499].map(recall_text);
+        assert_eq!(texts, ["1.000", "0.999", "0.950", "0.949"]);
+    }
+}

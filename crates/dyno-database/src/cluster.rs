@@ -1,0 +1,195 @@
+//! Clusters: servers of a deployment that all take writes, and what one knows of the others.
+//!
+//! Clients reach each node by its socket. The nodes reach each other by ports of the loopback, where a
+//! server has to know the cluster's name to join: 128 random bits that are made for each cluster and kept
+//! like a password.
+
+use std::collections::BTreeSet;
+
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::{DeployError, Endpoint, Secret};
+
+/// The fewest nodes of a cluster.
+pub const NODES_MIN: u32 = 2;
+
+/// The most nodes of a cluster.
+pub const NODES_MAX: u32 = 8;
+
+/// Between two looks.
+const POLL: Nanoseconds = Nanoseconds::from_millis(20);
+
+/// A cluster to start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// Its name, which servers need to join.
+    pub name: Secret,
+    /// The ports of its nodes, by their numbers.
+    pub ports: Vec<NodePorts>,
+}
+
+/// The ports of the loopback at which a node is reached by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodePorts {
+    /// Where the nodes exchange what they commit.
+    pub group: u16,
+    /// Where it receives what it has missed.
+    pub transfer: u16,
+}
+
+/// What a node of a cluster is started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Its number, from 1; the first makes the cluster, and the others join it in order.
+    pub number: u32,
+    /// The cluster.
+    pub cluster: Cluster,
+}
+
+impl Cluster {
+    /// A cluster of so many nodes with a name and ports of its own.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no random bytes, or no ports.
+    pub fn new(nodes: u32) -> Result<Cluster, DeployError> {
+        let failed = |what: &str, error: std::io::Error| {
+            DeployError::new(format!("there is no {what} for the cluster: {error}"))
+        };
+        let name = dyno_host::random_token().map_err(|error| failed("name", error))?;
+        let port = || dyno_host::free_loopback_port().map_err(|error| failed("port", error));
+        // The system may give a port again that nobody listens at yet.
+        let mut free = BTreeSet::new();
+        while free.len() < 2 * nodes as usize {
+            free.insert(port()?);
+        }
+        let free: Vec<u16> = free.into_iter().collect();
+        let of_node = |pair: &[u16]| NodePorts { group: pair[0], transfer: pair[1] };
+        let ports = free.chunks_exact(2).map(of_node).collect();
+        Ok(Cluster { name: Secret::new(name), ports })
+    }
+}
+
+impl Node {
+    /// Its name among the members: `node-1`.
+    pub fn name(&self) -> String {
+        node_name(self.number)
+    }
+
+    /// Its own ports.
+    pub fn ports(&self) -> NodePorts {
+        self.cluster.ports[self.number as usize - 1]
+    }
+}
+
+/// The name of a node among the members: `node-1`.
+pub fn node_name(number: u32) -> String {
+    format!("node-{number}")
+}
+
+/// How servers of a product form a cluster.
+pub trait Clustering: Sync {
+    /// The name of this kind of cluster in studies: `galera`.
+    fn kind(&self) -> &'static str;
+
+    /// What a node says of itself.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError>;
+
+    /// A probe of the node with this name.
+    fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn dyno_host::Probe>;
+
+    /// Lists the tables of the catalog of a connection, as a statement names them.
+    fn tables(&self) -> &'static str;
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeState {
+    /// Whether it has what the others have, and takes statements.
+    pub is_synced: bool,
+    /// How many nodes it sees, itself included.
+    pub size: u32,
+    /// The number of the last transaction that it has committed.
+    pub committed: u64,
+    /// Its state, in the product's words.
+    pub words: String,
+}
+
+/// Waits until all nodes are synced, see each other, and have committed the same transactions, for at most
+/// `limit`. Nothing writes meanwhile.
+///
+/// # Errors
+///
+/// They have not: what each says.
+pub fn wait_until_synced(
+    clustering: &dyn Clustering,
+    nodes: &[(String, Endpoint)],
+    limit: Nanoseconds,
+    clock: &dyn Clock,
+) -> Result<(), String> {
+    let until = clock.now() + limit;
+    loop {
+        let states: Vec<Result<NodeState, DeployError>> =
+            nodes.iter().map(|(_, endpoint)| clustering.state(endpoint)).collect();
+        if are_synced(&states) {
+            return Ok(());
+        }
+        if clock.now() >= until {
+            let said = nodes.iter().zip(&states).map(|((name, _), state)| match state {
+                Ok(NodeState { size, committed, words, .. }) => {
+                    format!("{name}: {words}, {size} nodes, transaction {committed}")
+                }
+                Err(error) => format!("{name}: {}", error.message),
+            });
+            return Err(said.collect::<Vec<_>>().join("; "));
+        }
+        clock.sleep_until(clock.now() + POLL);
+    }
+}
+
+/// Whether these states of all nodes are those of a cluster at rest.
+fn are_synced(states: &[Result<NodeState, DeployError>]) -> bool {
+    let Some(Ok(first)) = states.first() else { return false };
+    states.iter().all(|state| {
+        state.as_ref().is_ok_and(|one| {
+            one.is_synced && one.size as usize == states.len() && one.committed == first.committed
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_synced_only_if_all_have_committed_the_same() {
+        let node = |is_synced, size, committed| {
+            Ok(NodeState { is_synced, size, committed, words: String::new() })
+        };
+        let check = |states: &[Result<NodeState, DeployError>], expected: bool| {
+            assert_eq!(are_synced(states), expected, "{states:?}");
+        };
+        check(&[node(true, 2, 7), node(true, 2, 7)], true);
+        check(&[node(true, 2, 7), node(true, 2, 8)], false);
+        check(&[node(true, 2, 7), node(false, 2, 7)], false);
+        check(&[node(true, 1, 7), node(true, 1, 7)], false);
+        check(&[node(true, 2, 7), Err(DeployError::new("gone"))], false);
+        check(&[], false);
+    }
+
+    #[test]
+    fn the_name_of_a_cluster_is_not_shown() {
+        let cluster = Cluster::new(3).expect("it is made");
+        assert_eq!(cluster.name.reveal().len(), 32);
+        assert!(!format!("{cluster:?}").contains(cluster.name.reveal()));
+        let mut ports: Vec<u16> =
+            cluster.ports.iter().flat_map(|one| [one.group, one.transfer]).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 6);
+    }
+}

@@ -1,0 +1,302 @@
+//! The folder of a dump: `dump.json`, which is written last, and the files that it names.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use flate2::Crc;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use super::{DumpError, Table};
+
+/// The file that says what the others are. A folder without it is no complete dump.
+const CONTENTS: &str = "dump.json";
+
+/// The format that this Dyno writes and reads.
+const FORMAT: u32 = 1;
+
+/// The longest `dump.json` that is read, in bytes.
+const CONTENTS_MAX: u64 = 256 << 20;
+
+/// A dump: what `dump.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dump {
+    format: u32,
+    /// The protocol of the server: `mysql`.
+    pub protocol: String,
+    /// The server's version.
+    pub version: String,
+    /// Its tables.
+    pub tables: Vec<DumpedTable>,
+    /// What it lacks, in sentences without a full stop.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// A table of a dump with its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DumpedTable {
+    pub(crate) table: Table,
+    pub(crate) files: Vec<Piece>,
+}
+
+/// A file with some of a table's rows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Piece {
+    pub(crate) file: String,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    pub(crate) crc32: u32,
+}
+
+impl Dump {
+    pub(super) fn new(protocol: &str, version: String, notes: Vec<String>) -> Dump {
+        let protocol = protocol.to_owned();
+        Dump { format: FORMAT, protocol, version, tables: Vec::new(), notes }
+    }
+
+    /// Rows of all tables.
+    pub fn rows(&self) -> u64 {
+        self.files().map(|file| file.rows).sum()
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files().map(|file| file.bytes).sum()
+    }
+
+    /// Number of files with rows.
+    pub fn n_files(&self) -> usize {
+        self.files().count()
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Piece> {
+        self.tables.iter().flat_map(|table| &table.files)
+    }
+
+    /// Reads what a folder says of itself, and checks that its files are there with their sizes.
+    ///
+    /// # Errors
+    ///
+    /// It is no dump, is of another format, or a file is missing or has another size.
+    pub fn open(folder: &Path) -> Result<Dump, DumpError> {
+        let path = folder.join(CONTENTS);
+        let named = |why: String| DumpError::new(format!("{}: {why}", path.display()));
+        let file = match open_to_read(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(DumpError::new(format!(
+                    "{} is no complete dump of Dyno: it has no {CONTENTS}, which is written last",
+                    folder.display()
+                )));
+            }
+            Err(error) => return Err(named(error.to_string())),
+        };
+        let length = file.metadata()?.len();
+        if length > CONTENTS_MAX {
+            return Err(named(format!("it is longer than {} MiB", CONTENTS_MAX >> 20)));
+        }
+        let value: serde_json::Value = serde_json::from_reader(io::BufReader::new(file))
+            .map_err(|error| named(error.to_string()))?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => {
+                return Err(named(format!("format {format}; this Dyno reads format {FORMAT}")));
+            }
+            None => return Err(named("it names no format".to_owned())),
+        }
+        let dump: Dump = serde_json::from_value(value).map_err(|error| named(error.to_string()))?;
+        for piece in dump.files() {
+            piece.check(folder)?;
+        }
+        Ok(dump)
+    }
+
+    /// Writes `dump.json`.
+    pub(super) fn finish(&self, folder: &Path, is_synced: bool) -> Result<(), DumpError> {
+        let path = folder.join(CONTENTS);
+        let write = || -> io::Result<()> {
+            let file = make_file(&path)?;
+            let mut out = io::BufWriter::new(file);
+            serde_json::to_writer_pretty(&mut out, self)?;
+            let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            if is_synced {
+                file.sync_all()?;
+                File::open(folder)?.sync_all()?;
+            }
+            Ok(())
+        };
+        write().map_err(|error| DumpError::new(format!("{}: {error}", path.display())))
+    }
+}
+
+impl Piece {
+    /// Where it is. Its name has been checked.
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(&self.file)
+    }
+
+    fn check(&self, folder: &Path) -> Result<(), DumpError> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '%');
+        if self.file.starts_with('.') || !self.file.chars().all(is_plain) {
+            return Err(DumpError::new(format!(
+                "{CONTENTS} names the file {:?}, which Dyno would not have written",
+                self.file
+            )));
+        }
+        let path = self.path(folder);
+        let length = open_to_read(&path)
+            .and_then(|file| file.metadata())
+            .map_err(|error| DumpError::new(format!("{}: {error}", path.display())))?
+            .len();
+        match length == self.bytes {
+            true => Ok(()),
+            false => Err(DumpError::new(format!(
+                "{}: it has {length} bytes, and was written with {}",
+                path.display(),
+                self.bytes
+            ))),
+        }
+    }
+
+    /// Opens it; reading it to its end fails if its text is not what was written.
+    pub(super) fn open(&self, folder: &Path) -> Result<Checked, DumpError> {
+        let path = self.path(folder);
+        let file = open_to_read(&path)
+            .map_err(|error| DumpError::new(format!("{}: {error}", path.display())))?;
+        Ok(Checked { file, crc: Crc::new(), expected: self.crc32, path })
+    }
+}
+
+/// A file that is read once, and must be what was written.
+pub(super) struct Checked {
+    file: File,
+    crc: Crc,
+    expected: u32,
+    path: PathBuf,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.file.read(buffer)?;
+        self.crc.update(&buffer[..n_read]);
+        if n_read == 0 && !buffer.is_empty() && self.crc.sum() != self.expected {
+            return Err(io::Error::other(format!(
+                "{}: the file is damaged (its checksum is not the one of the dump)",
+                self.path.display()
+            )));
+        }
+        Ok(n_read)
+    }
+}
+
+/// Makes a folder for a dump, for its user alone.
+pub(super) fn make_folder(folder: &Path) -> Result<(), DumpError> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => DumpError::new(format!(
+            "{} is there already; name a folder that Dyno can make",
+            folder.display()
+        )),
+        _ => DumpError::new(format!("{} cannot be made: {error}", folder.display())),
+    })
+}
+
+/// Makes a file that is not there yet, for its user alone.
+pub(super) fn make_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Opens a regular file; a link is not followed.
+fn open_to_read(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// The name of a file with rows of a table: letters that no file system minds, and `%` with two digits for
+/// the rest.
+pub(super) fn file_name(table: &str, number: usize) -> String {
+    use std::fmt::Write as _;
+    let mut name = String::new();
+    for byte in table.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => name.push(char::from(byte)),
+            _ => write!(name, "%{byte:02x}").expect("a text takes all"),
+        }
+    }
+    // Most file systems end names at 255 bytes; a name of MySQL has up to 64 characters of 4 bytes.
+    name.truncate(200);
+    format!("{name}.{number:05}.tsv")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain() {
+        assert_eq!(file_name("sbtest1", 7), "sbtest1.00007.tsv");
+        assert_eq!(file_name("../a b", 12), "%2e%2e%2fa%20b.00012.tsv");
+    }
+
+    fn piece(file: &str, text: &str) -> Piece {
+        let mut crc = Crc::new();
+        crc.update(text.as_bytes());
+        Piece { file: file.to_owned(), rows: 1, bytes: text.len() as u64, crc32: crc.sum() }
+    }
+
+    fn dump(pieces: Vec<Piece>) -> Dump {
+        let table = Table {
+            name: "t".to_owned(),
+            columns: Vec::new(),
+            create: "CREATE TABLE t (a INT)".to_owned(),
+            after: Vec::new(),
+            at_last: Vec::new(),
+        };
+        let mut dump = Dump::new("mysql", "1".to_owned(), Vec::new());
+        dump.tables.push(DumpedTable { table, files: pieces });
+        dump
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_written_is_refused() {
+        let check = |pieces: Vec<Piece>, expected: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("t.1.tsv"), "1\n").unwrap();
+            std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link.tsv")).unwrap();
+            dump(pieces).finish(folder.path(), false).unwrap();
+            let error = Dump::open(folder.path()).unwrap_err();
+            assert!(error.0.contains(expected), "{error}");
+        };
+        check(vec![piece("t.1.tsv", "1\n2\n")], "it has 2 bytes, and was written with 4");
+        check(vec![piece("t.2.tsv", "1\n")], "No such file");
+        check(vec![piece("../t.1.tsv", "1\n")], "would not have written");
+        check(vec![piece("link.tsv", "1\n")], "link.tsv:");
+        let folder = tempfile::tempdir().unwrap();
+        let error = Dump::open(folder.path()).unwrap_err();
+        assert!(error.0.contains("is no complete dump of Dyno"), "{error}");
+        std::fs::write(folder.path().join(CONTENTS), "{\"format\": 2}").unwrap();
+        let error = Dump::open(folder.path()).unwrap_err();
+        assert!(error.0.contains("format 2; this Dyno reads format 1"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_file_cannot_be_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.1.tsv"), "2\n").unwrap();
+        let mut text = String::new();
+        let found = piece("t.1.tsv", "2\n").open(folder.path()).unwrap().read_to_string(&mut text);
+        assert_eq!((found.unwrap(), text.as_str()), (2, "2\n"));
+        let found = piece("t.1.tsv", "3\n").open(folder.path()).unwrap().read_to_string(&mut text);
+        assert!(found.unwrap_err().to_string().contains("the file is damaged"));
+    }
+}

@@ -1,0 +1,201 @@
+//! Logical dumps: the tables of a database as a folder of text files, written and restored by several
+//! connections at once.
+//!
+//! A product says how its servers show one state to many connections, and how rows come out and go in
+//! ([`Dumping`]); the folder, the threads and the order of the work are the same for all.
+
+mod folder;
+mod restore;
+mod text;
+mod write;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dyno_units::clean_text;
+use dyno_workload::{ConnectError, StatementError};
+use serde::{Deserialize, Serialize};
+
+pub use folder::{Dump, DumpedTable};
+pub use restore::restore;
+pub(crate) use text::{read_line, write_cell};
+pub use write::{DumpOptions, dump};
+
+use crate::Endpoint;
+
+/// A dump or a restore failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DumpError(pub String);
+
+impl DumpError {
+    pub(crate) fn new(message: impl Into<String>) -> DumpError {
+        DumpError(message.into())
+    }
+
+    /// The same, with what was done when it failed.
+    pub(crate) fn at(self, place: &str) -> DumpError {
+        DumpError(format!("{}: {}", clean_text(place), self.0))
+    }
+}
+
+impl From<StatementError> for DumpError {
+    fn from(error: StatementError) -> DumpError {
+        DumpError(error.to_string())
+    }
+}
+
+impl From<ConnectError> for DumpError {
+    fn from(error: ConnectError) -> DumpError {
+        DumpError(error.to_string())
+    }
+}
+
+impl From<io::Error> for DumpError {
+    fn from(error: io::Error) -> DumpError {
+        DumpError(error.to_string())
+    }
+}
+
+/// What was moved so far; read while others count.
+#[derive(Debug, Default)]
+pub struct Moved {
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Moved {
+    /// Rows of the files that are complete.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of text.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn add_rows(&self, rows: u64) {
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    fn add_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// How the servers of a protocol are dumped and restored.
+pub trait Dumping: Send + Sync {
+    /// Opens readers that all see the same state of the database, and finds its tables.
+    ///
+    /// # Errors
+    ///
+    /// The server refused something.
+    fn begin(&self, endpoint: &Endpoint, wanted: &Wanted<'_>) -> Result<Snapshot, DumpError>;
+
+    /// Opens a connection that restores.
+    ///
+    /// # Errors
+    ///
+    /// The server refused something.
+    fn loader(&self, endpoint: &Endpoint) -> Result<Box<dyn Loader>, DumpError>;
+}
+
+/// What is to be dumped.
+pub struct Wanted<'a> {
+    /// Names of tables; all of the database if there are none.
+    pub tables: &'a [String],
+    /// Connections that read at once, at least 1.
+    pub n_readers: usize,
+    /// Rows of a file, about.
+    pub rows_per_file: u64,
+}
+
+/// One state of a database, and who reads it.
+pub struct Snapshot {
+    /// The server's version, as it gives it.
+    pub version: String,
+    /// The tables, in any order.
+    pub tables: Vec<TableSource>,
+    /// At least one.
+    pub readers: Vec<Box<dyn PieceReader>>,
+    /// What the dump lacks, in sentences without a full stop.
+    pub notes: Vec<String>,
+}
+
+/// A table and how it is read in pieces.
+pub struct TableSource {
+    /// What the dump says of it.
+    pub table: Table,
+    /// Bytes of its rows, estimated.
+    pub bytes: u64,
+    /// Conditions that choose its rows, each row once; an empty one chooses all.
+    pub pieces: Vec<String>,
+}
+
+/// A table in a dump.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Its name, as it is.
+    pub name: String,
+    /// Those whose values are in the files, in their order.
+    pub columns: Vec<Column>,
+    /// Makes the table, without what the statements below add.
+    pub create: String,
+    /// To run when its rows are there: indexes that are built faster from all rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// To run when the rows of all tables are there: foreign keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_last: Vec<String>,
+}
+
+/// A column whose values are in a dump: those that are computed are not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its name, as it is.
+    pub name: String,
+    /// The product's name of its type: `bigint`.
+    pub data_type: String,
+}
+
+/// A connection that reads.
+pub trait PieceReader: Send {
+    /// Passes the rows of a piece to `sink`, as lines, some at a time. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// The server's, and those of the sink.
+    fn read(
+        &mut self,
+        table: &Table,
+        condition: &str,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), DumpError>,
+    ) -> Result<u64, DumpError>;
+}
+
+/// A connection that restores.
+pub trait Loader: Send {
+    /// Names of the tables and views that the database has already.
+    ///
+    /// # Errors
+    ///
+    /// The server's.
+    fn tables(&mut self) -> Result<Vec<String>, DumpError>;
+
+    /// Runs statements one after the other.
+    ///
+    /// # Errors
+    ///
+    /// The server's for the first that it refused.
+    fn run(&mut self, statements: &[String]) -> Result<(), DumpError>;
+
+    /// Stores the rows of a file, all or none. Returns their number.
+    ///
+    /// # Errors
+    ///
+    /// The server's, those of the file; a row would be stored otherwise than it was dumped.
+    fn load(&mut self, table: &Table, lines: &mut dyn io::Read) -> Result<u64, DumpError>;
+}

@@ -1,0 +1,183 @@
+//! HAProxy's statistics: `show stat` at its own socket.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dyno_host::{Probe, Readings};
+use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
+
+/// How long it may take to answer.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The most that is read of an answer.
+const ANSWER_MAX: u64 = 1 << 20;
+
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("haproxy.clients", Count, "clients", "connections of clients"),
+    reading("haproxy.queued", Count, "queued connections", "connections of clients that wait for a place at a server").worse(),
+    reading("haproxy.connections_per_s", PerSecond, "new connections", "connections of clients that were accepted"),
+    reading("haproxy.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients"),
+    reading("haproxy.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients"),
+    reading("haproxy.failed_per_s", PerSecond, "failed connections to servers", "connections to servers that failed").worse(),
+    reading("haproxy.server.*.connections", Count, "connections to a server", "connections to this server"),
+];
+
+/// What `show stat` says: for each proxy and server, the values by the names of the columns.
+pub(super) type Rows = Vec<BTreeMap<String, String>>;
+
+/// Asks for the statistics.
+///
+/// # Errors
+///
+/// It does not answer.
+pub(super) fn ask(socket: &Path) -> io::Result<Rows> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    stream.write_all(b"show stat\n")?;
+    let mut text = String::new();
+    stream.take(ANSWER_MAX).read_to_string(&mut text)?;
+    Ok(rows(&text))
+}
+
+/// Reads the table: names after `# `, then a line for each proxy and server.
+fn rows(text: &str) -> Rows {
+    let mut lines = text.lines();
+    let Some(names) = lines.next().and_then(|line| line.strip_prefix("# ")) else {
+        return Vec::new();
+    };
+    let names: Vec<&str> = names.split(',').collect();
+    let row = |line: &str| {
+        let values = names.iter().zip(line.split(','));
+        values.map(|(name, value)| ((*name).to_owned(), value.to_owned())).collect()
+    };
+    lines.filter(|line| !line.is_empty()).map(row).collect()
+}
+
+/// Reads the statistics every second.
+pub(super) struct StatisticsProbe {
+    socket: PathBuf,
+    /// When the counters were read last, and what they were.
+    before: Option<(Nanoseconds, BTreeMap<&'static str, f64>)>,
+    /// What was said last of statistics that could not be read.
+    said: Option<String>,
+    notes: Vec<String>,
+}
+
+/// Counters of the front and the back: proxy, column, and the reading of their growth.
+const RATES: [(&str, &str, &str); 4] = [
+    ("FRONTEND", "stot", "haproxy.connections_per_s"),
+    ("FRONTEND", "bin", "haproxy.received_bytes_per_s"),
+    ("FRONTEND", "bout", "haproxy.sent_bytes_per_s"),
+    ("BACKEND", "econ", "haproxy.failed_per_s"),
+];
+
+impl StatisticsProbe {
+    pub(super) fn new(socket: PathBuf) -> StatisticsProbe {
+        StatisticsProbe { socket, before: None, said: None, notes: Vec::new() }
+    }
+
+    fn put(&mut self, now: Nanoseconds, rows: &Rows, readings: &mut Readings) {
+        let value = |row: &BTreeMap<String, String>, column: &str| -> Option<f64> {
+            row.get(column)?.parse().ok()
+        };
+        let of = |proxy: &str, column: &str| {
+            value(
+                rows.iter().find(|row| row.get("svname").is_some_and(|name| name == proxy))?,
+                column,
+            )
+        };
+        let mut put = |name: &str, value: Option<f64>| {
+            readings.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        put("haproxy.clients", of("FRONTEND", "scur"));
+        put("haproxy.queued", of("BACKEND", "qcur"));
+        for row in rows {
+            let name = row.get("svname").map_or("", String::as_str);
+            if !matches!(name, "FRONTEND" | "BACKEND" | "") {
+                put(&format!("haproxy.server.{name}.connections"), value(row, "scur"));
+            }
+        }
+        let counters: BTreeMap<&'static str, f64> = RATES
+            .iter()
+            .filter_map(|(proxy, column, reading)| Some((*reading, of(proxy, column)?)))
+            .collect();
+        if let Some((at, before)) = &self.before {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            for (reading, count) in &counters {
+                let growth = before.get(reading).map(|before| count - before);
+                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
+                put(reading, growth.map(|growth| growth / seconds));
+            }
+        }
+        self.before = Some((now, counters));
+    }
+}
+
+impl Probe for StatisticsProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn name(&self) -> &str {
+        "haproxy"
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        match ask(&self.socket) {
+            Ok(rows) => {
+                self.said = None;
+                self.put(now, &rows, readings);
+            }
+            Err(error) => {
+                let text = format!("HAProxy's statistics cannot be read: {error}");
+                if self.said.as_ref() != Some(&text) {
+                    self.notes.push(text.clone());
+                    self.said = Some(text);
+                }
+            }
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_are_readings() {
+        let text = |total: u32| {
+            rows(&format!(
+                "# pxname,svname,qcur,scur,stot,bin,bout,econ,\n\
+                 clients,FRONTEND,,6,{total},100,200,,\n\
+                 servers,node-1,0,4,4,50,60,0,\n\
+                 servers,BACKEND,2,6,6,100,200,1,\n\n"
+            ))
+        };
+        let mut probe = StatisticsProbe::new(PathBuf::new());
+        let mut read = |second: u64, total: u32| {
+            let mut readings = Readings::new();
+            probe.put(Nanoseconds::from_secs(second), &text(total), &mut readings);
+            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            readings
+        };
+        let first = read(1, 6);
+        assert_eq!(first["haproxy.clients"], 6.0);
+        assert_eq!(first["haproxy.queued"], 2.0);
+        assert_eq!(first["haproxy.server.node-1.connections"], 4.0);
+        assert_eq!(first.get("haproxy.connections_per_s"), None);
+        let second = read(3, 10);
+        assert_eq!(second["haproxy.connections_per_s"], 2.0);
+        assert_eq!(second["haproxy.failed_per_s"], 0.0);
+        assert!(rows("nothing").is_empty());
+    }
+}

@@ -1,0 +1,303 @@
+//! HAProxy as a process of its own: what it is started with, and what it is asked.
+
+use std::path::{Path, PathBuf};
+
+use dyno_host::{Keeper, Probe, ProcessSpec, ThreadListing};
+use dyno_model::OptionSpec;
+use dyno_workload::{Connector, Dialect};
+
+use super::probe::{StatisticsProbe, ask};
+use crate::logs::LogFiles;
+use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::{
+    Address, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
+    ServerFacts,
+};
+
+/// Connections that it accepts beside those of the clients.
+const SPARE_CLIENTS: usize = 30;
+
+/// The file with its configuration, in its folder.
+const CONFIGURATION_FILE: &str = "haproxy.cfg";
+
+/// The socket of its statistics, in the folder `run`.
+const STATISTICS: &str = "stats.sock";
+
+/// How it is named and stopped. It stores nothing.
+const KIND: ServerKind = ServerKind {
+    product: "HAProxy",
+    stop_signal: "TERM",
+    log_files: LogFiles::Named(&[]),
+    ports: [None; 2],
+    start_limit: START_LIMIT,
+};
+
+/// HAProxy as a router.
+pub(super) struct HaProxy {
+    spec: RouterSpec,
+}
+
+impl HaProxy {
+    pub(super) fn new() -> HaProxy {
+        HaProxy {
+            spec: RouterSpec {
+                name: "haproxy",
+                title: "HAProxy",
+                member: "proxy",
+                summary: "a proxy: it passes connections on to a server, or to all nodes of a cluster",
+                fronts: &["mariadb", "mysql", "postgresql"],
+                shares_load: true,
+                options: vec![
+                    OptionSpec::word(
+                        "balance",
+                        &["leastconn", "roundrobin", "first"],
+                        "To which node of a cluster a connection goes.",
+                    ),
+                    OptionSpec::count(
+                        "max_clients",
+                        "0",
+                        "Most connections of clients; 0 for as many as the study has, and some more.",
+                    ),
+                ],
+                confused_names: &[],
+            },
+        }
+    }
+}
+
+fn program(keeper: &Keeper) -> Result<PathBuf, DeployError> {
+    keeper.find_program("haproxy", &[]).ok_or_else(|| {
+        DeployError::new(
+            "the program `haproxy` is not on this machine; install it (Debian, Ubuntu: package \
+             `haproxy`), or leave `behind` out",
+        )
+    })
+}
+
+/// The version of the program: `2.6.12-1+deb12u4`.
+fn version(program: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+    let text = keeper.ask(program, &["-v"])?;
+    let words = text.lines().next().and_then(|line| line.strip_prefix("HAProxy version "));
+    let version = words.and_then(|words| words.split_whitespace().next());
+    version.map(str::to_owned).ok_or_else(|| {
+        DeployError::new(format!("{} does not say that it is HAProxy", program.display()))
+    })
+}
+
+/// The text of its configuration file: it listens on sockets in `run` alone.
+fn text(
+    spec: &RouterSpec,
+    launch: &RouterLaunch<'_>,
+    (socket, statistics): (&Path, &Path),
+) -> Result<String, DeployError> {
+    let clients = match dyno_units::parse_count(launch.option(spec, "max_clients")) {
+        Ok(0) => (launch.clients + SPARE_CLIENTS) as u64,
+        Ok(given) => given,
+        Err(error) => return Err(DeployError::new(error.to_string())),
+    };
+    let mut servers = String::new();
+    let all = std::iter::once(launch.to).chain(launch.also);
+    for (number, endpoint) in (1..).zip(all) {
+        let Address::Unix(server) = &endpoint.address else {
+            return Err(DeployError::new(
+                "HAProxy stands in front of servers that Dyno starts, which have sockets",
+            ));
+        };
+        // One server has no other that could take its place, so that it is not looked after.
+        let check = if launch.also.is_empty() { "" } else { " check" };
+        servers += &format!("    server node-{number} unix@{}{check}\n", plain(server)?);
+    }
+    Ok(format!(
+        "global\n    maxconn {clients}\n    stats socket unix@{} mode 600 level user\n\
+         defaults\n    mode tcp\n    maxconn {clients}\n    timeout connect 10s\n    timeout client 24h\n    \
+         timeout server 24h\n\
+         frontend clients\n    bind unix@{} mode 600\n    default_backend servers\n\
+         backend servers\n    balance {}\n{servers}",
+        plain(statistics)?,
+        plain(socket)?,
+        launch.option(spec, "balance"),
+    ))
+}
+
+/// A path in a file in which blanks separate words, and some characters have a meaning.
+fn plain(path: &Path) -> Result<String, DeployError> {
+    let text = path.display().to_string();
+    let is_odd = |c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '\\' | '#' | '$' | ',');
+    match text.contains(is_odd) {
+        true => Err(DeployError::new(format!(
+            "HAProxy cannot use {text}, which has a blank, a quote or one of \\ # $ , in its path; choose \
+             another data folder"
+        ))),
+        false => Ok(text),
+    }
+}
+
+impl Router for HaProxy {
+    fn spec(&self) -> &RouterSpec {
+        &self.spec
+    }
+
+    fn check(&self, place: &Place) -> Result<(), DeployError> {
+        program(place.keeper()).map(drop)
+    }
+
+    fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        let keeper = launch.place.keeper();
+        let program = program(keeper)?;
+        let version = version(&program, keeper)?;
+        let folder = ServerFolder::make(launch.place, self.spec.name)?;
+        let Address::Unix(server) = &launch.to.address else {
+            return Err(DeployError::new("HAProxy needs a server with a socket"));
+        };
+        // The products' own clients derive a socket's name from a port: it is called as the server's is.
+        let socket = folder.run().join(server.file_name().unwrap_or_default());
+        let statistics = folder.run().join(STATISTICS);
+        let text = text(&self.spec, launch, (&socket, &statistics))?;
+        let file = folder.write(CONFIGURATION_FILE, &text)?;
+        let process = ProcessSpec {
+            program,
+            arguments: vec!["-db".to_owned(), "-f".to_owned(), file.display().to_string()],
+            log: folder.log(),
+            cpus: launch.cpus.to_vec(),
+            ..ProcessSpec::default()
+        };
+        let endpoint = Endpoint { address: Address::Unix(socket), ..launch.to.clone() };
+        let connector = endpoint.protocol.connector(&endpoint);
+        let dialect = endpoint.protocol.spec().dialect;
+        let reach = || connector().map(drop).map_err(|error| error.reason);
+        let (server, ()) = OwnServer::start(folder, &process, KIND, launch.clock, reach)?;
+        let options = self.spec.options.iter().map(|option| {
+            let name = option.name.clone().into_owned();
+            let value = launch.option(&self.spec, &name).to_owned();
+            (name, value)
+        });
+        let settings = options.collect();
+        Ok(Box::new(Proxy { server, endpoint, statistics, dialect, version, settings }))
+    }
+}
+
+/// A proxy that is up.
+struct Proxy {
+    server: OwnServer,
+    endpoint: Endpoint,
+    statistics: PathBuf,
+    dialect: Dialect,
+    version: String,
+    settings: std::collections::BTreeMap<String, String>,
+}
+
+impl Server for Proxy {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn connector(&self) -> Connector {
+        self.endpoint.protocol.connector(&self.endpoint)
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(ServerFacts {
+            product: "HAProxy".to_owned(),
+            version: self.version.clone(),
+            transport: "unix",
+            settings: self.settings.clone(),
+            ..ServerFacts::default()
+        })
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![self.server.pid()]
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn down(&mut self) -> Option<String> {
+        self.server.down()
+    }
+
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.server.folder().log_tail(lines)
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn stores_data(&self) -> bool {
+        false
+    }
+
+    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(StatisticsProbe::new(self.statistics.clone()))]
+    }
+
+    fn check_alive(&self) -> Result<(), DeployError> {
+        ask(&self.statistics).map(drop).map_err(|error| {
+            DeployError::new(format!("HAProxy does not give its statistics: {error}"))
+        })
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        self.server.discard()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use dyno_units::{Clock, ManualClock};
+
+    use super::*;
+    use crate::TlsMode;
+
+    fn text_of(options: &[(&str, &str)], sockets: &[&str]) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::under(&Arc::new(Keeper::new(folder.path()).unwrap()));
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let options: BTreeMap<String, String> =
+            options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let endpoints: Vec<Endpoint> = sockets
+            .iter()
+            .map(|socket| Endpoint {
+                protocol: crate::mysql::PROTOCOL,
+                address: Address::Unix(socket.into()),
+                user: "root".to_owned(),
+                password: None,
+                catalog: "dyno".to_owned(),
+                tls: TlsMode::Off,
+                server_public_key: None,
+            })
+            .collect();
+        let launch = RouterLaunch {
+            options: &options,
+            to: &endpoints[0],
+            also: &endpoints[1..],
+            clients: 20,
+            cpus: &[],
+            place: &place,
+            clock: &clock,
+        };
+        let router = HaProxy::new();
+        text(router.spec(), &launch, (Path::new("/p/run/a"), Path::new("/p/run/b")))
+            .map_err(|error| error.message)
+    }
+
+    #[test]
+    fn it_listens_on_sockets_alone_and_passes_on_to_sockets() {
+        let alone = text_of(&[], &["/d/run/server.sock"]).unwrap();
+        assert!(alone.contains("bind unix@/p/run/a mode 600\n"), "{alone}");
+        assert!(alone.contains("    server node-1 unix@/d/run/server.sock\n"), "{alone}");
+        assert!(alone.contains("maxconn 50\n"), "{alone}");
+        assert!(!alone.contains(':'), "{alone}");
+        let two = text_of(&[("balance", "first"), ("max_clients", "2k")], &["/1", "/2"]).unwrap();
+        assert!(two.contains("balance first\n    server node-1 unix@/1 check\n"), "{two}");
+        assert!(two.contains("    server node-2 unix@/2 check\n"), "{two}");
+        assert!(two.contains("maxconn 2000\n"), "{two}");
+        let error = text_of(&[], &["/a b"]).unwrap_err();
+        assert!(error.contains("choose another data folder"), "{error}");
+    }
+}

@@ -1,0 +1,404 @@
+//! Galera clusters of private servers, over ports of the loopback.
+//!
+//! A node that joins needs a copy of the data. The server leaves that to a script, and those that it comes
+//! with open a port to which any user of this machine could write. Dyno's own (`state_transfer.sh`) copies
+//! files: all nodes are on one machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dyno_host::{Probe, Readings};
+use dyno_units::reading::prelude::*;
+use dyno_units::{Nanoseconds, SettingValue};
+use dyno_workload::{Connection, Connector, TextRows};
+
+use super::install::Install;
+use super::option_file::normal;
+use super::{MySqlConnection, connect, connector};
+use crate::cluster::{Clustering, Node, NodeState};
+use crate::private::ServerFolder;
+use crate::probe::{Asker, cell, number};
+use crate::transport::CATALOG_LIMIT;
+use crate::{DeployError, Endpoint};
+
+/// The name of the library in its folder.
+const LIBRARY: &str = "libgalera_smm.so";
+
+/// Folders of the library, below that of the server or the machine's.
+const LIBRARY_FOLDERS: [&str; 6] =
+    ["lib/galera", "lib64/galera-4", "lib64/galera", "lib/galera-4", "lib", "lib64"];
+
+/// The script that copies the data of a node.
+const TRANSFER: &str = include_str!("state_transfer.sh");
+
+/// The name by which the server finds it: `wsrep_sst_` and the method.
+const TRANSFER_FILE: &str = "wsrep_sst_dyno";
+
+/// Beginnings of options of the library that say where it listens, or that Dyno sets.
+const OWN_OPTIONS: [&str; 6] = ["gmcast.", "ist.", "base_", "socket.", "pc.", "evs.use_"];
+
+/// How MariaDB's servers form a cluster.
+pub(super) struct Galera;
+
+/// The library, if it is installed.
+///
+/// # Errors
+///
+/// It is not; what to install.
+pub(super) fn library(install: &Install) -> Result<PathBuf, DeployError> {
+    let bases = [install.base.as_path(), Path::new("/usr")].into_iter();
+    let mut all = bases
+        .flat_map(|base| LIBRARY_FOLDERS.map(|folder| base.join(folder).join(LIBRARY)))
+        .filter(|library| library.is_file());
+    all.next().ok_or_else(|| {
+        DeployError::new(format!(
+            "a Galera cluster needs the library {LIBRARY}, which is not on this machine; install it \
+             (Debian, Ubuntu: package `galera-4`), or leave `cluster` out"
+        ))
+    })
+}
+
+/// Whether a server with these programs, engine and settings can be a node.
+///
+/// # Errors
+///
+/// Why it cannot.
+pub(super) fn check(
+    install: &Install,
+    engine: Option<&str>,
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<PathBuf, DeployError> {
+    if !install.is_mariadb() {
+        return Err(DeployError::new("a Galera cluster needs MariaDB; leave `cluster` out"));
+    }
+    if let Some(engine) = engine.filter(|engine| !engine.eq_ignore_ascii_case("innodb")) {
+        return Err(DeployError::new(format!(
+            "Galera replicates InnoDB alone, and not {engine}; leave `engine` or `cluster` out"
+        )));
+    }
+    own_options(settings)?;
+    library(install)
+}
+
+/// The study's own options of the library.
+fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, DeployError> {
+    let mut given = settings.iter().filter(|(name, _)| normal(name) == PROVIDER_OPTIONS);
+    let Some((_, value)) = given.next() else { return Ok(String::new()) };
+    let text = value.to_string();
+    for option in text.split(';').map(str::trim) {
+        let is_own = OWN_OPTIONS.iter().any(|own| option.starts_with(own));
+        if is_own || option.contains(['"', '\\', '\n', '\r']) {
+            return Err(DeployError::new(format!(
+                "`{option}` in {PROVIDER_OPTIONS} is chosen by Dyno for a private cluster: it says \
+                 where its nodes listen and when they are one; leave it out"
+            )));
+        }
+    }
+    Ok(text)
+}
+
+/// The setting with the options of the library.
+pub(super) const PROVIDER_OPTIONS: &str = "wsrep_provider_options";
+
+/// The last lines of a node's option file, which nothing overrides.
+///
+/// # Errors
+///
+/// The study's settings do not fit.
+pub(super) fn lines(
+    node: &Node,
+    (library, data): (&Path, &str),
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<String, DeployError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !data.chars().all(is_plain) {
+        return Err(DeployError::new(format!(
+            "a Galera cluster cannot be in {data}: its path may consist of letters, digits, `/`, `.`, \
+             `_` and `-` only; choose another data folder"
+        )));
+    }
+    let ports = node.ports();
+    let (number, own) = (node.number, own_options(settings)?);
+    // Only those that run: at the port of one that does not, somebody else could ask for the name.
+    let others = &node.cluster.ports[..number as usize - 1];
+    let others: Vec<String> = others.iter().map(|one| format!("127.0.0.1:{}", one.group)).collect();
+    let separator = if own.is_empty() || own.trim_end().ends_with(';') { "" } else { ";" };
+    Ok(format!(
+        "binlog_format = ROW\ninnodb_autoinc_lock_mode = 2\nserver_id = {number}\n\
+         wsrep_on = ON\nwsrep_provider = {}\nwsrep_cluster_name = {}\nwsrep_node_name = {}\n\
+         wsrep_node_address = 127.0.0.1\nwsrep_cluster_address = gcomm://{}\n\
+         wsrep_sst_method = dyno\nwsrep_sst_receive_address = {data}/transfer\n\
+         {PROVIDER_OPTIONS} = \"{own}{separator}gmcast.listen_addr=tcp://127.0.0.1:{};base_host=127.0.0.1;\
+         base_port={};ist.recv_addr=127.0.0.1:{}\"\nskip_networking = ON\n",
+        library.display(),
+        node.cluster.name.reveal(),
+        node.name(),
+        others.join(","),
+        ports.group,
+        ports.group,
+        ports.transfer,
+    ))
+}
+
+/// Puts the script there that copies data; returns the environment in which the server finds it.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(super) fn put_transfer(folder: &ServerFolder) -> Result<(String, String), DeployError> {
+    folder.write_program(TRANSFER_FILE, TRANSFER)?;
+    Ok(("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.path().display())))
+}
+
+/// Waits for nothing: whether a node that starts has joined, and sees those that were there before.
+///
+/// # Errors
+///
+/// Not yet: what it says.
+pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Result<(), String> {
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    let rows = connection.query(STATUS).map_err(|error| error.to_string())?;
+    let state = state(&rows);
+    match state.is_synced && state.size >= node.number {
+        true => Ok(()),
+        false => Err(format!("it is {}, and sees {} nodes", state.words, state.size)),
+    }
+}
+
+const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
+
+/// What a node's status says of its state.
+fn state(rows: &TextRows) -> NodeState {
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| cell(row, 0) == Some(name));
+        row.and_then(|row| cell(row, 1)).unwrap_or_default()
+    };
+    let words = value("wsrep_local_state_comment");
+    NodeState {
+        is_synced: words == "Synced"
+            && value("wsrep_ready") == "ON"
+            && value("wsrep_cluster_status") == "Primary",
+        size: value("wsrep_cluster_size").parse().unwrap_or_default(),
+        committed: value("wsrep_last_committed").parse().unwrap_or_default(),
+        words: words.to_owned(),
+    }
+}
+
+impl Clustering for Galera {
+    fn kind(&self) -> &'static str {
+        "galera"
+    }
+
+    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
+        let mut connection = connect(node).map_err(|error| DeployError::new(error.to_string()))?;
+        connection.set_cold_limit(CATALOG_LIMIT.0);
+        let rows = connection.query(STATUS);
+        let rows = rows.map_err(|error| DeployError::new(error.to_string()))?;
+        Ok(state(&rows))
+    }
+
+    fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
+        Box::new(NodeProbe::new(name, connector(node.clone())))
+    }
+
+    fn tables(&self) -> &'static str {
+        super::replica::TABLES
+    }
+}
+
+/// Counters of which a reading is the growth per second, times a factor.
+const RATES: [(&str, &str, f64); 6] = [
+    ("wsrep_flow_control_paused_ns", "paused_percent", 1e-7),
+    ("wsrep_local_cert_failures", "certification_failures_per_s", 1.0),
+    ("wsrep_local_bf_aborts", "aborts_per_s", 1.0),
+    ("wsrep_replicated_bytes", "replicated_bytes_per_s", 1.0),
+    ("wsrep_received_bytes", "received_bytes_per_s", 1.0),
+    ("wsrep_flow_control_sent", "pauses_asked_per_s", 1.0),
+];
+
+/// Gauges that are readings as they are.
+const GAUGES: [(&str, &str); 2] =
+    [("wsrep_local_recv_queue", "receive_queue"), ("wsrep_cluster_size", "cluster_size")];
+
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("galera.*.paused_percent", Percent, "paused by flow control", "share of the time in which the cluster was paused because a node could not keep up").topic(Topic::Instance).worse(),
+    reading("galera.*.certification_failures_per_s", PerSecond, "certification failures", "transactions of this node that failed at commit because another node had changed the same rows").topic(Topic::Instance).worse(),
+    reading("galera.*.aborts_per_s", PerSecond, "transactions aborted by other nodes", "transactions of this node that were aborted before their commit because another node had changed the same rows").topic(Topic::Instance).worse(),
+    reading("galera.*.replicated_bytes_per_s", BytesPerSecond, "replicated", "bytes of write sets that this node sent to the others").topic(Topic::Instance),
+    reading("galera.*.received_bytes_per_s", BytesPerSecond, "received from other nodes", "bytes of write sets that this node received").topic(Topic::Instance),
+    reading("galera.*.pauses_asked_per_s", PerSecond, "pauses asked for", "times that this node asked the others to wait for it").topic(Topic::Instance).worse(),
+    reading("galera.*.receive_queue", Count, "receive queue", "write sets that this node has received and not applied").topic(Topic::Instance).worse(),
+    reading("galera.*.cluster_size", Count, "nodes seen", "nodes of the cluster that this node sees, itself included").topic(Topic::Instance),
+];
+
+/// Reads the status of a node.
+struct NodeProbe {
+    name: String,
+    asker: Asker,
+    /// When the counters were read last, and what they were.
+    before: Option<(Nanoseconds, BTreeMap<&'static str, f64>)>,
+}
+
+impl NodeProbe {
+    fn new(name: &str, connector: Connector) -> NodeProbe {
+        NodeProbe { name: name.to_owned(), asker: Asker::new(connector), before: None }
+    }
+
+    fn put(&mut self, now: Nanoseconds, rows: &TextRows, readings: &mut Readings) {
+        let value = |name: &str| {
+            let row = rows.iter().find(|row| cell(row, 0) == Some(name))?;
+            number(cell(row, 1)?)
+        };
+        let name = |what: &str| format!("galera.{}.{what}", self.name);
+        for (source, what) in GAUGES {
+            readings.extend(value(source).map(|value| (name(what), value)));
+        }
+        let counters: BTreeMap<&'static str, f64> =
+            RATES.iter().filter_map(|(source, ..)| Some((*source, value(source)?))).collect();
+        if let Some((at, before)) = &self.before {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            for (source, what, factor) in RATES {
+                let growth = counters.get(source).zip(before.get(source)).map(|(a, b)| a - b);
+                // A server that was started again counts from the beginning.
+                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
+                readings.extend(growth.map(|growth| (name(what), factor * growth / seconds)));
+            }
+        }
+        self.before = Some((now, counters));
+    }
+}
+
+impl Probe for NodeProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn name(&self) -> &str {
+        "galera"
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        if let Some(rows) = self.asker.rows(now, STATUS) {
+            self.put(now, &rows, readings);
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+    use crate::cluster::{Cluster, NodePorts};
+
+    fn rows(values: &[(&str, &str)]) -> TextRows {
+        values.iter().map(|(a, b)| vec![Some((*a).to_owned()), Some((*b).to_owned())]).collect()
+    }
+
+    fn node(number: u32) -> Node {
+        let ports = [(11, 12), (21, 22), (31, 32)];
+        let ports = ports.map(|(group, transfer)| NodePorts { group, transfer }).into();
+        Node { number, cluster: Cluster { name: Secret::new("hidden"), ports } }
+    }
+
+    #[test]
+    fn a_node_is_told_of_those_before_it_and_listens_at_the_loopback_only() {
+        let text = |number| {
+            lines(&node(number), (Path::new("/l.so"), "/d/data"), &BTreeMap::new()).unwrap()
+        };
+        assert!(text(1).contains("wsrep_cluster_address = gcomm://\n"), "{}", text(1));
+        let third = text(3);
+        assert!(third.contains("gcomm://127.0.0.1:11,127.0.0.1:21\n"), "{third}");
+        assert!(
+            third.contains(
+                "\"gmcast.listen_addr=tcp://127.0.0.1:31;base_host=127.0.0.1;base_port=31;\
+                 ist.recv_addr=127.0.0.1:32\"\nskip_networking = ON\n"
+            ),
+            "{third}"
+        );
+        assert!(third.contains("wsrep_sst_receive_address = /d/data/transfer\n"), "{third}");
+        let odd = lines(&node(1), (Path::new("/l.so"), "/d/a b"), &BTreeMap::new());
+        assert!(odd.unwrap_err().message.contains("choose another data folder"));
+    }
+
+    #[test]
+    fn data_are_copied_only_to_a_node_that_waits_for_them() {
+        let (folder, donor) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(folder.path().join("precious"), "x").unwrap();
+        let script = donor.path().join("transfer.sh");
+        std::fs::write(&script, TRANSFER).unwrap();
+        let address = folder.path().display().to_string();
+        for address in [format!("{address}/transfer"), address] {
+            let mut command = std::process::Command::new("sh");
+            command.arg(&script).args(["--role", "donor", "--address", &address, "--bypass"]);
+            command.args(["--gtid", "a:1", "--datadir"]).arg(donor.path());
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(1), "{output:?}");
+            assert!(String::from_utf8_lossy(&output.stderr).contains("no node waits for data"));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn options_of_the_library_open_nothing() {
+        let text = |options: &str| {
+            let value = SettingValue::Text(options.to_owned());
+            let settings = [("wsrep-provider-options".to_owned(), value)].into();
+            lines(&node(1), (Path::new("/l.so"), "/d/data"), &settings)
+                .map_err(|error| error.message)
+        };
+        let kept = text("gcs.fc_limit=64").unwrap();
+        assert!(kept.contains("\"gcs.fc_limit=64;gmcast.listen_addr="), "{kept}");
+        for odd in ["gmcast.listen_addr=tcp://0.0.0.0:1", "a=1; ist.recv_bind=x", "x=\"\nport=1"] {
+            let error = text(odd).unwrap_err();
+            assert!(error.contains("chosen by Dyno"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_others_do_not_see_is_not_synced() {
+        let check = |comment: &str, status: &str, expected: bool| {
+            let found = state(&rows(&[
+                ("wsrep_local_state_comment", comment),
+                ("wsrep_ready", "ON"),
+                ("wsrep_cluster_status", status),
+                ("wsrep_cluster_size", "3"),
+                ("wsrep_last_committed", "9"),
+            ]));
+            assert_eq!((found.is_synced, found.size, found.committed), (expected, 3, 9));
+        };
+        check("Synced", "Primary", true);
+        check("Donor/Desynced", "Primary", false);
+        check("Synced", "non-Primary", false);
+        assert_eq!(state(&rows(&[])), NodeState::default());
+    }
+
+    #[test]
+    fn counters_are_read_as_rates_of_their_node() {
+        let nowhere: Connector = std::sync::Arc::new(|| {
+            let (address, reason) = (String::new(), String::new());
+            Err(dyno_workload::ConnectError { address, reason })
+        });
+        let mut probe = NodeProbe::new("node-2", nowhere);
+        let mut read = |second: u64, paused: &str, queue: &str| {
+            let mut readings = Readings::new();
+            let all = rows(&[
+                ("wsrep_flow_control_paused_ns", paused),
+                ("wsrep_local_recv_queue", queue),
+            ]);
+            probe.put(Nanoseconds::from_secs(second), &all, &mut readings);
+            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            readings
+        };
+        let queue = ("galera.node-2.receive_queue".to_owned(), 4.0);
+        assert_eq!(read(1, "0", "4"), [queue.clone()].into());
+        let paused = ("galera.node-2.paused_percent".to_owned(), 25.0);
+        assert_eq!(read(3, "500000000", "4"), [queue.clone(), paused].into());
+        // It was started again.
+        assert_eq!(read(4, "0", "4"), [queue].into());
+    }
+}

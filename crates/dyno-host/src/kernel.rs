@@ -1,0 +1,435 @@
+//! Settings of the machine's kernel that a study changes for a trial, and how they are put back.
+//!
+//! They belong to the machine and not to a folder. So what was changed is noted in one file for every Dyno on
+//! the machine, in `/run`, which a boot empties as it resets the settings. The file is locked by the run
+//! that may change them: another one is refused. It is written whole before the first setting is changed,
+//! and what a killed Dyno has left changed, the next one puts back.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dyno_units::{Clock, Nanoseconds};
+use rustix::fs::{Access, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::KeeperError;
+use crate::keeper::{open_own, take_lock};
+use crate::storage::chosen;
+
+/// What was changed, and by whom.
+const NOTE: &str = "run/dyno-kernel.json";
+/// How often, and after which pause, the lock is asked for: a process that is being started shares the
+/// locks of its parent until it runs its own program.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
+
+/// A setting that may be changed.
+struct Known {
+    /// Its name in studies.
+    name: &'static str,
+    /// What it may be.
+    values: Values,
+    /// The other one of a pair: the kernel sets it to zero when this one is set.
+    partner: Option<&'static str>,
+}
+
+/// What a setting may be.
+#[derive(Clone, Copy)]
+enum Values {
+    /// A whole number from the first to the second.
+    Numbers(u64, u64),
+    /// One of these words.
+    Words(&'static [&'static str]),
+}
+
+use Values::{Numbers, Words};
+
+/// All that may be changed. Left out on purpose: what acts once and has no value (`vm.drop_caches`), and
+/// what can make other programs fail (`vm.overcommit_memory`, `vm.min_free_kbytes`, `vm.panic_on_oom`).
+#[rustfmt::skip]
+const KNOWN: &[Known] = &[
+    known("transparent_hugepage.defrag", Words(&["always", "defer", "defer+madvise", "madvise", "never"])),
+    known("transparent_hugepage.enabled", Words(&["always", "madvise", "never"])),
+    known("vm.compaction_proactiveness", Numbers(0, 100)),
+    pair("vm.dirty_background_bytes", Numbers(1, 1 << 40), "vm.dirty_background_ratio"),
+    pair("vm.dirty_background_ratio", Numbers(0, 100), "vm.dirty_background_bytes"),
+    // The kernel takes no less than two pages, which have up to 64 KiB.
+    pair("vm.dirty_bytes", Numbers(131_072, 1 << 40), "vm.dirty_ratio"),
+    known("vm.dirty_expire_centisecs", Numbers(0, 8_640_000)),
+    pair("vm.dirty_ratio", Numbers(1, 100), "vm.dirty_bytes"),
+    known("vm.dirty_writeback_centisecs", Numbers(0, 8_640_000)),
+    known("vm.nr_hugepages", Numbers(0, 1 << 24)),
+    known("vm.page-cluster", Numbers(0, 10)),
+    known("vm.swappiness", Numbers(0, 200)),
+    known("vm.vfs_cache_pressure", Numbers(0, 1000)),
+    known("vm.watermark_scale_factor", Numbers(1, 3000)),
+    known("vm.zone_reclaim_mode", Numbers(0, 7)),
+];
+
+const fn known(name: &'static str, values: Values) -> Known {
+    Known { name, values, partner: None }
+}
+
+const fn pair(name: &'static str, values: Values, partner: &'static str) -> Known {
+    Known { name, values, partner: Some(partner) }
+}
+
+impl Known {
+    fn find(name: &str) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| known.name == name)
+    }
+
+    /// Where its file is, below the root.
+    fn path(&self) -> String {
+        match self.name.split_once('.') {
+            Some(("vm", name)) => format!("proc/sys/vm/{name}"),
+            Some((folder, name)) => format!("sys/kernel/mm/{folder}/{name}"),
+            None => self.name.to_owned(),
+        }
+    }
+
+    fn expected(&self) -> String {
+        match self.values {
+            Numbers(least, most) => format!("a whole number from {least} to {most}"),
+            Words(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// Names of all settings of the kernel that a study may change.
+pub fn kernel_settings() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|known| known.name)
+}
+
+/// Why a study cannot give a setting of the kernel this value; none if it can, on a machine that has it.
+pub fn kernel_setting_problem(name: &str, value: &str) -> Option<String> {
+    let Some(known) = Known::find(name) else {
+        let names: Vec<&str> = kernel_settings().collect();
+        return Some(format!(
+            "`{name}` is not a kernel setting that Dyno can change; choose one of {}",
+            names.join(", ")
+        ));
+    };
+    let is_right = match known.values {
+        Numbers(least, most) => value.parse().is_ok_and(|number| (least..=most).contains(&number)),
+        Words(words) => words.contains(&value),
+    };
+    (!is_right).then(|| format!("`{name}` must be {}, and is `{value}`", known.expected()))
+}
+
+/// A setting that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Change {
+    name: String,
+    /// What it was.
+    before: String,
+    /// What it was set to.
+    value: String,
+    /// The setting to write to put it back, itself or the other one of its pair, and what.
+    back: (String, String),
+}
+
+/// The file with what was changed.
+#[derive(Default, Serialize, Deserialize)]
+struct Note {
+    /// The process of the Dyno that has locked the file.
+    pid: u32,
+    changes: Vec<Change>,
+}
+
+/// What was put back, and what was not, in words.
+#[derive(Debug, Default)]
+struct PutBack {
+    put_back: Vec<String>,
+    /// What somebody else has changed since.
+    left_alone: Vec<String>,
+}
+
+/// The lock, and what was changed under it.
+#[derive(Debug)]
+struct Held {
+    file: File,
+    changes: Vec<Change>,
+}
+
+/// The settings of this machine's kernel, as far as Dyno may change them.
+#[derive(Debug)]
+pub struct KernelSettings {
+    root: PathBuf,
+    held: Mutex<Option<Held>>,
+}
+
+impl KernelSettings {
+    /// Those of the machine whose `proc`, `sys` and `run` are in this folder.
+    pub(crate) fn new(root: &Path) -> KernelSettings {
+        KernelSettings { root: root.to_owned(), held: Mutex::default() }
+    }
+
+    /// Why these cannot be set here, together and now; nothing if they can.
+    pub fn problems(&self, settings: &BTreeMap<String, String>) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, value) in settings {
+            if let Some(problem) = kernel_setting_problem(name, value) {
+                problems.push(problem);
+                continue;
+            }
+            let Some(known) = Known::find(name) else { continue };
+            let partner = known.partner.filter(|partner| settings.contains_key(*partner));
+            if let Some(partner) = partner.filter(|partner| *partner > name.as_str()) {
+                problems.push(format!(
+                    "`{name}` and `{partner}` exclude each other: the kernel sets one to 0 when the other \
+                     is set"
+                ));
+            }
+            let path = self.root.join(known.path());
+            if !path.exists() {
+                problems.push(format!("this kernel has no `{name}` ({})", path.display()));
+            } else if let Err(error) = rustix::fs::access(&path, Access::WRITE_OK) {
+                problems.push(format!(
+                    "to change settings of the kernel, Dyno needs the rights of root: {}: {error}",
+                    path.display()
+                ));
+            }
+        }
+        if !settings.is_empty() && self.held().is_none() {
+            problems.extend(self.held_by_another());
+        }
+        problems
+    }
+
+    /// Takes the right to change them, until [`KernelSettings::release`] or the end of this process. What a
+    /// killed Dyno has left changed is put back first; returned is what was done, in words.
+    ///
+    /// # Errors
+    ///
+    /// Another Dyno has it, or the file that says so cannot be made.
+    pub fn hold(&self, clock: &dyn Clock) -> Result<Vec<String>, KeeperError> {
+        let mut held = self.held();
+        if held.is_some() {
+            return Ok(Vec::new());
+        }
+        let path = self.root.join(NOTE);
+        let failed = |error: std::io::Error| KeeperError(format!("{}: {error}", path.display()));
+        for attempt in 0..LOCK_TRIES {
+            if attempt > 0 {
+                clock.sleep_until(clock.now() + LOCK_PAUSE);
+            }
+            let flags = OFlags::RDWR | OFlags::CREATE;
+            let file = open_own(&path, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+            // Whoever had it may have removed it meanwhile: then there is another one.
+            if take_lock(&file, &path) {
+                let done = self.put_back_all(&read(&file).changes)?;
+                *held = Some(Held { file, changes: Vec::new() });
+                return Ok([done.put_back, done.left_alone].concat());
+            }
+        }
+        Err(KeeperError(self.held_by_another().unwrap_or_else(|| {
+            "settings of the kernel are being changed by another Dyno: wait for its end".to_owned()
+        })))
+    }
+
+    /// Sets them; only while they are held. They stay until [`KernelSettings::put_back`].
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not take one of them; all are then as they were before.
+    pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<(), KeeperError> {
+        let mut held = self.held();
+        let Some(held) = held.as_mut() else {
+            return Err(KeeperError("settings of the kernel are changed but not held".to_owned()));
+        };
+        self.restore(held)?;
+        let changes = self.planned(settings)?;
+        // Noted before the first one is changed: a Dyno that is killed here has changed nothing yet.
+        held.write(changes)?;
+        let result = held.changes.iter().try_for_each(|change| {
+            self.write(&change.name, &change.value)?;
+            let now = self.read(&change.name)?;
+            if same(&now, &change.value) {
+                return Ok(());
+            }
+            Err(KeeperError(format!(
+                "the kernel does not keep `{}` = {}: it is {now} now",
+                change.name, change.value
+            )))
+        });
+        if result.is_err() {
+            // The error that matters is already there; what stays is tried again at the end.
+            let _ = self.restore(held);
+        }
+        result
+    }
+
+    /// Puts back what was changed. Returns, in words, what somebody else has changed since: that is left
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// Something stays changed.
+    pub fn put_back(&self) -> Result<Vec<String>, KeeperError> {
+        self.held().as_mut().map_or(Ok(Vec::new()), |held| self.restore(held))
+    }
+
+    /// Puts back what was changed, and gives up the right to change more.
+    pub fn release(&self) {
+        let mut held = self.held();
+        let Some(mut lock) = held.take() else { return };
+        // What cannot be put back stays noted for the next Dyno.
+        if self.restore(&mut lock).is_ok() {
+            let _ = fs::remove_file(self.root.join(NOTE));
+        }
+    }
+
+    /// The values in force of these settings, of those that there are here.
+    pub fn values<'n>(&self, names: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
+        let value = |name: &str| Some((name.to_owned(), self.read(name).ok()?));
+        names.filter_map(value).collect()
+    }
+
+    /// Puts back what a killed Dyno has left changed. Returns what was done, in words.
+    pub(crate) fn put_back_left_over(&self, clock: &dyn Clock) -> Vec<String> {
+        if self.held().is_some() || !self.root.join(NOTE).exists() {
+            return Vec::new();
+        }
+        // One that still runs keeps what it has changed.
+        let said = self.hold(clock).unwrap_or_default();
+        self.release();
+        said
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who holds them, if it is another Dyno.
+    fn held_by_another(&self) -> Option<String> {
+        let path = self.root.join(NOTE);
+        let file = open_own(&path, OFlags::RDWR, Mode::empty()).ok()?;
+        let is_held = !take_lock(&file, &path) && path.exists();
+        is_held.then(|| {
+            let pid = read(&file).pid;
+            format!(
+                "settings of the kernel are being changed by another Dyno (process {pid}): wait for its end"
+            )
+        })
+    }
+
+    /// What setting these changes. What has its value already is left alone.
+    fn planned(&self, settings: &BTreeMap<String, String>) -> Result<Vec<Change>, KeeperError> {
+        let mut changes = Vec::new();
+        for (name, value) in settings {
+            let before = self.read(name)?;
+            if same(&before, value) {
+                continue;
+            }
+            // Of a pair, one is zero and does not count.
+            let partner = Known::find(name).and_then(|known| known.partner);
+            let of_partner = match partner {
+                Some(partner) => Some((partner.to_owned(), self.read(partner)?)),
+                None => None,
+            };
+            let back = of_partner
+                .filter(|(_, counts)| same(&before, "0") && !same(counts, "0"))
+                .unwrap_or_else(|| (name.clone(), before.clone()));
+            changes.push(Change { name: name.clone(), before, value: value.clone(), back });
+        }
+        Ok(changes)
+    }
+
+    /// Puts back what was changed under this lock; returned is what is left alone.
+    fn restore(&self, held: &mut Held) -> Result<Vec<String>, KeeperError> {
+        if held.changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let done = self.put_back_all(&held.changes)?;
+        held.write(Vec::new())?;
+        Ok(done.left_alone)
+    }
+
+    /// Puts back what is still as it was set. All of it is tried before an error is returned.
+    fn put_back_all(&self, changes: &[Change]) -> Result<PutBack, KeeperError> {
+        let (mut done, mut failed) = (PutBack::default(), Vec::new());
+        for Change { name, before, value, back } in changes.iter().rev() {
+            let result = self.read(name).and_then(|now| {
+                if same(&now, value) {
+                    self.write(&back.0, &back.1)?;
+                    done.put_back.push(format!("put the kernel's {} back to {}", back.0, back.1));
+                } else if !same(&now, before) {
+                    done.left_alone.push(format!(
+                        "the kernel's {name} was {before} until Dyno set it to {value}; something else \
+                         has set it to {now} since, so it is left alone"
+                    ));
+                }
+                Ok(())
+            });
+            failed.extend(result.err().map(|error| error.0));
+        }
+        if failed.is_empty() { Ok(done) } else { Err(KeeperError(failed.join("; "))) }
+    }
+
+    fn read(&self, name: &str) -> Result<String, KeeperError> {
+        let path = self.path(name)?;
+        let text = fs::read_to_string(&path)
+            .map_err(|error| KeeperError(format!("{}: {error}", path.display())))?;
+        Ok(chosen(&text).to_owned())
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), KeeperError> {
+        let path = self.path(name)?;
+        fs::write(&path, value).map_err(|error| {
+            KeeperError(format!("`{value}` cannot be written to {}: {error}", path.display()))
+        })
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, KeeperError> {
+        let known = Known::find(name).ok_or_else(|| {
+            KeeperError(format!("Dyno changes no setting `{name}` of the kernel"))
+        })?;
+        Ok(self.root.join(known.path()))
+    }
+}
+
+impl Drop for KernelSettings {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Held {
+    /// Notes these changes, and no others.
+    fn write(&mut self, changes: Vec<Change>) -> Result<(), KeeperError> {
+        let failed = |error: std::io::Error| {
+            KeeperError(format!("what is changed in the kernel cannot be noted: {error}"))
+        };
+        let note = Note { pid: std::process::id(), changes };
+        let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;
+        // It is cut off first: a Dyno that is killed in between leaves a note that says nothing, and
+        // nothing is changed while it is written.
+        self.file.set_len(0).map_err(failed)?;
+        self.file.rewind().map_err(failed)?;
+        self.file.write_all(&text).map_err(failed)?;
+        self.changes = note.changes;
+        Ok(())
+    }
+}
+
+/// What a file notes; nothing if it was not written to its end.
+fn read(file: &File) -> Note {
+    let mut text = String::new();
+    let is_read = (&*file).take(1 << 16).read_to_string(&mut text).is_ok();
+    is_read.then(|| serde_json::from_str(&text).ok()).flatten().unwrap_or_default()
+}
+
+/// Whether two texts are the same value.
+fn same(one: &str, other: &str) -> bool {
+    match (one.trim().parse::<u64>(), other.trim().parse::<u64>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one.trim() == other.trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

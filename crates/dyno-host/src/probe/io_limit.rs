@@ -1,0 +1,205 @@
+//! How much of its limit the data's disk uses, by the control groups of the kernel.
+//!
+//! The kernel counts what passes a limit, and not how long it has held anything back. So what is read is
+//! the share of the limit that was used: at 100 % it binds, and requests wait (`data_disk.queue`,
+//! `data_disk.await_ms`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
+
+use super::{Probe, Readings, growth, seconds_since};
+use crate::cgroup::group_folders;
+
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data's disk", "operations or bytes per second that passed the limit set for the data's disk, of that limit; of its parts (reads, writes, bytes read, bytes written) the one used most; flushes count as writes").chart_if_moving(Topic::Disk, 10),
+];
+
+/// Reads, writes, bytes read and bytes written: of each its limit, or how many there were.
+type Parts<T> = [T; 4];
+
+/// The files of version 1 with the limits, in the order of the parts.
+const V1_LIMITS: Parts<&str> = [
+    "blkio.throttle.read_iops_device",
+    "blkio.throttle.write_iops_device",
+    "blkio.throttle.read_bps_device",
+    "blkio.throttle.write_bps_device",
+];
+/// The words of `io.max` and of `io.stat`, likewise.
+const V2_LIMITS: Parts<&str> = ["riops", "wiops", "rbps", "wbps"];
+const V2_COUNTS: Parts<&str> = ["rios", "wios", "rbytes", "wbytes"];
+
+/// The group whose limit binds.
+enum Group {
+    V1(PathBuf),
+    V2(PathBuf),
+}
+
+/// Reads how much of the limit of one device is used.
+pub(super) struct IoLimitProbe {
+    group: Group,
+    /// `7:0`.
+    device: String,
+    before: Option<(Nanoseconds, Parts<u64>)>,
+}
+
+impl IoLimitProbe {
+    /// A probe for the disk of this name; none where no control group could limit it for this server.
+    /// `root` holds `proc` and `sys`.
+    pub(super) fn new(root: &Path, disk: &str, server: Option<i32>) -> Option<IoLimitProbe> {
+        let device = fs::read_to_string(root.join("sys/block").join(disk).join("dev")).ok()?;
+        let v1 = root.join("sys/fs/cgroup/blkio");
+        let group = match v1.join(V1_LIMITS[0]).exists() {
+            true => Group::V1(v1),
+            false => {
+                let process = server.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+                let mut all = group_folders(root, &process).into_iter();
+                Group::V2(all.find(|folder| folder.join("io.max").exists())?)
+            }
+        };
+        Some(IoLimitProbe { group, device: device.trim().to_owned(), before: None })
+    }
+
+    fn limits(&self) -> Parts<Option<u64>> {
+        match &self.group {
+            Group::V1(folder) => V1_LIMITS.map(|file| {
+                let text = fs::read_to_string(folder.join(file)).ok()?;
+                line(&text, &self.device)?.trim().parse().ok()
+            }),
+            Group::V2(folder) => {
+                let text = fs::read_to_string(folder.join("io.max")).unwrap_or_default();
+                V2_LIMITS.map(|word| value(line(&text, &self.device)?, word))
+            }
+        }
+    }
+
+    fn counts(&self) -> Option<Parts<u64>> {
+        match &self.group {
+            Group::V1(folder) => {
+                let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+                let operations = read("blkio.throttle.io_serviced")?;
+                let bytes = read("blkio.throttle.io_service_bytes")?;
+                let of = |text: &str, kind: &str| -> Option<u64> {
+                    line(text, &format!("{} {kind}", self.device))?.trim().parse().ok()
+                };
+                Some([
+                    of(&operations, "Read")?,
+                    of(&operations, "Write")?,
+                    of(&bytes, "Read")?,
+                    of(&bytes, "Write")?,
+                ])
+            }
+            Group::V2(folder) => {
+                let text = fs::read_to_string(folder.join("io.stat")).ok()?;
+                let line = line(&text, &self.device)?;
+                Some(V2_COUNTS.map(|word| value(line, word).unwrap_or(0)))
+            }
+        }
+    }
+}
+
+/// What follows these words at the beginning of a line.
+fn line<'t>(text: &'t str, begin: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(begin)?.strip_prefix(' '))
+}
+
+/// The number behind `word=`; none for `max`.
+fn value(line: &str, word: &str) -> Option<u64> {
+    let mut words = line.split_ascii_whitespace();
+    words.find_map(|one| one.strip_prefix(word)?.strip_prefix('='))?.parse().ok()
+}
+
+impl Probe for IoLimitProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let limits = self.limits();
+        let counts = limits.iter().any(Option::is_some).then(|| self.counts()).flatten();
+        if let (Some((at, before)), Some(counts)) = (self.before, counts)
+            && let Some(seconds) = seconds_since(Some(at), now)
+        {
+            let used =
+                limits.iter().zip(before.iter().zip(&counts)).filter_map(|(limit, (a, b))| {
+                    let limit = limit.filter(|limit| *limit > 0)?;
+                    Some(growth(*a, *b) / seconds / limit as f64 * 100.0)
+                });
+            if let Some(most) = used.reduce(f64::max) {
+                readings.insert("data_disk.limit_used_pct".to_owned(), most);
+            }
+        }
+        self.before = counts.map(|counts| (now, counts));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A made-up machine with the disk `loop0`.
+    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        write(&root, "sys/block/loop0/dev", "7:0\n");
+        files.iter().for_each(|(path, text)| write(&root, path, text));
+        root
+    }
+
+    fn write(root: &tempfile::TempDir, path: &str, text: &str) {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+
+    /// The share that is used two seconds later, when the files have become these.
+    fn used(root: &tempfile::TempDir, later: &[(&str, &str)]) -> Option<f64> {
+        let mut probe = IoLimitProbe::new(root.path(), "loop0", Some(9)).expect("a probe");
+        let mut readings = Readings::new();
+        probe.read(Nanoseconds::from_secs(1), &mut readings);
+        later.iter().for_each(|(path, text)| write(root, path, text));
+        probe.read(Nanoseconds::from_secs(3), &mut readings);
+        readings.get("data_disk.limit_used_pct").copied()
+    }
+
+    #[test]
+    fn the_part_that_is_used_most_counts_in_version_1() {
+        let folder = "sys/fs/cgroup/blkio/blkio.throttle";
+        let path = |name: &str| format!("{folder}.{name}");
+        let (reads, writes) = (path("read_iops_device"), path("write_iops_device"));
+        let (operations, bytes) = (path("io_serviced"), path("io_service_bytes"));
+        let root = machine(&[
+            (&reads, "7:1 5\n"),
+            (&writes, "7:1 9\n7:0 500\n"),
+            (&path("write_bps_device"), "7:0 1000000\n"),
+            (&operations, "7:0 Read 70\n7:0 Write 1000\n7:0 Total 1070\nTotal 1070\n"),
+            (&bytes, "7:0 Read 9\n7:0 Write 0\n"),
+        ]);
+        let later = [
+            (operations.as_str(), "7:0 Read 9999\n7:0 Write 1900\n"),
+            (bytes.as_str(), "7:0 Read 9\n7:0 Write 200000\n"),
+        ];
+        assert_eq!(used(&root, &later), Some(90.0));
+        write(&root, &writes, "");
+        write(&root, &path("write_bps_device"), "7:0 0\n");
+        assert_eq!(used(&root, &later), None, "there is no limit any more");
+    }
+
+    #[test]
+    fn the_group_of_the_server_counts_in_version_2() {
+        let root = machine(&[
+            ("proc/9/cgroup", "0::/dyno-a\n"),
+            ("sys/fs/cgroup/dyno-a/io.max", "7:0 rbps=max wbps=max riops=max wiops=500\n"),
+            (
+                "sys/fs/cgroup/dyno-a/io.stat",
+                "7:0 rbytes=1 wbytes=2 rios=3 wios=0 dbytes=0 dios=0\n",
+            ),
+        ]);
+        let later =
+            [("sys/fs/cgroup/dyno-a/io.stat", "7:0 rbytes=1 wbytes=2 rios=3 wios=1000 dbytes=0\n")];
+        assert_eq!(used(&root, &later), Some(100.0));
+        assert!(IoLimitProbe::new(root.path(), "vda", Some(9)).is_none());
+    }
+}

@@ -1,0 +1,254 @@
+//! Blocks as plain text for a terminal. No text from outside can steer it.
+
+use dyno_analysis::{Caveat, Verdict};
+
+use super::{Block, Cell, Table};
+use crate::words;
+
+/// How a text is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ink {
+    Plain,
+    Bold,
+    Quiet,
+    Good,
+    Bad,
+    Open,
+}
+
+/// Narrowest width that is laid out for.
+const WIDTH_MIN: usize = 40;
+
+/// What is written to.
+pub(crate) struct Screen {
+    /// Columns.
+    width: usize,
+    colour: bool,
+}
+
+impl Screen {
+    pub(crate) fn new(width: usize, colour: bool) -> Screen {
+        Screen { width: width.max(WIDTH_MIN), colour }
+    }
+
+    /// Whether a table has room without anything being shortened.
+    pub(crate) fn fits(&self, table: &Table) -> bool {
+        let widths = needed(&texts(table));
+        widths.iter().sum::<usize>() + 2 * (widths.len() - 1) <= self.width
+    }
+
+    /// Writes blocks. What belongs together stands together; a table, a caveat and messages have an
+    /// empty line before them.
+    pub(crate) fn blocks(&self, out: &mut String, blocks: &[Block]) {
+        let mut is_behind_paragraph = false;
+        for block in blocks {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            match block {
+                Block::Title(text) => self.paragraph(out, text, "", Ink::Quiet),
+                Block::Headline(text) => self.paragraph(out, text, "", Ink::Bold),
+                Block::Paragraph(text) => {
+                    *out += if is_behind_paragraph { gap } else { "" };
+                    self.paragraph(out, text, "", Ink::Quiet);
+                }
+                Block::List(items) => {
+                    items.iter().for_each(|item| self.paragraph(out, item, "  ", Ink::Plain));
+                }
+                Block::Messages(items) => {
+                    *out += if items.is_empty() { "" } else { gap };
+                    items.iter().for_each(|item| self.paragraph(out, item, "", Ink::Bad));
+                }
+                Block::Caveats(caveats) => caveats.iter().for_each(|one| self.caveat(out, one)),
+                Block::Table(one) => {
+                    *out += if is_behind_paragraph { "" } else { gap };
+                    self.table(out, one);
+                }
+                Block::Fold { summary, blocks, .. } => {
+                    *out += gap;
+                    self.paragraph(out, summary, "", Ink::Plain);
+                    self.blocks(out, blocks);
+                }
+                // Drawings are for a browser.
+                Block::Drawn(_) => {}
+            }
+            is_behind_paragraph = matches!(block, Block::Paragraph(_));
+        }
+    }
+
+    fn caveat(&self, out: &mut String, caveat: &Caveat) {
+        out.push('\n');
+        let text = format!("Caveat ({}): {}", words::caveat(caveat.kind), caveat.message);
+        self.paragraph(out, &text, "", Ink::Open);
+        self.paragraph(out, &caveat.advice, "  ", Ink::Plain);
+    }
+
+    /// Writes a table. A variant is named in the first of its rows alone.
+    fn table(&self, out: &mut String, table: &Table) {
+        self.paragraph(out, &table.title, "", Ink::Plain);
+        let texts = texts(table);
+        let widths = widths(&texts, self.width);
+        for (idx, row) in texts.iter().enumerate() {
+            let before = idx.checked_sub(1).filter(|before| *before > 0);
+            let is_repeated = before.is_some_and(|before| texts[before][0] == row[0]);
+            let mut text = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let cell = if column == 0 && is_repeated { "" } else { cell };
+                let cell = shorten(cell, *width);
+                let padding = " ".repeat(width - cell.chars().count());
+                let ink = match idx.checked_sub(1).map(|idx| &table.rows[idx][column]) {
+                    None => Ink::Quiet,
+                    Some(Cell::Verdict(verdict)) => verdict_ink(*verdict),
+                    Some(_) => Ink::Plain,
+                };
+                let shown = self.paint(&cell, ink);
+                text += if column > 0 { "  " } else { "" };
+                let is_number = table.columns[column].is_number;
+                text += &if is_number { padding + &shown } else { shown + &padding };
+            }
+            out.push_str(text.trim_end());
+            out.push('\n');
+        }
+    }
+
+    fn paint(&self, text: &str, ink: Ink) -> String {
+        let code = match ink {
+            Ink::Plain => return text.to_owned(),
+            _ if !self.colour => return text.to_owned(),
+            Ink::Bold => "1",
+            Ink::Quiet => "2",
+            Ink::Good => "32",
+            Ink::Bad => "31",
+            Ink::Open => "33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// Appends a text, wrapped at words, each line behind `indent`.
+    fn paragraph(&self, out: &mut String, text: &str, indent: &str, ink: Ink) {
+        for line in wrap(&clean(text), self.width.saturating_sub(indent.len())) {
+            out.push_str(indent);
+            out.push_str(&self.paint(&line, ink));
+            out.push('\n');
+        }
+    }
+}
+
+/// Replaces what a terminal would obey; line breaks become spaces.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            c if dyno_units::is_unsafe_char(c) => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// Breaks a text into lines of at most `width` characters; longer words are broken too.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let mut letters: Vec<char> = word.chars().collect();
+        if used > 0 && used + 1 + letters.len() > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        while letters.len() > width {
+            let rest = letters.split_off(width);
+            lines.push(letters.iter().collect());
+            letters = rest;
+            lines.push(String::new());
+        }
+        let Some(line) = lines.last_mut() else { continue };
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        used += letters.len();
+        line.extend(letters);
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
+
+/// The head and the rows of a table as text that steers no terminal.
+fn texts(table: &Table) -> Vec<Vec<String>> {
+    let head = table.columns.iter().map(|column| clean(&column.head)).collect();
+    let rows = table.rows.iter();
+    let rows = rows.map(|row| row.iter().map(|cell| clean(&cell.text())).collect());
+    std::iter::once(head).chain(rows).collect()
+}
+
+/// Widths of the columns as they need them.
+fn needed(rows: &[Vec<String>]) -> Vec<usize> {
+    let of = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+    (0..rows[0].len()).map(of).collect()
+}
+
+/// Widths of the columns: what they need, the first one shortened until the table fits.
+fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
+    let mut widths = needed(rows);
+    let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+    widths[0] = widths[0].saturating_sub(total.saturating_sub(width)).max(widths[0].min(8));
+    widths
+}
+
+fn verdict_ink(verdict: Verdict) -> Ink {
+    match verdict {
+        Verdict::Better => Ink::Good,
+        Verdict::Worse => Ink::Bad,
+        Verdict::NoDifference => Ink::Plain,
+        Verdict::Inconclusive => Ink::Open,
+    }
+}
+
+fn shorten(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_wrapped_at_words_and_long_words_are_broken() {
+        let check = |text: &str, width: usize, expected: &[&str]| {
+            assert_eq!(wrap(text, width), expected);
+        };
+        check("one two three", 7, &["one two", "three"]);
+        check("abcdefghij k", 4, &["abcd", "efgh", "ij k"]);
+        check("", 10, &[]);
+    }
+
+    #[test]
+    fn each_block_has_its_place() {
+        let mut table = Table::new("Of it", &["variant", "n"], 1);
+        table.row(["a", "10"]);
+        table.row(["a", "9"]);
+        let fold = Block::Fold {
+            summary: "More".to_owned(),
+            is_open: false,
+            blocks: vec![Block::List(vec!["one".to_owned()])],
+        };
+        let blocks = [
+            Block::Title("T".to_owned()),
+            Block::Paragraph("first".to_owned()),
+            Block::Paragraph("legend".to_owned()),
+            Block::Table(table.clone()),
+            Block::Table(table),
+            fold,
+            Block::Messages(Vec::new()),
+            Block::Messages(vec!["bad".to_owned()]),
+        ];
+        let mut out = String::new();
+        Screen::new(0, false).blocks(&mut out, &blocks);
+        let table = "Of it\nvariant   n\na        10\n          9\n";
+        let expected = format!("T\nfirst\n\nlegend\n{table}\n{table}\nMore\n  one\n\nbad\n");
+        assert_eq!(out, expected);
+    }
+}

@@ -1,0 +1,265 @@
+//! The options of `vectors`, parsed and checked.
+
+use dyno_model::{OptionError, OptionSpec};
+
+use crate::options::Options;
+
+use super::data::DIMENSIONS_MOST;
+
+pub(super) const OPTIONS: &[OptionSpec] = &[
+    OptionSpec::text(
+        "data",
+        "generated",
+        "a file of vectors in fvecs format, or `generated`: clusters of normally distributed points",
+    ),
+    OptionSpec::text("query_data", "generated", "the queries of a data file, in fvecs format"),
+    OptionSpec::count(
+        "rows",
+        "0",
+        "vectors in the table; 0: all of the data file, or 20,000 generated ones",
+    ),
+    OptionSpec::count("dimensions", "64", "numbers of a generated vector; a data file has its own"),
+    OptionSpec::count("clusters", "100", "clusters of generated vectors"),
+    OptionSpec::count(
+        "queries",
+        "1000",
+        "different queries, of which clients draw; of a file the first ones",
+    ),
+    OptionSpec::count("k", "10", "nearest neighbours that a query asks for"),
+    OptionSpec::word("distance", &["l2", "cosine"], "Euclidean distance, or that of the angle"),
+    OptionSpec::word(
+        "index",
+        &["hnsw", "ivfflat", "none"],
+        "the index: HNSW, IVFFlat (PostgreSQL), or none, so that all queries are exact scans",
+    ),
+    OptionSpec::count("m", "16", "HNSW: connections of a vector in a layer of the graph"),
+    OptionSpec::count(
+        "ef_construction",
+        "64",
+        "HNSW of pgvector: candidates while the graph is built (MariaDB has a fixed number)",
+    ),
+    OptionSpec::count(
+        "lists",
+        "0",
+        "IVFFlat: lists; 0: rows / 1000, at least 10, and from a million rows on their square root",
+    ),
+    OptionSpec::counts(
+        "ef_search",
+        "10,20,40,80,160",
+        "HNSW: candidates while a query is answered, a step for each number (hnsw.ef_search, \
+         mhnsw_ef_search)",
+    ),
+    OptionSpec::counts(
+        "probes",
+        "1,2,4,8,16",
+        "IVFFlat: lists that a query searches, a step for each number (ivfflat.probes)",
+    ),
+    OptionSpec::switch("exact", true, "a step of exact scans before the index is built"),
+    OptionSpec::real(
+        "recall",
+        "0.95",
+        "the recall that the answer of the report is about, from 0 to 1",
+    ),
+    OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds"),
+];
+
+/// How far apart two vectors are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// The Euclidean distance.
+    L2,
+    /// One minus the cosine of the angle.
+    Cosine,
+}
+
+impl Distance {
+    /// The distance in double precision; the Euclidean one squared.
+    pub fn between(self, a: &[f32], b: &[f32]) -> f64 {
+        let pairs = || a.iter().zip(b).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+        match self {
+            Distance::L2 => pairs().map(|(a, b)| (a - b) * (a - b)).sum(),
+            Distance::Cosine => {
+                let (mut product, mut left, mut right) = (0.0, 0.0, 0.0);
+                for (a, b) in pairs() {
+                    product += a * b;
+                    left += a * a;
+                    right += b * b;
+                }
+                1.0 - product / (left * right).sqrt()
+            }
+        }
+    }
+}
+
+/// The index of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Index {
+    None,
+    Hnsw { m: u64, ef_construction: u64 },
+    IvfFlat { lists: u64 },
+}
+
+/// The options as values; of a file, what it holds is still to be read.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// The files of vectors and of queries; none for generated ones.
+    pub(super) files: Option<(String, String)>,
+    /// 0 for as many as there are.
+    pub(super) rows: u64,
+    pub(super) dimensions: u64,
+    pub(super) clusters: u64,
+    pub(super) queries: u64,
+    pub(super) k: u64,
+    pub(super) distance: Distance,
+    pub(super) index: Index,
+    /// The search parameter of each step, rising.
+    pub(super) searches: Vec<u64>,
+    pub(super) has_exact: bool,
+    pub(super) limit_s: u64,
+}
+
+const ROWS_GENERATED: u64 = 20_000;
+const ROWS_MOST: u64 = 1_000_000_000;
+const QUERIES_MOST: u64 = 1_000_000;
+
+impl Settings {
+    pub(super) fn read(options: &Options) -> Result<Settings, OptionError> {
+        let read = |name, min, max| bounded(options, name, min, max);
+        let k = read("k", 1, 1000)?;
+        let files = files(options)?;
+        let mut rows = read("rows", 0, ROWS_MOST)?;
+        if files.is_none() && rows == 0 {
+            rows = ROWS_GENERATED;
+        }
+        if rows > 0 && rows <= k {
+            return Err(refused("rows", format!("{rows} vectors are too few to look for {k}")));
+        }
+        let index = index(options, rows)?;
+        let recall = options.real("recall");
+        if !(recall > 0.0 && recall <= 1.0) {
+            return Err(refused("recall", format!("`{recall}` is not above 0 and at most 1")));
+        }
+        let has_exact = options.switch("exact") || index == Index::None;
+        Ok(Settings {
+            files,
+            rows,
+            dimensions: read("dimensions", 1, DIMENSIONS_MOST)?,
+            clusters: read("clusters", 1, 100_000)?,
+            queries: read("queries", 1, QUERIES_MOST)?,
+            k,
+            distance: match options.text("distance") {
+                "cosine" => Distance::Cosine,
+                _ => Distance::L2,
+            },
+            searches: searches(options, index, k)?,
+            index,
+            has_exact,
+            limit_s: read("limit_s", 1, 100_000_000)?,
+        })
+    }
+}
+
+/// A data file has queries of its own.
+fn files(options: &Options) -> Result<Option<(String, String)>, OptionError> {
+    let file = |name| Some(options.text(name)).filter(|text| *text != "generated");
+    match (file("data"), file("query_data")) {
+        (None, None) => Ok(None),
+        (Some(data), Some(queries)) => Ok(Some((data.to_owned(), queries.to_owned()))),
+        (Some(_), None) => {
+            let why = "name the file of the queries that belong to `data`, in fvecs format";
+            Err(refused("query_data", why.to_owned()))
+        }
+        (None, Some(_)) => {
+            let why =
+                "generated vectors have generated queries; name the file of vectors as `data`";
+            Err(refused("query_data", why.to_owned()))
+        }
+    }
+}
+
+fn index(options: &Options, rows: u64) -> Result<Index, OptionError> {
+    let read = |name, min, max| bounded(options, name, min, max);
+    Ok(match options.text("index") {
+        "none" => Index::None,
+        "ivfflat" => Index::IvfFlat {
+            lists: match read("lists", 0, 32_768)? {
+                0 => usual_lists(rows),
+                lists => lists,
+            },
+        },
+        _ => {
+            let m = read("m", 2, 100)?;
+            let ef_construction = read("ef_construction", 4, 1000)?;
+            if ef_construction < 2 * m {
+                let why = format!(
+                    "{ef_construction} is less than twice `m` ({m}), which pgvector refuses"
+                );
+                return Err(refused("ef_construction", why));
+            }
+            Index::Hnsw { m, ef_construction }
+        }
+    })
+}
+
+/// As many lists as pgvector's documentation recommends. A file whose rows are not given counts as small:
+/// [`Index::with_rows`] knows them.
+fn usual_lists(rows: u64) -> u64 {
+    if rows > 1_000_000 { rows.isqrt() } else { (rows / 1000).max(10) }
+}
+
+impl Index {
+    /// The same index, its lists chosen for so many rows if the option leaves that open.
+    pub(super) fn with_rows(self, options: &Options, rows: u64) -> Index {
+        match self {
+            Index::IvfFlat { .. } if options.count("lists") == 0 => {
+                Index::IvfFlat { lists: usual_lists(rows) }
+            }
+            other => other,
+        }
+    }
+
+    /// The option that has the search parameters.
+    pub(super) fn search_option(self) -> &'static str {
+        match self {
+            Index::IvfFlat { .. } => "probes",
+            Index::Hnsw { .. } | Index::None => "ef_search",
+        }
+    }
+}
+
+fn searches(options: &Options, index: Index, k: u64) -> Result<Vec<u64>, OptionError> {
+    if index == Index::None {
+        return Ok(Vec::new());
+    }
+    let name = index.search_option();
+    let all = options.counts(name);
+    if all.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(refused(name, "its numbers have to rise".to_owned()));
+    }
+    let (least, most) = match index {
+        Index::IvfFlat { .. } => (1, 32_768),
+        _ => (k, 1000),
+    };
+    match all.iter().find(|number| !(least..=most).contains(number)) {
+        None => Ok(all),
+        Some(number) if index.search_option() == "ef_search" && *number < k => {
+            let why = format!(
+                "{number} is less than `k` ({k}): HNSW then finds fewer rows than are asked for"
+            );
+            Err(refused(name, why))
+        }
+        Some(number) => Err(refused(name, format!("`{number}` is not between {least} and {most}"))),
+    }
+}
+
+fn bounded(options: &Options, name: &str, min: u64, max: u64) -> Result<u64, OptionError> {
+    let value = options.count(name);
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    Err(refused(name, format!("`{value}` is not between {min} and {max}")))
+}
+
+pub(super) fn refused(name: &str, reason: String) -> OptionError {
+    OptionError { name: name.to_owned(), reason }
+}

@@ -1,0 +1,187 @@
+//! `dyno dump` and `dyno restore`: the tables of a database as a folder of text files, and back.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use anyhow::bail;
+use dyno_analysis::numbers::grouped;
+use dyno_database::{Dump, DumpError, DumpOptions, Endpoint, Moved};
+use dyno_load::AbortFlag;
+use dyno_units::{ByteCount, Clock, Nanoseconds};
+
+use crate::commands::{counted, explain_cost::endpoint_of};
+use crate::{End, lab, terminal};
+
+/// The most connections at once.
+const THREADS_MAX: usize = 256;
+
+/// Options of `dyno dump`.
+#[derive(clap::Args)]
+pub(crate) struct DumpArguments {
+    /// The database: mysql://user@host/database
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The folder to make
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Connections that read at once; several need a short read lock of the whole server [default: one
+    /// for each CPU]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    threads: Option<usize>,
+    /// Rows of a file, about; a table without a whole number as primary key has a single file
+    #[arg(long, value_name = "N", default_value = "200k", value_parser = rows)]
+    rows: u64,
+    /// A table; may be repeated. Without it, all of the database
+    #[arg(long = "table", value_name = "NAME")]
+    tables: Vec<String>,
+    /// Do not flush files to the disk at the end
+    #[arg(long)]
+    no_sync: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `dyno restore`.
+#[derive(clap::Args)]
+pub(crate) struct RestoreArguments {
+    /// The folder that `dyno dump` has made
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// The database to restore into: mysql://user@host/database
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Connections that load at once [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    threads: Option<usize>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
+        _ => Err(format!("give a number of connections from 1 to {THREADS_MAX}")),
+    }
+}
+
+fn rows(text: &str) -> Result<u64, String> {
+    match dyno_units::parse_count(text) {
+        Ok(0) => Err("a file has at least 1 row".to_owned()),
+        Ok(rows) => Ok(rows),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn one_per_cpu() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX)
+}
+
+/// Dumps a database.
+pub(crate) fn run(options: &DumpArguments) -> anyhow::Result<End> {
+    let endpoint = endpoint_of(&options.url).map_err(crate::usage_error)?;
+    let request = DumpOptions {
+        folder: options.folder.clone(),
+        tables: options.tables.clone(),
+        threads: options.threads.unwrap_or_else(one_per_cpu),
+        rows_per_file: options.rows,
+        is_synced: !options.no_sync,
+    };
+    let moved = Moved::default();
+    let dumped = timed(&moved, || dyno_database::dump(&endpoint, &request, &moved))?;
+    let Some((dump, took)) = dumped else { return Ok(End::Interrupted) };
+    say_notes(&dump);
+    say_done("dumped", &dump, took, options.json);
+    Ok(End::Good)
+}
+
+/// Restores a dump.
+pub(crate) fn restore(options: &RestoreArguments) -> anyhow::Result<End> {
+    let endpoint = endpoint_of(&options.url).map_err(crate::usage_error)?;
+    let dump = Dump::open(&options.folder).map_err(|e| crate::usage_error(e.into()))?;
+    let threads = options.threads.unwrap_or_else(one_per_cpu);
+    let moved = Moved::default();
+    let work = || restore_into(&dump, &options.folder, &endpoint, threads, &moved);
+    let Some(((), took)) = timed(&moved, work)? else { return Ok(End::Interrupted) };
+    say_notes(&dump);
+    say_done("restored", &dump, took, options.json);
+    Ok(End::Good)
+}
+
+fn restore_into(
+    dump: &Dump,
+    folder: &Path,
+    endpoint: &Endpoint,
+    threads: usize,
+    moved: &Moved,
+) -> Result<(), DumpError> {
+    dyno_database::restore(dump, folder, endpoint, threads, moved)
+}
+
+/// Does the work, with a line of progress each second on a terminal, and returns the time that it took; none
+/// if the user stopped it.
+fn timed<T: Send>(
+    moved: &Moved,
+    work: impl FnOnce() -> Result<T, DumpError> + Send,
+) -> anyhow::Result<Option<(T, Nanoseconds)>> {
+    let abort = AbortFlag::new();
+    lab::stop_on_signals_saying(&abort, "stopping …")?;
+    let clock = crate::clock::SystemClock::start();
+    let began = clock.now();
+    let (send, ended) = channel::<()>();
+    let done = std::thread::scope(|scope| {
+        if terminal::is_interactive() {
+            scope.spawn(move || {
+                while ended.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                    let (rows, bytes) = (moved.rows(), ByteCount(moved.bytes()));
+                    terminal::say(&format!("{} rows, {bytes}", grouped(rows)));
+                }
+            });
+        }
+        let done = work();
+        drop(send);
+        done
+    });
+    let took = clock.now().saturating_sub(began);
+    match done {
+        Ok(done) => Ok(Some((done, took))),
+        Err(error) if abort.is_raised() => {
+            terminal::say(&error.to_string());
+            Ok(None)
+        }
+        Err(error) => bail!(error),
+    }
+}
+
+fn say_notes(dump: &Dump) {
+    for note in &dump.notes {
+        terminal::say(&format!("note: {note}"));
+    }
+}
+
+fn say_done(what: &str, dump: &Dump, took: Nanoseconds, is_json: bool) {
+    let seconds = took.as_secs_f64();
+    let (rows, bytes) = (dump.rows(), dump.bytes());
+    if is_json {
+        let text = serde_json::json!({
+            "tables": dump.tables.len(),
+            "files": dump.n_files(),
+            "rows": rows,
+            "bytes": bytes,
+            "seconds": seconds,
+            "notes": dump.notes,
+        });
+        return terminal::out(&text.to_string());
+    }
+    let rate = if seconds > 0.0 { (bytes as f64 / seconds) as u64 } else { bytes };
+    terminal::out(&format!(
+        "{what} {} with {} rows: {} in {}, {seconds:.2} s, {}/s",
+        counted(dump.tables.len(), "table"),
+        grouped(rows),
+        ByteCount(bytes),
+        counted(dump.n_files(), "file"),
+        ByteCount(rate),
+    ));
+}

@@ -1,0 +1,155 @@
+//! What a study sets of the machine for its servers: it is in force while they run, recorded, and put back.
+
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::support::{DataFolder, Workbench, read_json, trial_folder};
+
+/// A setting of the kernel that changes nothing that other programs would notice: by how much.
+const SETTING: &str = "/proc/sys/vm/vfs_cache_pressure";
+
+fn study(database: &str, vary: &str) -> String {
+    format!(
+        r#"
+title = "What does the machine do for it?"
+[database.a]
+{database}
+[workload.oltp_point_select]
+table_size = 1000
+[design]
+{vary}
+repetitions = 1
+warm_up = "0s"
+duration = "3s"
+rest = "0s"
+void_blocks = "keep"
+"#
+    )
+}
+
+fn setting() -> u32 {
+    std::fs::read_to_string(SETTING).unwrap().trim().parse().unwrap()
+}
+
+/// Whether the study can run here; if not, says why.
+fn can_run(bench: &Workbench) -> bool {
+    let answer = bench.dyno(&["check", "study.toml"]);
+    if answer.code == 0 {
+        return true;
+    }
+    let reasons = ["needs the rights", "control group", "this kernel has no"];
+    assert!(reasons.iter().any(|reason| answer.err.contains(reason)), "{}", answer.err);
+    eprintln!("skipped: {}", answer.err.trim());
+    false
+}
+
+/// In one test, because the machine has one kernel.
+#[test]
+fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let before = setting();
+    let levels = [before + 1, before + 2];
+    let vary = format!("vary = {{ \"database.kernel.vm.vfs_cache_pressure\" = {levels:?} }}");
+    bench.write("study.toml", &study("product = \"sqlite\"", &vary));
+    if !can_run(&bench) {
+        return;
+    }
+    let command = ["run", "study.toml", "--data-folder", folder.text()];
+    let mut running = bench.start(&command);
+    running.wait_for(&["measuring"]);
+    let changed = setting();
+    assert!(levels.contains(&changed), "{changed}");
+    // Another run cannot have it meanwhile, wherever its data lie.
+    let other = DataFolder::new();
+    let answer = bench.dyno(&["run", "study.toml", "--new", "--data-folder", other.text()]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("being changed by another Dyno"), "{}", answer.err);
+    running.signal(Signal::KILL);
+    running.end();
+    assert_eq!(setting(), changed, "it was there to be left over");
+    let answer = bench.dyno_good(&command);
+    let put_back = format!("put the kernel's vm.vfs_cache_pressure back to {before}");
+    assert!(answer.err.contains(&put_back), "{}", answer.err);
+    assert_eq!(setting(), before);
+    assert!(!Path::new("/run/dyno-kernel.json").exists());
+    // After Ctrl-C as well.
+    let mut running = bench.start(&["run", "study.toml", "--new", "--data-folder", folder.text()]);
+    running.wait_for(&["measuring"]);
+    assert_ne!(setting(), before);
+    running.signal(Signal::INT);
+    running.end();
+    assert_eq!(setting(), before);
+    let run = bench.path("runs/study");
+    let in_force: Vec<String> = (1..=2)
+        .map(|number| {
+            let summary = read_json(&trial_folder(&run, number).join("summary.json"));
+            summary["server"]["machine"]["vm.vfs_cache_pressure"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert!(levels.iter().all(|level| in_force.contains(&level.to_string())), "{in_force:?}");
+    let findings = read_json(&run.join("findings.json"));
+    let names: Vec<&str> = findings["setting_differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|difference| difference["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"vm.vfs_cache_pressure"), "{names:?}");
+}
+
+/// Control groups that Dyno has made for folders of this name.
+fn groups(name: &str) -> Vec<String> {
+    let root = Path::new("/sys/fs/cgroup");
+    let folders =
+        [root.to_owned(), root.join("cpu"), root.join("cpu,cpuacct"), root.join("memory")];
+    let all = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
+    let paths = all.flatten().map(|entry| entry.path().display().to_string());
+    paths.filter(|path| path.contains(&format!("/dyno-{name}"))).collect()
+}
+
+#[test]
+fn a_server_has_its_share_of_the_cpus_and_its_swap() {
+    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let database = "product = \"postgresql\"\nmemory = \"768MiB\"\nswap = \"0B\"\ncpu_weight = 50";
+    bench.write("study.toml", &study(database, "clients = 1"));
+    if !can_run(&bench) {
+        return;
+    }
+    let before = groups("postgresql");
+    bench.dyno_good(&["run", "study.toml", "--data-folder", folder.text()]);
+    let summary = trial_folder(&bench.path("runs/study"), 1).join("summary.json");
+    let machine = &read_json(&summary)["server"]["machine"];
+    assert_eq!(machine["control_group.cpu_weight"], "50", "{machine}");
+    assert_eq!(machine["control_group.memory"], "768 MiB", "{machine}");
+    let left = groups("postgresql");
+    assert!(left.iter().all(|group| before.contains(group)), "{left:?}");
+}
+
+#[test]
+fn what_cannot_be_set_is_refused_with_its_reason() {
+    let bench = Workbench::new();
+    let check = |database: &str, expected: &str| {
+        bench.write("study.toml", &study(database, "clients = 1"));
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{database}: {}", answer.out);
+        assert!(answer.err.contains(expected), "{database}: {}", answer.err);
+    };
+    let kernel = |pair: &str| format!("product = \"sqlite\"\nkernel = {{ {pair} }}");
+    let unknown = "`vm.drop_caches` is not a kernel setting that Dyno can change";
+    check(&kernel("\"vm.drop_caches\" = 3"), unknown);
+    check(&kernel("\"vm.swappiness\" = 201"), "a whole number from 0 to 200, and is `201`");
+    check(&kernel("\"vm.swappiness\" = \"10%\""), "a whole number from 0 to 200");
+    check(
+        &kernel("\"transparent_hugepage.enabled\" = \"sometimes\""),
+        "must be one of always, madvise, never",
+    );
+    check(&kernel("\"vm.dirty_ratio\" = 5, \"vm.dirty_bytes\" = \"1MiB\""), "exclude each other");
+    let url = "url = \"postgresql://me@127.0.0.1:1/a\"\nkernel = { \"vm.swappiness\" = 1 }";
+    check(url, "`kernel` cannot be combined with `url`");
+    check("product = \"postgresql\"\nswap = \"1GiB\"", "`swap` needs `memory`");
+    check("product = \"postgresql\"\ncpu_weight = 0", "`cpu_weight`");
+    check("product = \"sqlite\"\ncpu_weight = 5", "cannot be combined with product `sqlite`");
+    let swap = "product = \"postgresql\"\nmemory = \"1GiB\"\nswap = \"900TiB\"";
+    check(swap, "of swap; make a file for it");
+}

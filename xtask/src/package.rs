@@ -1,0 +1,175 @@
+//! `cargo xtask package`: a Debian package of a release build, with manual pages, completions, the
+//! documentation and the studies.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// The folders of a package that is being made, below `target/debian`.
+struct Package {
+    version: String,
+    architecture: String,
+    root: PathBuf,
+}
+
+/// Builds the package, and says where it is.
+pub(crate) fn run() -> anyhow::Result<()> {
+    run_program(Command::new("cargo").args([
+        "build",
+        "--profile",
+        "dist",
+        "--locked",
+        "--package",
+        "dyno",
+        "--features",
+        "man",
+    ]))?;
+    let target = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
+    let program = target.join("dist/dyno");
+    let package = Package {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        architecture: output(Command::new("dpkg").arg("--print-architecture"))?,
+        root: target.join("debian/dyno"),
+    };
+    if package.root.exists() {
+        std::fs::remove_dir_all(&package.root)?;
+    }
+    package.fill(&program)?;
+    let depends = needed_libraries(&program, &target.join("debian/shlibs"))?;
+    package.write("DEBIAN/control", &package.control(&depends))?;
+    let file = target.join("debian").join(package.file_name());
+    run_program(
+        Command::new("dpkg-deb")
+            .args(["--build", "--root-owner-group"])
+            .arg(&package.root)
+            .arg(&file),
+    )?;
+    crate::say(&format!("{}", file.display()));
+    Ok(())
+}
+
+impl Package {
+    fn file_name(&self) -> String {
+        format!("dyno_{}_{}.deb", self.version, self.architecture)
+    }
+
+    /// Puts every file in its place.
+    fn fill(&self, program: &Path) -> anyhow::Result<()> {
+        let installed = self.root.join("usr/bin/dyno");
+        copy(program, &installed)?;
+        run_program(Command::new("strip").arg(&installed))?;
+        for (shell, place) in [
+            ("bash", "usr/share/bash-completion/completions/dyno"),
+            ("zsh", "usr/share/zsh/vendor-completions/_dyno"),
+            ("fish", "usr/share/fish/vendor_completions.d/dyno.fish"),
+        ] {
+            self.write(place, &output(Command::new(program).args(["completions", shell]))?)?;
+        }
+        let pages = self.root.join("usr/share/man/man1");
+        run_program(Command::new(program).arg("man").arg(&pages))?;
+        for page in std::fs::read_dir(&pages)? {
+            run_program(Command::new("gzip").args(["--best", "--no-name"]).arg(page?.path()))?;
+        }
+        let documents = self.root.join("usr/share/doc/dyno");
+        for name in ["README.md", "METHOD.md", "GLOSSARY.md", "SECURITY.md", "CHANGELOG.md"] {
+            copy(Path::new(name), &documents.join(name))?;
+        }
+        copy(Path::new("THIRD_PARTY.md"), &documents.join("THIRD_PARTY.md"))?;
+        copy_folder(Path::new("docs"), &documents.join("docs"))?;
+        copy_folder(Path::new("studies"), &documents.join("studies"))?;
+        self.write("usr/share/doc/dyno/copyright", &copyright()?)
+    }
+
+    fn write(&self, place: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.root.join(place);
+        make_folder_of(&path)?;
+        let text = format!("{}\n", text.trim_end());
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// What the package says of itself.
+    fn control(&self, depends: &str) -> String {
+        format!(
+            "Package: dyno\n\
+             Version: {}\n\
+             Architecture: {}\n\
+             Maintainer: The authors of Dyno <noreply@dyno.invalid>\n\
+             Section: database\n\
+             Priority: optional\n\
+             Depends: {depends}\n\
+             Suggests: mariadb-server, postgresql, pgbouncer, e2fsprogs, xfsprogs, btrfs-progs\n\
+             Description: laboratory for database performance\n \
+             A question goes in as one file, an answer with its evidence comes out: Dyno starts\n \
+             database servers, puts load on them, watches them every second, repeats, compares\n \
+             with statistics, and writes a report.\n",
+            self.version, self.architecture
+        )
+    }
+}
+
+/// The packages of the libraries that the program is linked with, and their least versions.
+fn needed_libraries(program: &Path, scratch: &Path) -> anyhow::Result<String> {
+    // dpkg-shlibdeps wants to be in a folder with a source package's control file.
+    let control = scratch.join("debian/control");
+    make_folder_of(&control)?;
+    std::fs::write(&control, "Source: dyno\n\nPackage: dyno\nArchitecture: any\n")?;
+    let program = program.canonicalize()?;
+    let mut command = Command::new("dpkg-shlibdeps");
+    let text = output(command.current_dir(scratch).arg("-O").arg("-e").arg(program))?;
+    let Some(depends) = text.lines().find_map(|line| line.strip_prefix("shlibs:Depends=")) else {
+        bail!("dpkg-shlibdeps printed no dependencies, but: {text}");
+    };
+    Ok(depends.to_owned())
+}
+
+fn copyright() -> anyhow::Result<String> {
+    let mut text = "Dyno is licensed under MIT or Apache-2.0, at your choice.\n\n".to_owned();
+    for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        text += &std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn make_folder_of(file: &Path) -> anyhow::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    make_folder_of(to)?;
+    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &place)?,
+            false => copy(&entry.path(), &place)?,
+        }
+    }
+    Ok(())
+}
+
+fn run_program(command: &mut Command) -> anyhow::Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().with_context(|| format!("{name} cannot be started"))?;
+    if !status.success() {
+        bail!("{name} ended with {status}");
+    }
+    Ok(())
+}
+
+/// What a program prints.
+fn output(command: &mut Command) -> anyhow::Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("{name} cannot be started"))?;
+    if !output.status.success() {
+        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}
