@@ -124,6 +124,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
     findings.cost = cost(&joined, &findings.cells, &measured, &levels);
     tell_unneeded(&mut findings, &joined, runs);
+    tell_reruns(&mut findings, runs);
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
     findings.caveats = caveats(&joined, &measured, &findings);
     if is_watched(&findings) {
@@ -224,6 +225,8 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         bytes: None,
         bytes_after: None,
         began_unix_ms: None,
+        ended_unix_ms: None,
+        is_rerun: false,
         audit: Vec::new(),
     };
     if let Some(summary) = trial.summary {
@@ -233,6 +236,7 @@ fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {
         facts.bytes = summary.data.bytes;
         facts.bytes_after = summary.data.bytes_after;
         facts.began_unix_ms = Some(summary.began_unix_ms);
+        facts.ended_unix_ms = Some(summary.ended_unix_ms);
         facts.audit = summary.audit.clone();
         match &summary.outcome {
             TrialOutcome::Finished => facts.state = "finished".to_owned(),
@@ -259,6 +263,21 @@ fn tell_unneeded(findings: &mut Findings, joined: &Joined<'_>, runs: &[Run]) {
             if trial.summary.is_none() && is_settled {
                 facts.state = "not needed".to_owned();
             }
+        }
+    }
+}
+
+/// Marks the trials that took the place of discarded ones.
+fn tell_reruns(findings: &mut Findings, runs: &[Run]) {
+    let mut all = findings.trials.iter_mut();
+    for run in runs {
+        let n_variants = run.manifest.variants.len();
+        let discarded = |number: u32| {
+            run.voids.iter().flat_map(|void| &void.trials).any(|trial| trial.number == number)
+        };
+        for plan in run.manifest.trials.iter().filter(|plan| plan.variant < n_variants) {
+            let Some(facts) = all.next() else { return };
+            facts.is_rerun = facts.began_unix_ms.is_some() && discarded(plan.number);
         }
     }
 }

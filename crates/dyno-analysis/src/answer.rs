@@ -9,6 +9,7 @@
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod against;
+mod backlog;
 mod best;
 mod compared;
 mod course;
@@ -53,6 +54,7 @@ enum Topic {
     Reads,
     Storage,
     Snapshots,
+    Backlog,
 }
 
 impl Topic {
@@ -68,6 +70,7 @@ impl Topic {
             Topic::Reads => &["reads", "selects"],
             Topic::Storage => &["compress", "smaller"],
             Topic::Snapshots => &["snapshot", "clone"],
+            Topic::Backlog => &["behind", "backlog"],
         }
     }
 
@@ -139,6 +142,9 @@ impl AnswerWriter<'_> {
         }
         if Topic::Snapshots.asked_at(&self.findings.title).is_some() {
             found.extend(self.snapshots().map(|text| (Topic::Snapshots, text)));
+        }
+        if Topic::Backlog.asked_at(&self.findings.title).is_some() {
+            found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
         }
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));

@@ -146,8 +146,24 @@ pub(crate) fn estimate_resource(values: Vec<f64>, unit: &str, confidence: f64) -
     }
 }
 
-/// An estimate of a metric, by what suits its unit. `resolution` is as in [`estimate_resolved`].
+/// An estimate of a metric, by what suits its unit. `resolution` is as in [`estimate_resolved`]. Of a
+/// share the interval is cut at the most that is possible, as it is at zero by the logarithms.
 pub(crate) fn estimate_metric(
+    metric: &Metric,
+    values: Vec<f64>,
+    confidence: f64,
+    resolution: f64,
+) -> Estimate {
+    let mut estimate = estimate_unbounded(metric, values, confidence, resolution);
+    // A value beyond the most is a mistake of whoever measured it: it is not hidden.
+    if let Some(most) = metric.at_most.filter(|most| estimate.max <= *most) {
+        estimate.value = estimate.value.min(most);
+        estimate.high = estimate.high.map(|high| high.min(most));
+    }
+    estimate
+}
+
+fn estimate_unbounded(
     metric: &Metric,
     values: Vec<f64>,
     confidence: f64,
@@ -222,6 +238,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
         step,
         metrics: BTreeMap::new(),
         absent: BTreeMap::new(),
+        few_beyond: BTreeMap::new(),
         outcomes: BTreeMap::new(),
         missed: 0,
         retries: 0,
@@ -231,6 +248,7 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
         ended_by: BTreeMap::new(),
         settled: Vec::new(),
     };
+    let committed_least = here.iter().map(|m| m.committed).min().unwrap_or(0);
     for metric in joined.metrics.iter() {
         let id = metric.id;
         let values: Vec<f64> = here.iter().filter_map(|m| m.value(id)).collect();
@@ -241,6 +259,8 @@ fn cell(joined: &Joined<'_>, here: &[&Measured], rule: &Rule) -> Cell {
             let typical = geometric_mean(&values).unwrap_or(0.0);
             let resolution = resolution(id, &joined.steps[step], typical);
             cell.metrics.insert(id, estimate_metric(metric, values, rule.confidence, resolution));
+            let few = metrics::quantile(id).and_then(|q| metrics::few_beyond(q, committed_least));
+            cell.few_beyond.extend(few.map(|n| (id, n)));
         }
     }
     let trials = joined.trials.iter().filter(|trial| trial.variant == variant);
@@ -335,6 +355,28 @@ mod tests {
         assert_eq!(p999, [None, None, Some(7.0), Some(8.0)]);
         assert_eq!(all[0].values[&metrics::RESPONSE_P999], few());
         assert!(all.iter().all(|one| one.value(metrics::THROUGHPUT) == Some(100.0)));
+    }
+
+    #[test]
+    fn the_interval_of_a_share_ends_at_the_whole() {
+        use dyno_units::{Direction::Higher, metric};
+        let recall = metric("x.recall", Unit::Number, Higher, "recall", "x").at_most(1.0);
+        let plain = metric("x.ratio", Unit::Number, Higher, "ratio", "x");
+        let check = |metric: &Metric, values: &[f64], high: &dyn Fn(f64) -> bool| {
+            let estimate = estimate_metric(metric, values.to_vec(), 0.95, 0.0);
+            let (low, found) = (estimate.low.unwrap(), estimate.high.unwrap());
+            assert!(
+                low <= estimate.value && estimate.value <= found && high(found),
+                "{estimate:?}"
+            );
+        };
+        check(&recall, &[0.90, 0.97, 0.999], &|high| high == 1.0);
+        check(&recall, &[0.90, 0.97, 1.0], &|high| high == 1.0);
+        check(&recall, &[1.0, 1.0, 1.0], &|high| high == 1.0);
+        check(&recall, &[0.50, 0.51, 0.52], &|high| high < 0.56);
+        // What is no share may be larger, and a share that is too large is seen to be.
+        check(&plain, &[0.90, 0.97, 0.999], &|high| high > 1.0);
+        check(&recall, &[0.90, 0.97, 1.2], &|high| high > 1.0);
     }
 
     #[test]

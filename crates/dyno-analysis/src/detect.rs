@@ -19,7 +19,9 @@ pub(crate) use alike::is_cached_on_one_side;
 use std::collections::BTreeMap;
 
 use dyno_record::{StepSummary, TrialSummary};
+use dyno_units::reading::known;
 
+use crate::attribution::readings::mean_rate;
 use crate::cells::Measured;
 use crate::join::Joined;
 use crate::metrics::quantile;
@@ -35,6 +37,8 @@ const BUSY_MOST: f64 = 0.7;
 const CALIBRATED_MOST: f64 = 0.7;
 /// Workers that wait for a CPU more than this share of the time delay what they measure.
 const RUN_QUEUE_MOST: f64 = 0.05;
+/// From this share of all CPU time on, in percent, the CPUs count as full.
+const CPUS_FULL_PCT: f64 = 90.0;
 /// Transient errors below this share of attempts are part of ordinary operation.
 pub(crate) const TRANSIENT_MOST: f64 = 0.001;
 /// Outcomes that a retry may mend, and those that a workload with random keys produces by itself.
@@ -42,8 +46,6 @@ pub(crate) const TRANSIENT: [&str; 4] =
     ["deadlock", "serialization", "lock_timeout", "duplicate_key"];
 /// Outcomes that are no failures.
 pub(crate) const DESIGNED: [&str; 2] = ["committed", "rolled_back"];
-/// Fewest observations beyond a quantile that make it an estimate and not an anecdote.
-const BEYOND_LEAST: f64 = 20.0;
 
 /// All caveats, in the order of their kinds.
 pub(crate) fn caveats(
@@ -222,8 +224,22 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
              calibrate` found for it",
         );
     }
-    if let Some((most, place)) = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST) {
-        parts.push(format!("its workers waited for a CPU {} of the time ({place})", share(most)));
+    let waits = worst(&queue_share).filter(|(most, _)| *most > RUN_QUEUE_MOST);
+    let only_waits = parts.is_empty();
+    if let Some((most, place)) = waits {
+        // With all CPUs at work it is known what they waited for: each other, the server, other programs.
+        let busiest = limited.iter().max_by(|a, b| queue_share(a).total_cmp(&queue_share(b)));
+        let cpus = busiest.and_then(|place| mean_rate(place.summary, known::CPU_BUSY_PCT).ok());
+        let full = match cpus.filter(|pct| *pct >= CPUS_FULL_PCT) {
+            Some(pct) => {
+                format!(", while all CPUs of the machine together were {} busy", share(pct / 100.0))
+            }
+            None => String::new(),
+        };
+        parts.push(format!(
+            "its workers waited for a CPU {} of the time ({place}){full}",
+            share(most)
+        ));
         advice.push(
             "give generator and server CPUs of their own with `generator_cpus` and `server_cpus`, or \
              use another machine for one of them: these waits are part of the response times",
@@ -232,7 +248,10 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let advice: Vec<String> = advice.into_iter().map(crate::words::capital).collect();
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::GeneratorLimit,
-        message: format!("The load generator may have been the bottleneck: {}.", list(&parts)),
+        message: match only_waits {
+            true => format!("The load generator was short of CPU: {}.", list(&parts)),
+            false => format!("The load generator was near its limit: {}.", list(&parts)),
+        },
         advice: format!("{}.", advice.join(". ")),
         variants: sorted(limited.iter().map(|place| place.variant)),
         steps: sorted(limited.iter().map(|place| place.step)),
@@ -444,14 +463,13 @@ struct Short<'a> {
 impl Short<'_> {
     fn of(measured: &[Measured], metric: MetricId) -> Option<Short<'_>> {
         let beyond = 1.0 - quantile(metric)?;
-        // Half an observation of room, for 1 − 0.95 is not quite 0.05.
-        let is_few = |n: u64| n > 0 && (n as f64) * beyond < BEYOND_LEAST - 0.5;
+        let is_few = |n: u64| n > 0 && metrics::few_beyond(1.0 - beyond, n).is_some();
         // A step that ends by quota has as many transactions as that, however long it takes.
         let ends_by_quota = |m: &Measured| m.values.contains_key(&metrics::STEP_TIME);
         let is_short = |m: &&Measured| is_few(m.committed) && !ends_by_quota(m);
         let places: Vec<&Measured> = measured.iter().filter(is_short).collect();
         let least = places.iter().copied().min_by_key(|m| m.committed)?;
-        Some(Short { metric, places, least, needed: (BEYOND_LEAST / beyond).round() })
+        Some(Short { metric, places, least, needed: (metrics::BEYOND_LEAST / beyond).round() })
     }
 
     fn beyond(&self) -> f64 {

@@ -382,6 +382,10 @@ pub struct Cell {
     pub metrics: BTreeMap<MetricId, Estimate>,
     /// Why a metric is absent.
     pub absent: BTreeMap<MetricId, String>,
+    /// By metric, of percentiles that rest on fewer than 20 observations beyond them: about how many
+    /// there were in the trial with the fewest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub few_beyond: BTreeMap<MetricId, u64>,
     /// Attempts by outcome, all repetitions and kinds together.
     pub outcomes: BTreeMap<String, u64>,
     /// Arrivals never sent, all repetitions together.
@@ -518,6 +522,12 @@ pub struct TrialFacts {
     pub bytes_after: Option<u64>,
     /// Milliseconds since 1970 UTC.
     pub began_unix_ms: Option<u64>,
+    /// Milliseconds since 1970 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_unix_ms: Option<u64>,
+    /// Whether it took the place of one that was discarded with its block, because the host was busy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rerun: bool,
     /// What the workload demands of the tables after the last step, and whether it is met.
     #[serde(default)]
     pub audit: Vec<AuditRow>,

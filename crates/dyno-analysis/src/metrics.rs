@@ -159,6 +159,17 @@ pub(crate) fn quantile(metric: MetricId) -> Option<f64> {
     }
 }
 
+/// Fewest observations beyond a quantile that make it an estimate and not an anecdote.
+pub(crate) const BEYOND_LEAST: f64 = 20.0;
+
+/// About how many of so many observations lie beyond a quantile, if those are fewer than
+/// [`BEYOND_LEAST`].
+pub(crate) fn few_beyond(quantile: f64, observations: u64) -> Option<u64> {
+    let beyond = (1.0 - quantile) * observations as f64;
+    // Half an observation of room, for 1 − 0.95 is not quite 0.05.
+    (beyond < BEYOND_LEAST - 0.5).then_some((beyond + 1e-6) as u64)
+}
+
 /// The statistics of response times, with their metrics: those that each kind has as well.
 pub(crate) fn response_statistics() -> impl Iterator<Item = (MetricId, Statistic)> {
     BUILT_IN.iter().filter_map(|row| match row.derivation {
@@ -414,6 +425,18 @@ pub(crate) fn merged<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quantile_needs_observations_beyond_it() {
+        let check = |quantile: f64, observations: u64, expected: Option<u64>| {
+            assert_eq!(few_beyond(quantile, observations), expected, "{quantile} {observations}");
+        };
+        check(0.95, 400, None);
+        check(0.95, 380, Some(19));
+        check(0.99, 650, Some(6));
+        check(0.999, 20_000, None);
+        check(0.999, 650, Some(0));
+    }
 
     #[test]
     fn every_id_is_registered_once() {

@@ -42,6 +42,7 @@ fn document(view: &View<'_>) -> Vec<Block> {
     }
     // A version is what a server says: no part of it becomes markup.
     all.push(Block::Paragraph(measured::parts(view).join(" · ").replace('`', "'")));
+    all.extend(measured::conditions(view).map(|text| Block::Paragraph(text.replace('`', "'"))));
     if !findings.caveats.is_empty() {
         all.push(Block::Caveats(findings.caveats.clone()));
     }
@@ -53,7 +54,10 @@ fn document(view: &View<'_>) -> Vec<Block> {
     }
     all.extend(author::blocks(view));
     all.extend(crate::html::vectors::tables(view).into_iter().map(Block::Table));
-    all.extend(with_declared(view).into_iter().map(|metric| numbers(view, metric)));
+    let shown = with_declared(view);
+    let few = view.few_in_words(&shown);
+    all.extend(shown.into_iter().map(|metric| numbers(view, metric)));
+    all.extend(few.map(|text| Block::Paragraph(text.to_owned())));
     all.extend(failures(view));
     if !findings.answer.details.is_empty() {
         let details = Block::List(findings.answer.details.clone());
@@ -134,7 +138,8 @@ fn numbers(view: &View<'_>, metric: MetricId) -> Block {
                 return "–".to_owned();
             };
             let mode = if is_rate { field::mode(view, (variant, step)) } else { String::new() };
-            format!("{}{mode} (n = {})", format::estimate(estimate), estimate.n)
+            let few = view.few(variant, step, metric);
+            format!("{}{few}{mode} (n = {})", format::estimate(estimate), estimate.n)
         };
         let values = (0..view.findings.steps.len()).map(value);
         table.row(std::iter::once(view.variant(variant).to_owned()).chain(values));

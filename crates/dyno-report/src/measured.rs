@@ -1,8 +1,9 @@
-//! What was measured, in one line: the workload, the server, the size of the design, and what the host
-//! spoiled.
+//! What was measured, in one line: the workload, the server, the size of the design; and in another one,
+//! on what machine, for how long, and how quiet it was.
 
-use dyno_analysis::{VariantFacts, is_watched};
+use dyno_analysis::{CaveatKind, VariantFacts, is_watched};
 
+use crate::format;
 use crate::view::View;
 use crate::words;
 
@@ -26,7 +27,6 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
         parts.push(words::counted(findings.steps.len(), "step", "steps"));
     }
     parts.push(trials(view));
-    parts.extend(discarded(view));
     parts.push(format!("threshold {threshold}"));
     parts.push(format!("{confidence} confidence"));
     parts
@@ -67,8 +67,131 @@ fn trials(view: &View<'_>) -> String {
     trials
 }
 
-/// How many blocks the host spoiled: on the first screen, because it says how quiet the machine was.
-fn discarded(view: &View<'_>) -> Option<String> {
-    let n = view.findings.void_blocks.len();
-    (n > 0).then(|| format!("{} repeated (busy host)", words::counted(n, "block", "blocks")))
+/// On what machine and for how long the run went, and whether the host was busy with something else: one
+/// line. None where nothing was measured, or only simulated servers.
+pub(crate) fn conditions(view: &View<'_>) -> Option<String> {
+    let findings = view.findings;
+    let is_simulated = findings.caveats.iter().any(|c| c.kind == CaveatKind::Simulated);
+    if is_simulated || findings.cells.is_empty() {
+        return None;
+    }
+    let parts = [machine(view), length(view), host(view)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+/// `AMD EPYC, 2 CPUs, 23.54 GiB of memory`; of several machines their number.
+fn machine(view: &View<'_>) -> Option<String> {
+    let findings = view.findings;
+    let fact = |name: &str| findings.environment.get(name).filter(|text| !text.is_empty());
+    let names = fact("machine").map_or(1, |names| names.split("; ").count());
+    if names > 1 {
+        return Some(format!("{names} machines"));
+    }
+    let cpus = words::counted(findings.cpus as usize, "CPU", "CPUs");
+    let parts = [
+        fact("cpu.model").cloned(),
+        (findings.cpus > 0).then_some(cpus),
+        fact("memory").map(|memory| format!("{memory} of memory")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `took 1 min 9 s on 2026-11-23`, from the beginning of the first trial to the end of the last one,
+/// those that were discarded included.
+fn length(view: &View<'_>) -> Option<String> {
+    let trials = &view.findings.trials;
+    let discarded = view.findings.void_blocks.iter().flat_map(|block| &block.trials);
+    let discarded = discarded.map(|trial| trial.began_unix_ms);
+    let began = trials.iter().filter_map(|trial| trial.began_unix_ms).chain(discarded).min()?;
+    let ended = trials.iter().filter_map(|trial| trial.ended_unix_ms).max()?;
+    let took = format::seconds((ended.saturating_sub(began) as f64 / 1e3).round());
+    let (first, last) = (date(began), date(ended));
+    Some(match first == last {
+        true => format!("took {took} on {first}"),
+        false => format!("took {took}, {first} to {last}"),
+    })
+}
+
+/// The date of a time, without the time.
+fn date(unix_ms: u64) -> String {
+    dyno_units::utc_date_time(unix_ms).chars().take("2026-11-23".len()).collect()
+}
+
+/// Whether the host did something else beside the load, and how many blocks were discarded for it: it
+/// says how far the numbers are to be trusted.
+fn host(view: &View<'_>) -> Option<String> {
+    let findings = view.findings;
+    let n = findings.void_blocks.len();
+    let noisy = findings.caveats.iter().filter(|c| c.kind == CaveatKind::NoisyHost).count();
+    // One of these caveats is about the discarded blocks.
+    let is_busy = noisy > usize::from(n > 0);
+    let is_known = findings.attribution.iter().flat_map(|facts| &facts.uses);
+    let is_known = is_known.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
+    let state = match (is_busy, is_known) {
+        (true, _) => "host busy with other work",
+        (false, true) => "host otherwise idle",
+        (false, false) => "host not watched",
+    };
+    Some(match n {
+        0 => state.to_owned(),
+        n => format!(
+            "{state}, {} discarded and measured again",
+            words::counted(n, "block", "blocks")
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_first_screen_says_where_for_how_long_and_how_quietly() {
+        let (mut findings, _) = fixture::three_variants();
+        findings
+            .caveats
+            .retain(|c| !matches!(c.kind, CaveatKind::NoisyHost | CaveatKind::Simulated));
+        findings.void_blocks.clear();
+        findings.cpus = 2;
+        let facts = [("machine", "a"), ("cpu.model", "AMD EPYC"), ("memory", "16 GiB")];
+        findings.environment = facts.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        for trial in &mut findings.trials {
+            (trial.began_unix_ms, trial.ended_unix_ms) = (Some(1_000), Some(91_000));
+        }
+        let line = |findings: &dyno_analysis::Findings| conditions(&View::new(findings));
+        let check = |findings: &dyno_analysis::Findings, expected: &str| {
+            assert_eq!(line(findings).as_deref(), Some(expected));
+        };
+        let machine = "AMD EPYC, 2 CPUs, 16 GiB of memory · took 1 min 30 s on 1970-01-01";
+        let uses = findings.attribution.iter().flat_map(|facts| &facts.uses);
+        let is_read = uses.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
+        let quiet = if is_read { "host otherwise idle" } else { "host not watched" };
+        check(&findings, &format!("{machine} · {quiet}"));
+        let noisy = dyno_analysis::Caveat {
+            kind: CaveatKind::NoisyHost,
+            message: String::new(),
+            advice: String::new(),
+            variants: Vec::new(),
+            steps: Vec::new(),
+        };
+        findings.caveats.push(noisy.clone());
+        check(&findings, &format!("{machine} · host busy with other work"));
+        // The second one is about the block that was discarded; that one began first.
+        findings.caveats.push(noisy.clone());
+        findings.void_blocks = vec![dyno_record::VoidBlock {
+            block: 1,
+            why: Vec::new(),
+            trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
+        }];
+        let busy = "host busy with other work, 1 block discarded and measured again";
+        let machine = machine.replace("1 min 30 s", "1 min 31 s");
+        check(&findings, &format!("{machine} · {busy}"));
+        findings.environment.insert("machine".to_owned(), "a; b".to_owned());
+        assert!(line(&findings).is_some_and(|line| line.starts_with("2 machines · took")));
+        findings.caveats.push(dyno_analysis::Caveat { kind: CaveatKind::Simulated, ..noisy });
+        assert_eq!(line(&findings), None);
+    }
 }

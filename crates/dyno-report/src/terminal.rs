@@ -36,6 +36,7 @@ fn document(view: &View<'_>, screen: &Screen) -> Vec<Block> {
         Block::List(findings.answer.lines.clone()),
         Block::Paragraph(measured::parts(view).join(" · ")),
     ];
+    all.extend(measured::conditions(view).map(Block::Paragraph));
     all.extend(tables(view, screen));
     all.push(Block::Caveats(findings.caveats.clone()));
     all.push(Block::Messages(failures(findings)));
@@ -76,7 +77,10 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
         0 | 1 => "",
         _ => "; verdicts are corrected for the number of comparisons",
     };
-    let legend = format!("n: repetitions; (low–high): {confidence} CI{corrected}");
+    let main = view.main_metric();
+    let marked = view.few_in_words(&[metrics::RESPONSE_P95, main]);
+    let marked = marked.map_or(String::new(), |text| format!("; {}", text.trim_end_matches('.')));
+    let legend = format!("n: repetitions; (low–high): {confidence} CI{corrected}{marked}");
     let legend = Block::Paragraph(legend);
     std::iter::once(legend).chain(shown.into_iter().map(Block::Table)).collect()
 }
@@ -152,10 +156,17 @@ fn row(
         view.variant(variant).to_owned(),
         view.step(step).to_owned(),
         main.map_or_else(absent, |estimate| estimate.n.to_string()),
-        main.map_or_else(absent, |e| format!("{}{}", format::estimate(e), field::mode(view, at))),
+        main.map_or_else(absent, |e| {
+            let few = view.few(variant, step, view.main_metric());
+            format!("{}{few}{}", format::estimate(e), field::mode(view, at))
+        }),
     ];
     let value = |metric: &MetricId| view.estimate(variant, step, *metric);
-    texts.extend(beside.iter().map(|metric| value(metric).map_or_else(absent, format::estimate)));
+    let marked = |metric: &MetricId| {
+        let few = view.few(variant, step, *metric);
+        value(metric).map_or_else(absent, |estimate| format!("{}{few}", format::estimate(estimate)))
+    };
+    texts.extend(beside.iter().map(marked));
     let mut cells: Vec<Cell> = texts.into_iter().map(Cell::from).collect();
     if is_compared {
         match view.main_comparison(variant, step) {
@@ -175,7 +186,8 @@ fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
     for (variant, step) in view.places() {
         let Some(estimate) = view.estimate(variant, step, metric) else { continue };
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);
-        table.row([place, [estimate.n.to_string(), format::estimate(estimate)]].concat());
+        let value = format!("{}{}", format::estimate(estimate), view.few(variant, step, metric));
+        table.row([place, [estimate.n.to_string(), value]].concat());
     }
     table
 }

@@ -18,6 +18,9 @@ use crate::words::sentence;
 /// What each client does at most so often in a trial is one-off: three indexes of its table.
 const ONE_OFF_MOST: u64 = 3;
 
+/// The mark of a percentile that rests on few observations.
+pub(crate) const FEW: &str = "†";
+
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
     /// The findings.
@@ -63,6 +66,23 @@ impl<'a> View<'a> {
         metric: MetricId,
     ) -> Option<&'a Estimate> {
         self.cell(variant, step)?.metrics.get(&metric)
+    }
+
+    /// What stands behind a percentile that rests on few observations: [`FEW`], else nothing.
+    pub(crate) fn few(&self, variant: usize, step: usize, metric: MetricId) -> &'static str {
+        let cell = self.cell(variant, step);
+        if cell.is_some_and(|c| c.few_beyond.contains_key(&metric)) { FEW } else { "" }
+    }
+
+    /// What [`FEW`] means, if any of these metrics has it anywhere.
+    pub(crate) fn few_in_words(&self, metrics: &[MetricId]) -> Option<&'static str> {
+        let has = |cell: &Cell| {
+            metrics.iter().any(|m| cell.few_beyond.contains_key(m) && cell.metrics.contains_key(m))
+        };
+        self.findings.cells.iter().any(has).then_some(
+            "† rests on few observations: in some trial, fewer than 20 transactions took longer than \
+             this percentile.",
+        )
     }
 
     /// A comparison of a variant with its baseline at a step.

@@ -15,8 +15,8 @@ pub(crate) fn verdict(verdict: Verdict) -> &'static str {
 /// A verdict as a sign, for those who do not see its colour.
 pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Better => "▲",
-        Verdict::Worse => "▼",
+        Verdict::Better => "✓",
+        Verdict::Worse => "✗",
         Verdict::NoDifference => "=",
         Verdict::Inconclusive => "?",
     }
@@ -36,8 +36,8 @@ pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
 pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     match kind {
         CaveatKind::TooFewRepetitions => "too few repetitions",
-        CaveatKind::GeneratorLimit => "load generator possibly the bottleneck",
-        CaveatKind::HostLimit => "a host possibly the bottleneck",
+        CaveatKind::GeneratorLimit => "load generator near its limit",
+        CaveatKind::HostLimit => "a host near its limit",
         CaveatKind::HostLag => "a host lagged",
         CaveatKind::HostShare => "uneven hosts",
         CaveatKind::HostClock => "clock of a host",

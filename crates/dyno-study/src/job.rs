@@ -84,6 +84,7 @@ pub(crate) fn figure(name: &str, text: &str) -> Option<Metric> {
         unit: is_right.then(|| Unit::from(unit))?,
         better,
         role: MetricRole::Secondary,
+        at_most: None,
         title: format!("{name} of the job").into(),
         text: format!("what the command of the job printed as {name}").into(),
     })

@@ -133,6 +133,9 @@ pub struct Metric {
     /// What it is used for.
     #[serde(default)]
     pub role: MetricRole,
+    /// The largest value that is possible: 1 or 100 of a share. None where there is no such value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
     /// Its name in a sentence and above a column: `p95 response time`.
     pub title: Cow<'static, str>,
     /// What it is, in a sentence without its first capital and its full stop.
@@ -149,13 +152,20 @@ pub const fn metric(
     text: &'static str,
 ) -> Metric {
     let (title, text) = (Cow::Borrowed(title), Cow::Borrowed(text));
-    Metric { id: MetricId::new(id), unit, better, role: MetricRole::Context, title, text }
+    let role = MetricRole::Context;
+    Metric { id: MetricId::new(id), unit, better, role, at_most: None, title, text }
 }
 
 impl Metric {
     /// It may be the main metric of a step.
     pub const fn main(mut self) -> Metric {
         self.role = MetricRole::Main;
+        self
+    }
+
+    /// It is a share: no value is larger than this, and no interval reaches beyond it.
+    pub const fn at_most(mut self, most: f64) -> Metric {
+        self.at_most = Some(most);
         self
     }
 

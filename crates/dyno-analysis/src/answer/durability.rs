@@ -51,9 +51,10 @@ impl AnswerWriter<'_> {
                     let safe_rate = safe_rate.strip_suffix("/s").unwrap_or(&safe_rate);
                     let fast_rate = value(&only.fast);
                     let fast_rate = fast_rate.strip_suffix("/s").unwrap_or(&fast_rate);
+                    // There may be several of either kind: these are the fastest.
                     format!(
-                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s ({safe}) \
-                         instead of {fast_rate} ({fast})."
+                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s at best \
+                         ({safe}), {fast_rate} without ({fast})."
                     )
                 }
                 (None, Verdict::NoDifference) => format!(
@@ -217,7 +218,8 @@ impl AnswerWriter<'_> {
                 }
                 None => String::new(),
             };
-            Some(format!("{name} ({safety}): {value}{against}."))
+            let of_all = if ranked.variant == reference { ", the baseline" } else { "" };
+            Some(format!("{name}{of_all} ({safety}): {value}{against}."))
         };
         Some(ranked.iter().zip(&effects).filter_map(line).collect())
     }

@@ -187,7 +187,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "dbgb2",
         unit: "GiB",
-        formula: "size of all files of the server at the end of the step, logs included",
+        formula: "size of all data files at the end of the step, logs included",
         ours: "the last data.bytes",
         value: |s, _, _| per(last(s, known::DATA_BYTES), GIB),
     },

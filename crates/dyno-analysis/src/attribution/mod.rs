@@ -86,19 +86,36 @@ pub(crate) fn attribution(
                 continue;
             }
             let resources = uses::resources(&summaries);
-            all.push(AttributionFacts {
+            let mut attribution = AttributionFacts {
                 variant,
                 step,
-                uses: resources.iter().map(|r| use_of(r, &summaries, rule)).collect(),
+                uses: resources.iter().map(|r| use_of(r, &summaries, (rule, cpus))).collect(),
                 field_names: field::field_names(&summaries, cpus, rule),
-            });
+            };
+            if joined.product_facts(variant).in_process {
+                without_server(&mut attribution);
+            }
+            all.push(attribution);
         }
     }
     all
 }
 
+/// Of a database that runs in the load generator's process: there is no server to tell of, and what it used
+/// is part of what the generator used.
+fn without_server(attribution: &mut AttributionFacts) {
+    for used in &mut attribution.uses {
+        if used.name == "cpu.generator" {
+            "CPU of the load generator and the database inside it".clone_into(&mut used.title);
+        } else if used.absent.is_some() && used.name.contains("server") {
+            let why = "the database runs inside the load generator's own process";
+            used.absent = Some(why.to_owned());
+        }
+    }
+}
+
 /// One resource over all repetitions.
-fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
+fn use_of(resource: &Resource, summaries: &[&StepSummary], (rule, cpus): (&Rule, u32)) -> Use {
     let mut used = Use {
         name: resource.name.clone(),
         title: resource.title.clone(),
@@ -123,6 +140,12 @@ fn use_of(resource: &Resource, summaries: &[&StepSummary], rule: &Rule) -> Use {
         (!values.is_empty()).then(|| estimate_resource(values, resource.unit, rule.confidence))
     };
     used.per_second = per(&|_| Some(1.0));
+    if let Some(estimate) = used.per_second.as_mut().filter(|_| resource.name.starts_with("cpu.")) {
+        // Nothing uses more than all CPUs: µs per second. What was measured beyond that stays visible.
+        let most = f64::from(cpus) * 1e6;
+        let is_within = cpus > 0 && estimate.max <= most;
+        estimate.high = estimate.high.map(|high| if is_within { high.min(most) } else { high });
+    }
     used.per_transaction = per(&|work| Some(work.transactions));
     used.per_statement = per(&|work| Some(work.statements));
     used.per_inserted_row = per(&|work| work.inserted_rows);

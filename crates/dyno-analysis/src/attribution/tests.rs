@@ -75,7 +75,7 @@ fn what_is_missing_says_why() {
         Some("the reading `disk.reads_per_s` is not in the record")
     );
     let fsyncs = of(&facts, "fsyncs");
-    assert_eq!(fsyncs.absent.as_deref(), Some("no server reading counts them"));
+    assert_eq!(fsyncs.absent.as_deref(), Some("no reading of the engine counts them"));
     // The server's CPU is in the summary even without readings.
     let server = of(&facts, "cpu.server").per_transaction.as_ref().unwrap();
     assert!((server.value - 8.0 / MEASURED_S / 1_000.0 * 1e6).abs() < 1e-6);
@@ -191,4 +191,36 @@ fn one_quantity_has_one_value_under_either_name() {
     check(value("wkbpq") * 1024.0, written.per_transaction.as_ref().unwrap().value);
     check(value("wkbpq") * 1024.0, cell.metrics[&metrics::DISK_WRITTEN].value);
     check(value("maxop") * 1e6, cell.metrics[&metrics::RESPONSE_MAX].value);
+}
+
+#[test]
+fn a_database_in_the_generators_process_is_no_server() {
+    let of_process = |in_process: bool| {
+        let mut run: Run = run(&["a"], &[4], 3, |_, _, _| 1_000.0);
+        for trial in &mut run.trials {
+            let product = dyno_record::ProductFacts { in_process, ..Default::default() };
+            trial.server.of_product = Some(product);
+            trial.steps[0].server_cpu_s = None;
+            set(&mut trial.steps[0], &[("generator.cpu_s_per_s", 0.3)]);
+        }
+        analyse(&[run], &Options::default()).attribution.remove(0)
+    };
+    let (inside, beside) = (of_process(true), of_process(false));
+    let why = |facts: &AttributionFacts| of(facts, "cpu.server").absent.clone().unwrap();
+    assert_eq!(why(&inside), "the database runs inside the load generator's own process");
+    assert!(why(&beside).contains("is not in the record"));
+    assert!(of(&inside, "cpu.generator").title.ends_with("and the database inside it"));
+    assert!(of(&beside, "cpu.generator").title.ends_with("load generator"));
+}
+
+#[test]
+fn cpu_time_ends_at_all_cpus() {
+    let facts = found(|step, number| {
+        let busy = [3.99, 3.2, 3.9][number as usize - 1];
+        set(step, &[("cpu.busy_s_per_s", busy)]);
+    });
+    let used = of(&facts, "cpu.machine").per_second.as_ref().unwrap();
+    let cpus = run(&["a"], &[4], 3, |_, _, _| 1_000.0).manifest.environment.cpus;
+    assert_eq!(cpus, 4);
+    assert_eq!(used.high, Some(4e6), "{used:?}");
 }

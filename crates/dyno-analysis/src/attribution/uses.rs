@@ -64,13 +64,13 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ),
     (
         "cpu.rest",
-        "CPU used by other processes and the kernel",
+        "CPU of all else: other programs, kernel threads, interrupts",
         "µs",
         Origin::Reading(known::REST_CPU, 1e6),
     ),
     (
         "cpu.machine",
-        "CPU of the machine, all of the above",
+        "CPU of the whole machine, whoever used it",
         "µs",
         Origin::Reading(known::CPU_BUSY, 1e6),
     ),
@@ -99,17 +99,17 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ("writes.data", "writes of the data's disk", "", Origin::Reading(known::DATA_DISK_WRITES, 1.0)),
     (
         "read_bytes.server",
-        "bytes read from disks for the server",
+        "bytes read from disks by the server",
         "B",
         Origin::Reading(known::SERVER_DISK_READ_BYTES, 1.0),
     ),
     (
         "written_bytes.server",
-        "bytes that the server sent to disks",
+        "bytes written to disks by the server",
         "B",
         Origin::Reading(known::SERVER_DISK_WRITE_BYTES, 1.0),
     ),
-    ("fsyncs", "synchronous writes, as the server counts them", "", Origin::Engines(FSYNCS)),
+    ("fsyncs", "synchronous writes, as the engine counts them", "", Origin::Engines(FSYNCS)),
     ("flushes", "cache flushes of all disks", "", Origin::Reading(known::DISK_FLUSHES, 1.0)),
     (
         "network_received_bytes",
@@ -175,7 +175,7 @@ impl Resource {
                 let sum_of = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
-                let none = || "no server reading counts them".to_owned();
+                let none = || "no reading of the engine counts them".to_owned();
                 engines.iter().filter_map(sum_of).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => match statements(summary) {

@@ -151,14 +151,23 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!("The host was busy with other work: {}.", parts.join("; ")),
-        advice:
-            "Stop what else runs there, or use a dedicated machine. Interleaved repetitions spread the \
-             noise over all variants, so it mostly widens the CIs; but a variant that needs more CPU, \
-             or more of the disk, suffers more from it."
-                .to_owned(),
+        advice: noise_advice(findings),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
     })
+}
+
+/// What to do about a busy host, and what it means for the numbers.
+fn noise_advice(findings: &Findings) -> String {
+    let effect = if findings.trials.len() == 1 {
+        "Of one trial nothing tells how much of the result is due to that work."
+    } else if findings.comparisons.is_empty() {
+        "The noise widens the CIs."
+    } else {
+        "Interleaved repetitions spread the noise over all variants, so it mostly widens the CIs; but a \
+         variant that needs more CPU, or more of the disk, suffers more from it."
+    };
+    format!("Stop what else runs there, or use a dedicated machine. {effect}")
 }
 
 /// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's

@@ -69,7 +69,7 @@ fn limited(findings: &Findings) -> Option<Caveat> {
             host.busiest_worker.max(host.run_queue)
         }),
         (
-            "Some load generators may have been the bottleneck",
+            "Some load generators were near their limit",
             &say,
             "Give these hosts more `workers` or CPUs, or spread the load over more hosts: what they \
              waited for is part of the response times.",

@@ -144,7 +144,15 @@ impl Activity for Batches {
     fn metrics(&self) -> Vec<Metric> {
         let metric = |(part, unit, better, role), title: &'static str, text: &'static str| {
             let id = job_figure(part)?;
-            Some(Metric { id, unit, better, role, title: title.into(), text: text.into() })
+            Some(Metric {
+                id,
+                unit,
+                better,
+                role,
+                at_most: None,
+                title: title.into(),
+                text: text.into(),
+            })
         };
         use Direction::{Higher, Lower};
         use MetricRole::{Main, Secondary};

@@ -128,6 +128,7 @@ impl Command {
                 unit,
                 better: Direction::Lower,
                 role,
+                at_most: None,
                 title: title.into(),
                 text: text.into(),
             })

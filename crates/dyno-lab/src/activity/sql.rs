@@ -126,6 +126,7 @@ impl Activity for Sql {
                 unit,
                 better,
                 role,
+                at_most: None,
                 title: title.into(),
                 text: text.into(),
             })

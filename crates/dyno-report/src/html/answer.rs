@@ -24,7 +24,12 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let answer = &view.findings.answer;
     let mut section = Section::new("answer", "Answer", "", "");
     let out = section.drawn();
-    out.classed("p", "eyebrow", measured::parts(view).join(" · "));
+    let conditions = measured::conditions(view);
+    let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
+    out.classed("p", above, measured::parts(view).join(" · "));
+    if let Some(conditions) = conditions {
+        out.classed("p", "eyebrow", conditions);
+    }
     out.element("h1", &view.findings.title);
     let headline = kept_together(&answer.headline);
     // A long answer in the largest letters would fill the first screen by itself.

@@ -22,8 +22,8 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     chooser(out, view);
     let confidence = view.confidence();
     let study = format!(
-        "Against the baseline of the study, with {confidence} confidence intervals and the verdicts: ▲ \
-         better, ▼ worse, = no difference, ? inconclusive."
+        "Against the baseline of the study, with {confidence} confidence intervals and the verdicts: ✓ \
+         better, ✗ worse, = no difference, ? inconclusive."
     );
     let other = format!(
         "Estimates against the chosen baseline, each with its own {confidence} confidence interval, not \

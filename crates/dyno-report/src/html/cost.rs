@@ -163,7 +163,7 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     out.raw("<details class=\"fold aside\"><summary>The same figures in the Insert Benchmark's columns: ");
     let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
-    head(out, view, own, &["Name", "Formula", "Dyno's metric"]);
+    head(out, view, own, &["Name", "Formula (Q: see below)", "Dyno's metric"]);
     for known in &first.field_names {
         out.raw("<tr><th scope=\"row\">").element("code", &known.name).raw("</th>");
         out.element("td", &known.formula).raw("<td>").element("code", &known.ours).raw("</td>");
@@ -178,5 +178,10 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
         }
         out.raw("</tr>");
     }
-    out.raw("</tbody></table></div></details>");
+    out.raw("</tbody></table></div><p class=\"quiet\">");
+    out.text(
+        "Q is the rate of operations per second: of queries where there are any, else of inserted rows; of \
+         transactions in a workload that has neither as a kind of its own. KiB, MiB and GiB are powers of 1024.",
+    );
+    out.raw("</p></details>");
 }

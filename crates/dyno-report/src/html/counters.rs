@@ -15,7 +15,7 @@ use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
 use crate::chart::sparse;
 use crate::document::Section;
-use crate::format::Unit;
+use crate::format::{self, Unit};
 use crate::markup::{Markup, escape};
 use crate::words;
 
@@ -93,7 +93,7 @@ fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
     }
     topic(out, panel, "Load on the machine", &of(Topic::Load));
     topic(out, panel, "Disk", &of(Topic::Disk));
-    topic(out, panel, "Files of the server", &of(Topic::Files));
+    topic(out, panel, "Data files", &of(Topic::Files));
     topic(out, panel, "Memory", &of(Topic::Memory));
     let title = "Pressure: share of time in which something waited";
     topic(out, panel, title, &of(Topic::Pressure));
@@ -101,10 +101,7 @@ fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
 
 /// A heading and a chart for each reading.
 fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &Reading)]) {
-    if readings.is_empty() {
-        return;
-    }
-    out.element("h4", title).raw("<div class=\"charts small\">");
+    let mut charts = Markup::new();
     for (name, reading) in readings {
         let quantity = Quantity {
             title: reading.title.to_string(),
@@ -113,9 +110,14 @@ fn topic(out: &mut Markup, panel: &Panel<'_>, title: &str, readings: &[(&str, &R
             source: Source::Reading((*name).to_owned()),
             is_marked: false,
         };
-        panel.overlay(out, &quantity, small());
+        panel.overlay(&mut charts, &quantity, small());
     }
-    out.raw("</div>");
+    // A reading may have no value within the measured time.
+    let charts = charts.finish();
+    if !charts.is_empty() {
+        out.element("h4", title);
+        out.raw("<div class=\"charts small\">").raw(charts).raw("</div>");
+    }
 }
 
 /// All other readings, in groups.
@@ -198,7 +200,8 @@ fn write_row(
         let low = measured.iter().copied().fold(f64::INFINITY, f64::min);
         let high = measured.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         out.raw(format_args!("<td class=\"n v{variant}\"><b>{}</b>", row.unit.show(mean)));
-        let range = format!("{} … {}", row.unit.show(low), row.unit.show(high));
+        let (low, high) = (row.unit.show(low), row.unit.show(high));
+        let range = if low == high { String::new() } else { format::range(&low, &high) };
         out.element("small", range).raw("</td>");
     }
     out.raw("</tr>");

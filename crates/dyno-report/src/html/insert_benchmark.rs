@@ -109,7 +109,7 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         "lead",
         "Rows inserted per second in l.i0, l.i1 and l.i2; rows indexed per second in l.x; queries \
          per second in the steps that read, with confidence intervals over repetitions. Second line: the \
-         ratio to the baseline, marked ▲ or ▼ if it differs by more than 5 % (the author's band) and the \
+         ratio to the baseline, marked ✓ or ✗ if it differs by more than 5 % (the author's band) and the \
          two intervals do not overlap.",
     );
     let all = table.steps(|_| true);
@@ -125,8 +125,8 @@ fn rates(out: &mut Markup, table: &Table<'_>) {
         let spread = if spread.is_empty() { format!("n = {}", rate.n) } else { spread };
         out.raw(" ").element("i", spread);
         let sign = match class {
-            "better" => "▲ ",
-            "worse" => "▼ ",
+            "better" => "✓ ",
+            "worse" => "✗ ",
             _ => "",
         };
         let relative = cell.relative.map_or(String::new(), |ratio| format!("{sign}{ratio:.2}"));
@@ -238,8 +238,12 @@ fn columns(out: &mut Markup, table: &Table<'_>) {
     out.classed(
         "p",
         "lead",
-        "One row per configuration. In steps that only insert, per operation (the columns that end in q) \
-         means per inserted row; in the others per query. maxop is the longest insert, in steps with \
+        "One row per configuration. ips, qps, rps, wps, csps: rows inserted, queries, reads and writes of the \
+         disks, context switches, per second. rmbps, wmbps: MiB read and written per second. Q, in the columns \
+         that end in q, is one query; in steps that only insert, one inserted row. rpq, cspq: reads and context \
+         switches per Q. rkbpq, wkbpi: KiB read per Q, KiB written per inserted row. wpi: writes per inserted \
+         row. cpups: percent of all CPUs. cpupq: µs of CPU per Q. dbgb1, dbgb2, rss: size of tables and indexes, \
+         of all files, and of the server's memory, in GiB. maxop is the longest insert, in steps with \
          queries the longest query, in seconds. p50 and p99 are the rates that 50 % and 99 % of the \
          seconds reached, all clients together (NA: fewer than 10 seconds, or not measured).",
     );
@@ -380,7 +384,7 @@ mod tests {
         let html = rendered_all(vec![baseline, cell()]);
         for expected in [
             "<section id=\"insert-benchmark\">",
-            "<small>▼ 0.50</small>",
+            "<small>✗ 0.50</small>",
             "td class=\"n worse\"",
             "(3,890–4,750)",
             "met in 0 of 3 trials",

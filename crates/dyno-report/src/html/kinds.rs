@@ -117,7 +117,7 @@ fn new_orders(view: &View<'_>, kind: &KindCell) -> Option<String> {
     let mode = tpcc::mode(&variant.options, is_open);
     let a_minute = |rate: f64| format::grouped((rate * 60.0).round().max(0.0) as u64);
     let bounds = match throughput.low.zip(throughput.high) {
-        Some((low, high)) => format!(" ({} … {})", a_minute(low), a_minute(high)),
+        Some((low, high)) => format!(" ({})", format::range(&a_minute(low), &a_minute(high))),
         None => format!(" (no CI, n = {})", throughput.n),
     };
     Some(format!("{}{bounds} per minute: {name}, {mode}", a_minute(throughput.value)))

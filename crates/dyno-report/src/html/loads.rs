@@ -393,7 +393,7 @@ pub(crate) fn against(view: &View<'_>) -> String {
     baselines.sort_unstable();
     baselines.dedup();
     match baselines[..] {
-        [only] => format!("against {}", view.variant(only)),
+        [only] => format!("against {} (the baseline)", view.variant(only)),
         _ => "against its baseline".to_owned(),
     }
 }

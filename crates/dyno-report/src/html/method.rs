@@ -1,5 +1,6 @@
 //! How it was done: machine, servers, settings, plan, data, study, and what the words mean.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_analysis::TrialFacts;
@@ -42,9 +43,58 @@ fn open_facts(out: &mut Markup, caption: &str) {
 }
 
 fn fact(out: &mut Markup, name: &str, value: &str) {
+    let (name, value) = (fact_name(name), fact_value(name, value));
     out.raw("<tr>").raw(format_args!("<th scope=\"row\">{}</th>", escape(name)));
     out.element("td", value).raw("</tr>");
 }
+
+/// A fact as people call it; those of the kernel keep the kernel's names.
+fn fact_name(name: &str) -> &str {
+    let in_words = FACTS_IN_WORDS.iter().find(|(id, _)| *id == name);
+    in_words.map_or(name, |(_, words)| words)
+}
+
+/// A value as people write it: a number of bytes with a unit.
+fn fact_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    let bytes = || value.parse().ok().filter(|bytes| *bytes > 0);
+    match name {
+        "memory.huge_page_bytes" | "memory.swap_bytes" => match (bytes(), value) {
+            (Some(bytes), _) => ByteCount(bytes).to_string().into(),
+            (None, "0") => "none".into(),
+            (None, value) => value.into(),
+        },
+        "cpu.mhz" => format!("{value} MHz").into(),
+        _ => value.into(),
+    }
+}
+
+/// Facts of the record with the words for them.
+const FACTS_IN_WORDS: [(&str, &str); 24] = [
+    ("os", "operating system"),
+    ("cpu.model", "CPU"),
+    ("cpu.cache", "CPU cache"),
+    ("cpu.mhz", "CPU clock"),
+    ("cpu.mitigations", "mitigations of CPU vulnerabilities"),
+    ("cpu.numa_nodes", "NUMA nodes"),
+    ("cpu.online", "CPUs online"),
+    ("cpu.threads_per_core", "threads per core"),
+    ("clock_source", "clock source"),
+    ("disk.name", "disk"),
+    ("disk.rotational", "rotating disk, as the kernel reports it"),
+    ("disk.scheduler", "I/O scheduler"),
+    ("disk.write_cache", "write cache of the disk"),
+    ("filesystem", "filesystem of the data"),
+    ("filesystem.device", "device of the filesystem"),
+    ("filesystem.mount_point", "mounted at"),
+    ("filesystem.options", "mount options"),
+    ("limit.open_files", "limit of open files"),
+    ("limit.open_files_hard", "limit of open files, hard"),
+    ("load_average", "load average (1 min) when the run began"),
+    ("memory.huge_page_bytes", "size of a huge page"),
+    ("memory.swap_bytes", "swap"),
+    ("transparent_huge_pages", "transparent huge pages"),
+    ("virtualisation", "virtualised by"),
+];
 
 /// Names of facts with their values, of one machine.
 type Facts = BTreeMap<String, BTreeSet<String>>;
@@ -116,9 +166,11 @@ fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         out.raw("</tr></thead><tbody>");
         let names: BTreeSet<&String> = machines.values().flat_map(BTreeMap::keys).collect();
         for name in names {
-            out.raw("<tr>").raw(format_args!("<th scope=\"row\">{}</th>", escape(name)));
+            let head = escape(fact_name(name));
+            out.raw("<tr>").raw(format_args!("<th scope=\"row\">{head}</th>"));
             for facts in machines.values() {
-                out.element("td", facts.get(name).map_or("–".to_owned(), joined));
+                let value = facts.get(name).map_or("–".to_owned(), joined);
+                out.element("td", fact_value(name, &value));
             }
             out.raw("</tr>");
         }
@@ -293,7 +345,7 @@ fn settings_table<'a>(
 /// What sequential stopping did, where the study asks for it.
 fn stopping(out: &mut Markup, view: &View<'_>) {
     let Some(facts) = &view.findings.stopping else { return };
-    out.element("h3", "When variants were settled");
+    out.element("h3", "When variants needed no more repetitions");
     let (looks, saved) = (
         words::counted(facts.looks as usize, "interim analysis", "interim analyses"),
         words::counted(facts.saved_trials as usize, "trial", "trials"),
@@ -316,7 +368,7 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
     for (i, variant) in facts.variants.iter().enumerate().take(view.findings.variants.len()) {
         out.raw(format_args!("<tr class=\"v{i}\"><th scope=\"row\">{}</th>", parts::name(view, i)));
         out.classed("td", "n", variant.repetitions.to_string());
-        out.element("td", if variant.settled { "settled" } else { "open" });
+        out.element("td", if variant.settled { "decided" } else { "undecided" });
         out.element("td", &variant.why).raw("</tr>");
     }
     out.raw("</tbody></table></div>");
@@ -334,7 +386,16 @@ fn plan(out: &mut Markup, view: &View<'_>) {
     out.raw("<th scope=\"col\">Began</th><th class=\"n\" scope=\"col\">Rows</th><th scope=\"col\">Data set</th>");
     out.raw("<th class=\"n\" scope=\"col\">Size</th></tr></thead><tbody>");
     trials.iter().for_each(|trial| plan_row(out, view, trial));
-    out.raw("</tbody></table></div></details>");
+    out.raw("</tbody></table></div>");
+    if trials.iter().any(|trial| trial.is_rerun) {
+        out.classed(
+            "p",
+            "quiet",
+            "rerun: measured again, after the others of its block, because the block's first trials were \
+             discarded (see the caveats on the host); the time is that of the trial that counts.",
+        );
+    }
+    out.raw("</details>");
 }
 
 fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
@@ -343,7 +404,8 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
     out.classed("td", "n", trial.block.to_string());
     out.classed("td", "n", trial.repetition.to_string());
     let class = if matches!(trial.state.as_str(), "finished" | "not needed") { "" } else { "bad" };
-    out.classed("td", class, &trial.state);
+    let state = if trial.is_rerun { "finished, rerun" } else { &trial.state };
+    out.classed("td", class, if trial.state == "finished" { state } else { &trial.state });
     out.element("td", trial.began_unix_ms.map_or("–".to_owned(), dyno_units::utc_date_time));
     out.classed(
         "td",
@@ -465,7 +527,8 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
         (
             "effect",
             "relative: variant ÷ baseline, shown as 1.40×, or as +40 % where all effects of a metric are \
-             small; absolute: variant − baseline; paired by block where trials were interleaved.",
+             small; absolute: variant − baseline; paired by block where trials were interleaved. ✓ and ✗ stand for \
+             better and worse, whichever way the number moved: a shorter time is better.",
         ),
         (
             "p",

@@ -140,7 +140,7 @@ pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
     Some((class, strength.round() as u32))
 }
 
-/// How many repetitions estimates rest on: `n = 5 repetitions`, `n = 3 … 5 repetitions`.
+/// How many repetitions estimates rest on: `n = 5 repetitions`, `n = 3–5 repetitions`.
 pub(crate) fn repetitions(view: &View<'_>) -> String {
     let counts = view.findings.variants.iter().map(|variant| variant.finished);
     let counts = counts.filter(|n| *n > 0);
@@ -150,7 +150,7 @@ pub(crate) fn repetitions(view: &View<'_>) -> String {
     match (least, most) {
         (1, 1) => "n = 1 repetition".to_owned(),
         (a, b) if a == b => format!("n = {a} repetitions"),
-        (a, b) => format!("n = {a} … {b} repetitions"),
+        (a, b) => format!("n = {a}–{b} repetitions"),
     }
 }
 

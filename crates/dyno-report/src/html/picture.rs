@@ -37,7 +37,7 @@ pub(crate) fn draw(out: &mut Markup, view: &View<'_>) {
     let is_other = |c: &&Comparison| against.is_some_and(|against| c.baseline != against);
     match effects.is_empty() || effects.iter().any(is_other) {
         true => values(out, view, metric),
-        false => forest(out, view, effects),
+        false => forests(out, view, effects),
     }
 }
 
@@ -78,7 +78,21 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     figure(out, (&title, &note), &chart.svg());
 }
 
-/// The effects against the baseline, a row for each.
+/// The effects against the baseline, a picture for each metric: steps that end when their work is done are
+/// judged by their time, of which less is better, and the others by their throughput.
+fn forests(out: &mut Markup, view: &View<'_>, effects: Vec<&Comparison>) {
+    let mut metrics: Vec<MetricId> = Vec::new();
+    for effect in &effects {
+        if !metrics.contains(&effect.metric) {
+            metrics.push(effect.metric);
+        }
+    }
+    for metric in metrics {
+        forest(out, view, effects.iter().copied().filter(|c| c.metric == metric).collect());
+    }
+}
+
+/// The effects in one metric, a row for each.
 fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     if effects.len() > ROWS_MOST {
         let last = effects.iter().map(|c| c.step).max().unwrap_or(0);

@@ -101,7 +101,10 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
             metrics::RESPONSE_P99,
             metrics::RESPONSE_P999,
         ] {
-            out.classed("td", "n", shown(estimated(metric), Unit::Micros, None));
+            let few = if kind.is_empty() { view.few(variant, step, metric) } else { "" };
+            let text = shown(estimated(metric), Unit::Micros, None);
+            let mark = if text == "–" { "" } else { few };
+            out.classed("td", "n", format!("{text}{mark}"));
         }
         let longest = (window.n > 0).then_some(window.max_us);
         out.classed("td", "n", shown(estimated(metrics::RESPONSE_MAX), Unit::Micros, longest));

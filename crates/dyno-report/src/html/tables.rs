@@ -1,6 +1,6 @@
 //! The numbers: throughput, p95 and cost for each variant and step, coloured by the effect.
 
-use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole};
+use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
 
 use super::{Page, cost, kinds, parts, searches};
 use crate::document::{Block, Cell, Section, Table};
@@ -13,7 +13,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let lead = format!(
         "Mean over {} (geometric, or arithmetic where values may be zero), its {} CI in brackets, and the effect \
-         against the baseline: ▲ better, ▼ worse, = no difference, ? inconclusive.",
+         against the baseline: ✓ better, ✗ worse, = no difference, ? inconclusive.",
         parts::repetitions(view),
         view.confidence()
     );
@@ -24,11 +24,44 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     } else {
         by_step(out, view);
     }
+    notes(out, view);
     cost::tables(out, view);
     kinds::tables(out, view);
     let outcomes = outcomes(view);
     section.blocks.extend(outcomes.into_iter().chain(searches::probes(view)));
     Some(section)
+}
+
+/// What is to be known of the tables' values: which percentiles rest on little, and where a mean is beyond
+/// one of them.
+fn notes(out: &mut Markup, view: &View<'_>) {
+    let all: Vec<MetricId> = view.findings.metrics.iter().map(|metric| metric.id).collect();
+    if let Some(text) = view.few_in_words(&all) {
+        out.classed("p", "quiet", text);
+    }
+    if let Some(text) = means_beyond(view) {
+        out.classed("p", "quiet", text);
+    }
+}
+
+/// Where the mean response time is above the 95th or 99th percentile: few transactions took most of the
+/// time.
+fn means_beyond(view: &View<'_>) -> Option<String> {
+    let value = |at: (usize, usize), metric| Some(view.estimate(at.0, at.1, metric)?.value);
+    let is_beyond = |at: &(usize, usize)| {
+        let mean = value(*at, metrics::RESPONSE_MEAN);
+        mean.is_some_and(|mean| value(*at, metrics::RESPONSE_P95).is_some_and(|p95| mean > p95))
+    };
+    let mut names: Vec<&str> =
+        view.places().filter(is_beyond).map(|(variant, _)| view.variant(variant)).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Of {} the mean response time is longer than the p95: a few transactions took so long \
+             that they outweigh all others (see the longest response time).",
+            names.join(", ")
+        )
+    })
 }
 
 /// Steps beyond which tables are set more tightly.
@@ -193,18 +226,18 @@ fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metr
         None => ("", String::new()),
     };
     out.raw(format_args!("<td class=\"n {class}\"{style} title=\"{}\">", escape(&title)));
-    estimate_text(out, view, estimate, comparison);
+    estimate_text(out, view, (estimate, view.few(variant, step, metric)), comparison);
     out.raw("</td>");
 }
 
 fn estimate_text(
     out: &mut Markup,
     view: &View<'_>,
-    estimate: &Estimate,
+    (estimate, few): (&Estimate, &str),
     comparison: Option<&Comparison>,
 ) {
     let (value, spread) = format::value_and_spread(estimate);
-    out.element("b", value);
+    out.element("b", format!("{value}{few}"));
     if !spread.is_empty() {
         let class = if spread.starts_with('(') { "range" } else { "" };
         out.raw(" ").classed("i", class, spread);

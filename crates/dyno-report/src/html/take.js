@@ -38,7 +38,7 @@
     return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, "\"\"")}"` : text;
   }).join(",")).join("\r\n") + "\r\n";
   const isNumeric = (rows, i) => rows.slice(1).every(row =>
-    /^([<≤≥±▲▼=? ]*[+−-]?[\d.,]|NA$|–|nonzero$|$)/.test(row[i] ?? ""));
+    /^([<≤≥±✓✗=? ]*[+−-]?[\d.,]|NA$|–|nonzero$|$)/.test(row[i] ?? ""));
   const asMarkdown = rows => {
     const line = cells => `| ${cells.map(text => (text ?? "").replace(/([\\`*_[\]|<>~#])/g, "\\$1")).join(" | ")} |\n`;
     const rule = rows[0].map((_, i) => isNumeric(rows, i) ? "---:" : "---");

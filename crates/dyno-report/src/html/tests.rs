@@ -159,7 +159,7 @@ fn a_sign_and_a_word_stand_beside_every_colour() {
     let numbers = &html[html.find("<section id=\"numbers\">").unwrap()..];
     let worse = &numbers[numbers.find("<td class=\"n worse\"").unwrap()..];
     let cell = &worse[..worse.find("</td>").unwrap()];
-    assert!(cell.contains("aria-label=\"worse\">▼</span>"), "{cell}");
+    assert!(cell.contains("aria-label=\"worse\">✗</span>"), "{cell}");
 }
 
 #[test]
@@ -522,4 +522,38 @@ fn the_picture_speaks_of_what_the_answer_speaks_of() {
         !html.contains("against") && html.contains("MariaDB 11.8 · 1 client: 5,240/s"),
         "{html}"
     );
+}
+
+#[test]
+fn percentiles_on_few_observations_are_marked() {
+    let (mut findings, _) = fixture::three_variants();
+    let tables = |findings: &Findings| written(findings, tables::section);
+    findings.cells.iter_mut().for_each(|cell| cell.few_beyond.clear());
+    assert!(!tables(&findings).contains('†'));
+    findings.cells[0].few_beyond.insert(dyno_analysis::metrics::RESPONSE_P95, 3);
+    let marked = tables(&findings);
+    // One value, and what the mark means.
+    assert_eq!(marked.matches('†').count(), 2, "{marked}");
+    assert!(marked.contains("†</b>") && marked.contains("† rests on few observations"));
+}
+
+#[test]
+fn effects_in_different_metrics_are_drawn_apart() {
+    let (mut findings, _) = fixture::three_variants();
+    let last = findings.steps.len() - 1;
+    findings.steps[last].main_metric = dyno_analysis::metrics::RESPONSE_P95;
+    let answer = written(&findings, answer::section);
+    assert_eq!(answer.matches("class=\"picture\"").count(), 2);
+    assert_eq!(answer.matches("right is better").count(), 1);
+    assert_eq!(answer.matches("left is better").count(), 1);
+}
+
+#[test]
+fn trials_that_were_measured_again_are_marked() {
+    let (mut findings, _) = fixture::three_variants();
+    let method = |findings: &Findings| written(findings, method::section);
+    assert!(!method(&findings).contains("rerun"));
+    let trial = findings.trials.iter_mut().find(|trial| trial.state == "finished");
+    trial.expect("some have finished").is_rerun = true;
+    assert_eq!(method(&findings).matches("finished, rerun").count(), 1);
 }

@@ -21,7 +21,7 @@ fn three_variants() {
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
-        > **Caveat: load generator possibly the bottleneck.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
+        > **Caveat: load generator near its limit.** The busiest worker of the load generator used 83 % of a CPU. Give the generator more CPUs, or put it on a host of its own; what is measured here may be the generator.
         >
         > **Caveat: missing trials.** 1 of 9 trials failed. `dyno run` on the same folder tries again what is missing.
 
@@ -29,16 +29,16 @@ fn three_variants() {
 
         | variant | step | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
-        | MariaDB 12.3 | 1 client | +7.6 % | +5.1 to +10.0 % | ▲ better | 3 | −7.1 % | −9.6 to −4.7 % | ▲ better | 3 |
-        | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 to +12.0 % | ▲ better | 3 | −8.1 % | −11.2 to −5.0 % | ▲ better | 3 |
-        | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 to +12.3 % | ▲ better | 3 | −9.6 % | −12.9 to −6.3 % | ▲ better | 3 |
-        | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 to +11.8 % | ▲ better | 3 | −8.9 % | −10.9 to −6.9 % | ▲ better | 3 |
+        | MariaDB 12.3 | 1 client | +7.6 % | +5.1 to +10.0 % | ✓ better | 3 | −7.1 % | −9.6 to −4.7 % | ✓ better | 3 |
+        | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 to +12.0 % | ✓ better | 3 | −8.1 % | −11.2 to −5.0 % | ✓ better | 3 |
+        | MariaDB 12.3 | 8 clients | +9.0 % | +5.7 to +12.3 % | ✓ better | 3 | −9.6 % | −12.9 to −6.3 % | ✓ better | 3 |
+        | MariaDB 12.3 | 16 clients | +9.8 % | +7.8 to +11.8 % | ✓ better | 3 | −8.9 % | −10.9 to −6.9 % | ✓ better | 3 |
         | MariaDB 12.3 | 64 clients | +8.4 % | 0.0 to +16.8 % | ? inconclusive | 3 | −8.2 % | −16.6 to +0.2 % | ? inconclusive | 3 |
-        | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 to −6.8 % | ▼ worse | 3 | +12.7 % | +10.4 to +14.9 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 to −6.6 % | ▼ worse | 3 | +8.0 % | +5.6 to +10.4 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 to −6.6 % | ▼ worse | 3 | +8.1 % | +5.6 to +10.5 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 to −5.6 % | ▼ worse | 3 | +12.4 % | +9.1 to +15.7 % | ▼ worse | 3 |
-        | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 to −1.1 % | ▼ worse | 3 | +10.9 % | +2.6 to +19.3 % | ▼ worse | 3 |
+        | MariaDB 12.3, 4k pages | 1 client | −9.0 % | −11.2 to −6.8 % | ✗ worse | 3 | +12.7 % | +10.4 to +14.9 % | ✗ worse | 3 |
+        | MariaDB 12.3, 4k pages | 4 clients | −9.0 % | −11.4 to −6.6 % | ✗ worse | 3 | +8.0 % | +5.6 to +10.4 % | ✗ worse | 3 |
+        | MariaDB 12.3, 4k pages | 8 clients | −9.0 % | −11.5 to −6.6 % | ✗ worse | 3 | +8.1 % | +5.6 to +10.5 % | ✗ worse | 3 |
+        | MariaDB 12.3, 4k pages | 16 clients | −8.9 % | −12.1 to −5.6 % | ✗ worse | 3 | +12.4 % | +9.1 to +15.7 % | ✗ worse | 3 |
+        | MariaDB 12.3, 4k pages | 64 clients | −9.4 % | −17.7 to −1.1 % | ✗ worse | 3 | +10.9 % | +2.6 to +19.3 % | ✗ worse | 3 |
 
         Cost of the work, with 95 % CIs:
 
@@ -112,7 +112,7 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     let mut findings = fixture::three_variants().0;
     fixture::make_large(&mut findings);
     let text = render(&findings);
-    assert!(text.contains("| 122× | 26.5–557× | ▲ better | 3 |"), "{text}");
+    assert!(text.contains("| 122× | 26.5–557× | ✓ better | 3 |"), "{text}");
     assert!(text.contains("| 5,630/s (1,210–26,100) (n = 3) |"), "{text}");
 }
 

@@ -49,16 +49,16 @@ fn three_variants() {
                                     64 clients  3  37,100/s (36,500–37,800)
 
             variant                 step                        effect  verdict
-            MariaDB 12.3            1 client    +7.6 % (+5.1 to +10.0)  ▲ better
-                                    4 clients   +8.8 % (+5.7 to +12.0)  ▲ better
-                                    8 clients   +9.0 % (+5.7 to +12.3)  ▲ better
-                                    16 clients  +9.8 % (+7.8 to +11.8)  ▲ better
+            MariaDB 12.3            1 client    +7.6 % (+5.1 to +10.0)  ✓ better
+                                    4 clients   +8.8 % (+5.7 to +12.0)  ✓ better
+                                    8 clients   +9.0 % (+5.7 to +12.3)  ✓ better
+                                    16 clients  +9.8 % (+7.8 to +11.8)  ✓ better
                                     64 clients   +8.4 % (0.0 to +16.8)  ? inconclusive
-            MariaDB 12.3, 4k pages  1 client    −9.0 % (−11.2 to −6.8)  ▼ worse
-                                    4 clients   −9.0 % (−11.4 to −6.6)  ▼ worse
-                                    8 clients   −9.0 % (−11.5 to −6.6)  ▼ worse
-                                    16 clients  −8.9 % (−12.1 to −5.6)  ▼ worse
-                                    64 clients  −9.4 % (−17.7 to −1.1)  ▼ worse
+            MariaDB 12.3, 4k pages  1 client    −9.0 % (−11.2 to −6.8)  ✗ worse
+                                    4 clients   −9.0 % (−11.4 to −6.6)  ✗ worse
+                                    8 clients   −9.0 % (−11.5 to −6.6)  ✗ worse
+                                    16 clients  −8.9 % (−12.1 to −5.6)  ✗ worse
+                                    64 clients  −9.4 % (−17.7 to −1.1)  ✗ worse
 
             variant                 step        n         p95 response time
             MariaDB 11.8            1 client    3       400 µs (386–415 µs)
@@ -98,8 +98,8 @@ fn three_variants() {
             Caveat (simulated): The server was simulated: no database was measured.
               Use this report to see what a report looks like, and for nothing else.
 
-            Caveat (load generator possibly the bottleneck): The busiest worker of the load generator
-            used 83 % of a CPU.
+            Caveat (load generator near its limit): The busiest worker of the load generator used 83 %
+            of a CPU.
               Give the generator more CPUs, or put it on a host of its own; what is measured here may be
               the generator.
 
@@ -146,14 +146,14 @@ fn large_effects_are_ratios_and_lopsided_bounds_are_both_told() {
     fixture::make_large(&mut findings);
     let text = render(&findings, 92, false);
     assert!(text.contains("5,630/s (1,210–26,100)"), "{text}");
-    assert!(text.contains("122× (26.5–557)  ▲ better"), "{text}");
+    assert!(text.contains("122× (26.5–557)  ✓ better"), "{text}");
 }
 
 #[test]
 fn colour_only_adds_escape_sequences() {
     let findings = fixture::three_variants().0;
     let coloured = render(&findings, 92, true);
-    assert!(coloured.contains("\u{1b}[32m▲ better\u{1b}[0m"));
+    assert!(coloured.contains("\u{1b}[32m✓ better\u{1b}[0m"));
     let mut plain = coloured;
     for code in ["0", "1", "2", "31", "32", "33"] {
         plain = plain.replace(&format!("\u{1b}[{code}m"), "");

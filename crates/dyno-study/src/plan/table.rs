@@ -113,7 +113,7 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
 fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
-    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "done after"])];
+    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "elapsed"])];
     let likely = plan.trial_time_likely(&context.measured);
     let mut passed = Nanoseconds::ZERO;
     for (index, trial) in plan.trials.iter().enumerate() {

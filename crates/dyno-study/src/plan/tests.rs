@@ -189,7 +189,7 @@ fn table_for_people() {
         1 client            5 s      30 s
         16 clients          5 s      30 s
 
-        trial  block  variant  repetition  steps  done after
+        trial  block  variant  repetition  steps  elapsed
         1      1      b        1 of 2      2      1 min 12 s
         2      1      a        1 of 2      2      2 min 26 s
         3      2      a        2 of 2      2      3 min 40 s
@@ -252,7 +252,7 @@ fn a_search_is_one_step_of_many_probes() {
         step of each trial             warm-up         measured
         highest rate with p99 ≤ 20 ms  about 13 × 1 s  about 13 × 4 s
 
-        trial  block  variant  repetition  steps  done after
+        trial  block  variant  repetition  steps  elapsed
         1      1      a        1 of 1      1      1 min 29 s
 
         trials  1 (1 variant, 1 repetition of each)

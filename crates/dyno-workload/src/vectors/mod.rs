@@ -49,7 +49,7 @@ const PGVECTOR_INDEX_DIMENSIONS: usize = 2000;
 /// What steps measure besides queries and their times.
 #[rustfmt::skip]
 const FIGURES: &[Metric] = &[
-    metric("vectors.recall", Unit::Number, Higher, "recall", "share of the nearest neighbours that queries found, the mean over all queries of the step").secondary(),
+    metric("vectors.recall", Unit::Number, Higher, "recall", "share of the nearest neighbours that queries found, the mean over all queries of the step").secondary().at_most(1.0),
     metric("vectors.search", Unit::Number, Neither, "search parameter", "hnsw.ef_search, mhnsw_ef_search or ivfflat.probes"),
     metric("vectors.index_size", Unit::Bytes, Lower, "index size", "bytes of the index on disk after it was built").secondary(),
     metric("vectors.index_memory", Unit::Bytes, Lower, "server memory", "most resident memory of the server's processes in a second while the index was built").secondary(),

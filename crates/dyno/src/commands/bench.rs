@@ -145,8 +145,9 @@ fn show(
         return Ok(());
     }
     terminal::out(&result::text(&result));
-    if record.is_named() {
-        terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?);
+    match record.is_named() {
+        true => terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?),
+        false => terminal::say("no record is kept; --out FOLDER keeps it, with a report"),
     }
     Ok(())
 }

@@ -110,10 +110,33 @@ fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
     })
 }
 
+/// That there is no such file, and the studies beside it whose names are near.
+fn no_such_study(path: &Path) -> anyhow::Error {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return anyhow::anyhow!("there is no folder {}", folder.display());
+    };
+    let files = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+    let files: Vec<String> = files.filter_map(|name| name.into_string().ok()).collect();
+    let studies: Vec<&str> =
+        files.iter().map(String::as_str).filter(|name| name.ends_with(".toml")).collect();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match crate::hints::did_you_mean(name, &studies) {
+        Some(hint) => anyhow::anyhow!("there is no such file; {hint}"),
+        None => anyhow::anyhow!("there is no such file"),
+    }
+}
+
 /// Reads a study file. None when it has errors, all of which have been shown then.
 pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let source = std::fs::read(path)
-        .map_err(anyhow::Error::from)
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => no_such_study(path),
+            _ => error.into(),
+        })
         .and_then(text_of)
         .with_context(|| format!("cannot read the study {}", path.display()))
         .map_err(crate::usage_error)?;
@@ -165,6 +188,19 @@ pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_misspelt_study_is_answered_with_the_nearest_one() {
+        let folder = tempfile::tempdir().expect("a folder is made");
+        std::fs::write(folder.path().join("quickstart.toml"), "").expect("it is written");
+        let check = |name: &str, expected: &str| {
+            let error = super::no_such_study(&folder.path().join(name)).to_string();
+            assert_eq!(error, expected.replace("FOLDER", &folder.path().display().to_string()));
+        };
+        check("quikstart.toml", "there is no such file; did you mean `quickstart.toml`?");
+        check("quite-another.toml", "there is no such file");
+        check("none/quickstart.toml", "there is no folder FOLDER/none");
+    }
+
     #[test]
     fn what_is_no_text_is_reported_with_its_place() {
         let check = |bytes: &[u8], expected: &str| {

@@ -60,7 +60,7 @@ fn the_plan_says_what_is_not_known_beforehand() {
         load                0 s      until done, at most 2 h  none              4 × inserter until 250 done
         read                0 s      30 s                     at most 10 min    4 × query, 1 × deleter at 100/s
 
-        trial  block  variant  repetition  steps  done after
+        trial  block  variant  repetition  steps  elapsed
         1      1      a        1 of 2      2      1 min 35 s
         2      2      a        2 of 2      2      3 min 12 s
 

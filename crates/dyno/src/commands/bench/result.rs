@@ -240,9 +240,29 @@ pub(super) fn text(result: &Value) -> String {
     text + &caveats_text(&result["caveats"])
 }
 
+/// The keys of a study of which an advice may speak, which are options here.
+const KEYS_OF_OPTIONS: [&str; 7] =
+    ["duration", "warm_up", "workers", "clients", "statement_timeout", "until_steady", "run_off"];
+/// Keys that a bench has no option for.
+const KEYS_OF_STUDIES: [&str; 2] = ["generator_cpus", "server_cpus"];
+
+/// An advice for whoever typed a command line: options by their names, and that what only a study can do
+/// takes one.
+fn for_command_line(advice: &str) -> String {
+    let mut advice = advice.to_owned();
+    for key in KEYS_OF_OPTIONS {
+        advice = advice.replace(&format!("`{key}`"), &format!("--{}", key.replace('_', "-")));
+    }
+    if KEYS_OF_STUDIES.iter().any(|key| advice.contains(&format!("`{key}`"))) {
+        advice += " These are keys of a study: --print-study prints this bench as one.";
+    }
+    advice
+}
+
 /// The caveats for a person, each with what to do.
 fn caveats_text(caveats: &Value) -> String {
-    let word = |caveat: &Value, name: &str| caveat[name].as_str().unwrap_or_default().to_owned();
+    let word =
+        |caveat: &Value, name: &str| for_command_line(caveat[name].as_str().unwrap_or_default());
     let line = |caveat: &Value| {
         format!(
             "caveat          {}\n                {}\n",
@@ -256,7 +276,7 @@ fn caveats_text(caveats: &Value) -> String {
 /// The result of a workload with steps of its own: a line for each step.
 fn steps_text(result: &Value, steps: &[Value]) -> String {
     let mut lines = format!(
-        "{} on {} (one trial, no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
+        "{} on {} (one trial, so no CI)\n{:<12} {:>42} {:>10} {:>10} {:>12}  outcomes\n",
         result["workload"].as_str().unwrap_or_default(),
         result["database"].as_str().unwrap_or_default(),
         "step",
@@ -334,9 +354,9 @@ fn summary(result: &Value) -> String {
     let failures = failures(&result["outcomes"]);
     format!(
         "{} on {}\n\
-         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}, one \
-         trial, no CI)\n\
-         {}response time   mean {}, p50 {}, p95 {}, p99 {}, max {}\n\
+         throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}; one \
+         trial, so no CI)\n\
+         {}response time   mean {}, p50 {}, p95 {}, p99 {}{}, max {}\n\
          outcomes        committed {}, {failures}\n\
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
          generator       busiest worker {} of a CPU, {headroom}\n\
@@ -354,6 +374,9 @@ fn summary(result: &Value) -> String {
         time("/response_time_us/p50"),
         time("/response_time_us/p95"),
         time("/response_time_us/p99"),
+        // As the report has it: where there are enough transactions for one.
+        number("/response_time_us/p999")
+            .map_or(String::new(), |_| format!(", p99.9 {}", time("/response_time_us/p999"))),
         time("/response_time_us/max"),
         result["outcomes"]["committed"],
         fixed("/generator/cpu_user_us_per_statement", 2),
@@ -453,4 +476,37 @@ fn audit(rows: &Value) -> String {
         some => format!(" ({some} more: sample too small to decide)"),
     };
     format!("{} of {n} passed{undecided}{}", n - failed.len(), failed.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_names_options_and_not_keys_of_a_study() {
+        let check = |advice: &str, expected: &str| assert_eq!(for_command_line(advice), expected);
+        check("lengthen `duration`.", "lengthen --duration.");
+        check("give it more `workers`", "give it more --workers");
+        check("Raise `statement_timeout`.", "Raise --statement-timeout.");
+        check("See `dyno calibrate`.", "See `dyno calibrate`.");
+        check(
+            "Use `server_cpus`.",
+            "Use `server_cpus`. These are keys of a study: --print-study prints this bench as one.",
+        );
+        // Each of them is an option indeed.
+        let command = crate::commands::bench::command();
+        let workload = command.find_subcommand("oltp_read_only").expect("it is a workload");
+        for key in KEYS_OF_OPTIONS {
+            let name = key.replace('_', "-");
+            assert!(workload.get_arguments().any(|a| a.get_long() == Some(&name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_furthest_percentile_is_shown_where_it_is_known() {
+        let result =
+            |p999: Value| json!({ "response_time_us": { "p99": 5.0, "p999": p999, "max": 9.0 } });
+        assert!(summary(&result(json!(7.0))).contains(", p99 5 µs, p99.9 7 µs, max 9 µs"));
+        assert!(summary(&result(Value::Null)).contains(", p99 5 µs, max 9 µs"));
+    }
 }

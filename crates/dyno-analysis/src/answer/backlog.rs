@@ -1,0 +1,62 @@
+//! The sentence on how far engines had fallen behind with work that they had put off.
+
+use super::AnswerWriter;
+use crate::debt::DebtFacts;
+use crate::words::number;
+
+/// As many variants are named.
+const NAMED_MOST: usize = 4;
+
+impl AnswerWriter<'_> {
+    /// What each variant had put off at the end of the last step of which that is known, against the level at
+    /// which it counts as caught up: of different engines that is the only thing that can be compared.
+    pub(super) fn fallen_behind(&self) -> Option<String> {
+        let gauges = || self.findings.debt.iter().filter(|facts| facts.gauge);
+        let step = gauges().map(|facts| facts.step).max()?;
+        let mut here: Vec<&DebtFacts> = gauges().filter(|facts| facts.step == step).collect();
+        here.sort_by(|a, b| b.at_end.value.total_cmp(&a.at_end.value));
+        let named: Vec<String> = here
+            .iter()
+            .take(NAMED_MOST)
+            .map(|facts| format!("{} {}×", self.name(facts.variant), number(facts.at_end.value)))
+            .collect();
+        let more = if here.len() > NAMED_MOST { ", …" } else { "" };
+        Some(format!(
+            "Deferred work at the end ({}), against the level at which an engine counts as caught up: \
+             {}{more}.",
+            self.step(step),
+            named.join(", ")
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::reading::known;
+    use dyno_units::reading::prelude::*;
+
+    use crate::fixtures::run;
+    use crate::{Options, analyse};
+
+    #[test]
+    fn a_title_that_asks_who_falls_behind_is_answered_with_it() {
+        let answer = |title: &str| {
+            let mut run = run(&["innodb", "postgresql"], &[8], 3, |_, _, _| 1_000.0);
+            run.manifest.title = title.to_owned();
+            for trial in &mut run.trials {
+                let meaning = reading(known::DEBT_GAUGE, Number, "deferred work", "deferred work");
+                let meaning = meaning.topic(Topic::Debt).role(Role::DebtGauge);
+                trial.meanings.insert(known::DEBT_GAUGE.to_owned(), meaning);
+                let gauge = [4.0, 0.5][trial.variant];
+                for step in &mut trial.steps {
+                    let n = step.intervals.start_s.len();
+                    step.readings.insert(known::DEBT_GAUGE.to_owned(), vec![Some(gauge); n]);
+                }
+            }
+            analyse(&[run], &Options::default()).answer.headline
+        };
+        let said = answer("How far do purge and vacuum fall behind?");
+        assert!(said.contains("caught up: innodb 4×, postgresql 0.5×."), "{said}");
+        assert!(!answer("Is it faster?").contains("Deferred work"));
+    }
+}
