@@ -146,7 +146,7 @@ fn tell_gate(
 ) {
     let (gate, rows) = judge(joined, findings, measured, levels);
     let is_compared = findings.comparisons.iter().any(|c| c.variant >= joined.n_first);
-    if !is_compared && !findings.cells.is_empty() {
+    if !is_compared && !findings.cells.is_empty() && !is_watched(findings) {
         // What each variant did by itself answers no question about the two.
         let names = || findings.variants.iter().map(|variant| variant.name.as_str());
         findings.answer = Answer {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use dyno_record::{
-    EncodedHistogram, KindSummary, NO_WORKLOAD, ProductFacts, StepRecord, StepSummary,
-    VariantRecord, new_histogram,
+    EncodedHistogram, KindSummary, ProductFacts, StepRecord, StepSummary, VariantRecord,
+    new_histogram, sends_nothing,
 };
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::Unit::{Bytes, Microseconds, PerSecond};
@@ -299,7 +299,7 @@ impl<'a> Source<'a> {
 
     /// Whether a server was only watched: nobody waited for a response.
     fn is_watched(&self) -> bool {
-        self.variant.workload == NO_WORKLOAD
+        sends_nothing(&self.variant.workload)
     }
 
     /// Response times of all kinds together.

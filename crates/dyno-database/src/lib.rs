@@ -28,6 +28,7 @@ mod members;
 pub mod mysql;
 #[cfg(feature = "servers")]
 pub mod null;
+mod observed;
 mod part;
 #[cfg(feature = "servers")]
 mod pgbouncer;
@@ -84,6 +85,7 @@ pub use members::{
     Following, clustering, finish, lead, replicating, start_replica, tables_that_differ,
     wait_until_caught_up,
 };
+pub use observed::observe;
 pub use part::{
     Follow, Lag, LagMeter, Part, REPLICAS_MAX, REPLICATION_USER, Replicating, Replication,
     ReplicationMode, lag_probe, replica_name,

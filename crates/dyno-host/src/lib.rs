@@ -49,6 +49,7 @@ pub use probe::{
     ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,
     host_readings, reading_name, server_cpu_total,
 };
+pub use process_table::RunningProcess;
 pub use register::{Hold, ListedDeployment, Register, Registered, RegisteredMember, memory_of};
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};

@@ -123,6 +123,29 @@ impl ProcessIdentity {
     }
 }
 
+/// A process of this host. Another one that gets its id after its end is not it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunningProcess(ProcessIdentity);
+
+impl RunningProcess {
+    /// The process that runs under this id; none if none does. One that has ended and only waits to be
+    /// collected does not run.
+    pub fn find(pid: i32) -> Option<RunningProcess> {
+        let stat = ProcessStat::read(Path::new("/proc"), pid).filter(ProcessStat::is_alive)?;
+        Some(RunningProcess(stat.identity()))
+    }
+
+    /// Its id.
+    pub fn pid(self) -> i32 {
+        self.0.pid
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(self) -> bool {
+        self.0.is_alive(Path::new("/proc"))
+    }
+}
+
 /// Ids of all processes of this host; empty if the folder cannot be read.
 pub(crate) fn list_pids(proc_root: &Path) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(proc_root) else { return Vec::new() };

@@ -2,7 +2,7 @@
 //!
 //! An activity is a file in this folder. The step begins when its load is measured, or at once if it
 //! has none; it ends when all those of its activities have ended that end it, and then stops the others.
-//! The load runs on the thread of its step, each other activity on a thread of its own; probes are read
+//! The load, or what is done in its place, runs on the thread of its step, each other activity on a thread of its own; probes are read
 //! around all of them.
 
 mod batches;
@@ -10,6 +10,7 @@ mod command;
 mod dips;
 mod journal;
 mod load;
+mod observation;
 mod sessions;
 mod sql;
 
@@ -33,10 +34,11 @@ use crate::trial::TrialError;
 pub(crate) use batches::{BatchJob, Batches};
 pub(crate) use command::{Command, CommandJob, JobFolder};
 pub(crate) use dips::VolumeDips;
-pub(crate) use journal::{Journal, keep_samples, measured_sum, watched};
+pub(crate) use journal::{Journal, keep_samples, watched};
 pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,
 };
+pub(crate) use observation::ObservationActivity;
 pub(crate) use sql::{Sql, SqlJob, shown};
 
 /// How often an activity looks whether it has ended, or is to stop.
@@ -158,7 +160,7 @@ pub(crate) struct Beside<'a> {
 
 /// The activities of a step.
 pub(crate) struct Activities<'a> {
-    /// The one on the step's own thread: a load. It ends the step if no other one does.
+    /// The one on the step's own thread: a load, or an observation. It ends the step if no other one does.
     pub(crate) here: Option<Box<dyn Activity + 'a>>,
     pub(crate) beside: Vec<Beside<'a>>,
 }

@@ -3,9 +3,10 @@
 use dyno_record::Canary;
 use dyno_study::{Product, Variant};
 
+use crate::deployment::is_observed;
 use crate::run::Lab;
 
-/// The time that the work took before a trial; none for a simulated trial.
+/// The time that the work took before a trial; none for a simulated trial, and one in which nothing is sent.
 pub(crate) struct HostCanary {
     before_s: Option<f64>,
 }
@@ -13,13 +14,15 @@ pub(crate) struct HostCanary {
 impl HostCanary {
     /// Does the work before the trial's server is there.
     pub(crate) fn begin(lab: &Lab, variant: &Variant) -> HostCanary {
+        // What is only observed is not disturbed by work of Dyno's.
+        let is_observed = is_observed(variant);
         let is_simulated = match &variant.database.product {
             Product::Private(name) => {
                 lab.products.spec(name).is_some_and(|product| product.is_simulated)
             }
             Product::Url(_) => false,
         };
-        HostCanary { before_s: (!is_simulated).then(|| work(lab)) }
+        HostCanary { before_s: (!is_simulated && !is_observed).then(|| work(lab)) }
     }
 
     /// Does the work again when the server is gone.

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use dyno_database::{Endpoint, Products};
+use dyno_database::Products;
 use dyno_study::{Design, JobWork, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
-use crate::deployment::{Source, resolved, source};
+use crate::deployment::{Source, endpoint, resolved, source};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -86,7 +86,7 @@ fn wrong_urls(plan: &Plan) -> Vec<(String, String)> {
     let reason = |variant: &Variant| match &variant.database.product {
         // A password that is still to be put in is no mistake.
         Product::Url(url) if !url.contains("${") => {
-            Some((variant.name.clone(), Endpoint::from_url(url).err()?.0))
+            Some((variant.name.clone(), endpoint(variant, url).err()?.0))
         }
         _ => None,
     };

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
-    Products, Replication, Server, ServerSpec,
+    Products, Replication, Server, ServerSpec, UrlError,
 };
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
@@ -24,12 +24,12 @@ use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::{Connector, MadeWorkload};
 
 use crate::run::Lab;
-use crate::simulated;
 use crate::trial::TrialError;
+use crate::{machine, simulated};
 
-/// All products a study may name: those of the databases, and the simulated one.
+/// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
-    Products::built_in().with(simulated::product())
+    Products::built_in().with(simulated::product()).with(machine::product())
 }
 
 /// The members of a trial.
@@ -248,6 +248,9 @@ impl Deployment {
             volumes: Vec::new(),
             instance: None,
         };
+        if machine::is_chosen(&lab.products, variant) {
+            return Ok(Deployment::default());
+        }
         let (source, rows) = source(lab, design, variant)?;
         let route = route(lab, design, variant)?;
         let mut entries = match (&source, &route) {
@@ -512,7 +515,7 @@ pub(crate) fn source(
     let mut settings = resolved(database, lab.memory());
     let name = match &database.product {
         Product::Url(url) => {
-            let endpoint = Endpoint::from_url(url).map_err(|error| TrialError::new(error.0))?;
+            let endpoint = endpoint(variant, url).map_err(|error| TrialError::new(error.0))?;
             let options = AttachOptions {
                 allow_existing_tables: database.allow_existing_tables,
                 keep_tables: database.keep_tables,
@@ -566,13 +569,26 @@ pub(crate) fn limits(database: &Database) -> ServerLimits {
     ServerLimits { memory: database.memory, swap: database.swap, cpu_weight: database.cpu_weight }
 }
 
+/// Whether a variant sends nothing: what is there is only observed.
+pub(crate) fn is_observed(variant: &Variant) -> bool {
+    variant.workload.workload == dyno_workload::none::NAME
+}
+
+/// The server of a variant that runs already. One that is only observed needs no catalog.
+pub(crate) fn endpoint(variant: &Variant, url: &str) -> Result<Endpoint, UrlError> {
+    if is_observed(variant) { Endpoint::from_url_of_server(url) } else { Endpoint::from_url(url) }
+}
+
 /// Uses a server that is there already.
 pub(crate) fn attach(
     endpoint: &Endpoint,
     options: AttachOptions,
-    version: Option<&str>,
+    (variant, version): (&Variant, Option<&str>),
 ) -> Result<Box<dyn Server>, TrialError> {
-    let server = dyno_database::attach(endpoint, options)?;
+    let server = match is_observed(variant) {
+        true => dyno_database::observe(endpoint)?,
+        false => dyno_database::attach(endpoint, options)?,
+    };
     let Some(wanted) = version else { return Ok(server) };
     let found = server.facts()?.version;
     if dyno_database::version_fits(&found, wanted) {
@@ -612,7 +628,7 @@ fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
 }
 
 /// A server's facts as the record keeps them.
-pub fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
+fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let safety = facts.durability.safety.map(|safety| match safety {
         dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dyno_record::{Event, EventKind, RunWriter, TrialWriter, WriteError};
-use dyno_units::Clock;
+use dyno_units::{Clock, Nanoseconds};
 
 /// Emits events: into the record, then to the listener.
 pub(crate) struct EventLog<'a> {
@@ -39,6 +39,12 @@ impl EventLog<'_> {
     /// Passes an event to the listener only, for what the record holds in another form.
     pub(crate) fn notify(&mut self, kind: EventKind) {
         let event = self.stamp(kind);
+        (self.listener)(&event);
+    }
+
+    /// The same, of an earlier moment.
+    pub(crate) fn notify_of(&mut self, at: Nanoseconds, kind: EventKind) {
+        let event = Event { at_ns: at.0, ..self.stamp(kind) };
         (self.listener)(&event);
     }
 

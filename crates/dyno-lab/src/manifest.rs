@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use dyno_model::{Load, Role, WorkloadStep};
 use dyno_record::{
-    Environment, FORMAT, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price,
-    RequirementRecord, RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan,
-    VariantRecord,
+    Environment, FORMAT, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
+    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord,
 };
 use dyno_study::plan::{PLAN_FORMAT, order_word};
 use dyno_study::{
@@ -19,8 +18,6 @@ use dyno_units::{
 };
 use dyno_workload::Workload;
 use dyno_workload::catalog::Catalog;
-
-use crate::watch::{WATCH, WatchOrder};
 
 /// FNV-1a, 64 bits, as 16 hexadecimal digits.
 fn digest(bytes: &[u8]) -> String {
@@ -119,70 +116,14 @@ pub fn make_manifest(
         design: design_record(design),
         conditions: conditions(plan, study),
         study_source: redact_secrets(source),
-        ..blank(&plan.title, fingerprint(plan, study), environment, created_unix_ms)
-    })
-}
-
-/// The threshold where no study has one: what a study has that does not name it.
-const THRESHOLD: f64 = 0.03;
-
-/// A manifest of this Dyno that has neither variants nor steps nor trials yet.
-fn blank(title: &str, fingerprint: String, environment: &Environment, now: u64) -> Manifest {
-    Manifest {
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
-        title: title.to_owned(),
-        fingerprint,
-        seed: 0,
-        created_unix_ms: now,
-        threshold: THRESHOLD,
-        order: order_word(dyno_study::Order::Interleaved).to_owned(),
-        variants: Vec::new(),
-        steps: Vec::new(),
-        trials: Vec::new(),
-        stopping: None,
-        voiding: None,
-        requirements: Vec::new(),
+        title: plan.title.clone(),
+        fingerprint: fingerprint(plan, study),
+        created_unix_ms,
         environment: environment.clone(),
-        design: BTreeMap::new(),
-        conditions: BTreeMap::new(),
         extensions: Vec::new(),
-        study_source: String::new(),
-    }
-}
-
-/// The manifest of what is watched without load.
-pub(crate) fn watch_manifest(order: &WatchOrder, environment: &Environment, now: u64) -> Manifest {
-    let length = order.length.unwrap_or(order.every);
-    Manifest {
-        variants: vec![VariantRecord {
-            name: WATCH.to_owned(),
-            database: order.name.clone(),
-            product: order.product.clone(),
-            workload: NO_WORKLOAD.to_owned(),
-            levels: Vec::new(),
-            baseline: None,
-            settings: BTreeMap::new(),
-            price_per_hour: None,
-            options: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            own_steps: BTreeMap::new(),
-        }],
-        steps: vec![StepRecord {
-            name: WATCH.to_owned(),
-            clients: 0,
-            rate: None,
-            arrivals: "closed".to_owned(),
-            warm_up_s: 0.0,
-            duration_s: length.as_secs_f64(),
-            until_steady_s: None,
-            stepped: None,
-            search: None,
-            own: None,
-        }],
-        trials: vec![TrialPlan { number: 1, variant: 0, repetition: 1, block: 1 }],
-        ..blank(&order.name, format!("watch-{now}"), environment, now)
-    }
+    })
 }
 
 fn requirement_record(requirement: &Requirement) -> RequirementRecord {

@@ -74,8 +74,19 @@ pub struct RunOrder<'a> {
     pub retry_failed: bool,
     /// Who says which blocks are void, where the plan wants that.
     pub void: Option<Void<'a>>,
+    /// Who watches, where somebody looks on while nothing is sent.
+    pub watching: Option<Watching>,
     /// The run directory; holds an earlier part of the same run, or nothing yet.
     pub folder: PathBuf,
+}
+
+/// Somebody who looks on while nothing is sent.
+#[derive(Clone, Debug)]
+pub struct Watching {
+    /// Raised when the observation is to end, in order: as if its time were over.
+    pub end: AbortFlag,
+    /// Whether the readings are kept in the record, and not only told.
+    pub keeps_readings: bool,
 }
 
 /// How a run ended.
@@ -320,7 +331,7 @@ fn note_not_begun(
 /// Warnings of servers to which a password goes over a network without encryption, each once.
 fn login_warnings(plan: &Plan) -> BTreeSet<String> {
     let urls = plan.variants.iter().filter_map(|variant| match &variant.database.product {
-        Product::Url(url) => Endpoint::from_url(url).ok(),
+        Product::Url(url) => Endpoint::from_url_of_server(url).ok(),
         Product::Private(_) => None,
     });
     urls.filter_map(|endpoint| endpoint.login_warning())

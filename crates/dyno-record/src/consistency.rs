@@ -1,7 +1,7 @@
 //! What a record says twice must agree: a figure that was changed or damaged in one place is found by
 //! the other, also in records without checksums.
 
-use crate::{EncodedHistogram, Manifest, NO_WORKLOAD, StepSummary, TrialOutcome, TrialSummary};
+use crate::{EncodedHistogram, Manifest, StepSummary, TrialOutcome, TrialSummary, sends_nothing};
 
 /// Throughput over the seconds may differ from the number of commits by this share, and by
 /// [`COUNT_SLACK`]: its values have six digits, and the times of intervals are kept in milliseconds.
@@ -53,7 +53,7 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     }
     let variant = manifest.variants.get(trial.variant);
     // A server that was only watched has counters of its own, and no times.
-    if variant.is_some_and(|variant| variant.workload == NO_WORKLOAD) {
+    if variant.is_some_and(|variant| sends_nothing(&variant.workload)) {
         return Ok(());
     }
     let named = |step: &StepSummary| {

@@ -120,6 +120,14 @@ pub enum EventKind {
         /// p95 response time in microseconds.
         p95_us: f64,
     },
+    /// A stretch between two readings ended in a step in which nothing is sent. Sent while it goes on,
+    /// and not written among the events.
+    IntervalObserved {
+        /// The step's index.
+        step: usize,
+        /// Seconds since the measurement phase began, at its end; negative in warm-up.
+        passed_s: f64,
+    },
     /// What the clients did in a second of a step, by kind. Sent while it goes on, and not written
     /// among the events: the interval log has it.
     Kinds {

@@ -29,9 +29,9 @@ pub use files::{WHOLE_MOST, open_regular, read_bounded, write_replacing};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{
-    Environment, Extension, LevelRecord, Manifest, NO_WORKLOAD, OwnStepRecord, Price,
-    RequirementRecord, RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan,
-    VariantRecord, VoidingRecord,
+    Environment, Extension, LevelRecord, Manifest, OwnStepRecord, Price, RequirementRecord,
+    RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord, VoidingRecord,
+    sends_nothing,
 };
 pub use member::{Entry, MemberFacts, MemberRole, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};

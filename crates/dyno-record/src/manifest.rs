@@ -78,8 +78,11 @@ impl Extension {
     }
 }
 
-/// The workload of a variant under which nothing of Dyno's ran: it was only watched.
-pub const NO_WORKLOAD: &str = "none of Dyno's";
+/// Whether nothing is sent under a workload of this name: what there was, was only observed.
+pub fn sends_nothing(workload: &str) -> bool {
+    // The second one is what `dyno watch` wrote before it was a study.
+    matches!(workload, "none" | "none of Dyno's")
+}
 
 /// A variant, as planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

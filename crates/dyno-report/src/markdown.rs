@@ -191,6 +191,8 @@ fn environment(view: &View<'_>) -> Block {
     let servers: Vec<String> =
         variants.iter().map(|v| format!("{}; {}", v.server, v.durability)).collect();
     match servers.first() {
+        // Without a server, nothing is known of one.
+        Some(first) if first == "; " => {}
         Some(first) if servers.iter().all(|server| server == first) => {
             table.row(["all servers", first]);
         }

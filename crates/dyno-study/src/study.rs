@@ -190,6 +190,13 @@ pub struct UserProbe {
     pub databases: Vec<String>,
 }
 
+impl UserProbe {
+    /// Whether it is read in trials of this database.
+    pub fn is_read_in(&self, database: &str) -> bool {
+        self.databases.is_empty() || self.databases.iter().any(|name| name == database)
+    }
+}
+
 /// What a study's own probe asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeSource {

@@ -9,7 +9,8 @@ use dyno_units::Seed;
 
 use crate::options::Options;
 use crate::{
-    Target, Workload, dbstress, files, insert_benchmark, key_order, sysbench, tpcb, tpcc, vectors,
+    Target, Workload, dbstress, files, insert_benchmark, key_order, none, sysbench, tpcb, tpcc,
+    vectors,
 };
 
 /// A workload that can be named in a study.
@@ -118,6 +119,7 @@ impl Catalog {
             vectors::spec(),
         ]);
         workloads.extend(files::specs());
+        workloads.push(none::spec());
         Catalog { workloads }
     }
 

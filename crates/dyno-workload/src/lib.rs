@@ -25,6 +25,7 @@ pub mod key_order;
 mod last_rows;
 #[cfg(feature = "lua")]
 pub mod lua;
+pub mod none;
 pub mod options;
 pub mod pgbench;
 mod row;
@@ -47,5 +48,6 @@ pub use last_rows::LastRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{
-    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Table, TableShape, Target, Workload,
+    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, Table, TableShape,
+    Target, Workload,
 };

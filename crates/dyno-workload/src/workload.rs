@@ -81,6 +81,12 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
+    /// How what goes on is observed in its steps, which have no clients; none of a workload that sends
+    /// something.
+    fn observation(&self) -> Option<Observation> {
+        None
+    }
+
     /// The tables, in the order in which they are made.
     fn tables(&self, dialect: Dialect) -> Vec<Table>;
 
@@ -174,6 +180,19 @@ pub enum Target {
     Sql,
     /// Files, by operations on them: [`crate::files::FileCommand`].
     Files,
+    /// Of a workload: whatever is there, because it sends nothing to it. Of a product: nothing that
+    /// anything could be sent to.
+    Anything,
+}
+
+/// How what goes on by itself is observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Time between two readings; at least a second.
+    pub every: Nanoseconds,
+    /// A running process of this machine that is observed in place of the server's, with all its
+    /// descendants: its end is that of the observation.
+    pub process: Option<i32>,
 }
 
 /// The clients of one trial, and what they share while they run: mostly counters that the audit

@@ -19,12 +19,17 @@ use crate::{calibration, terminal};
 /// Makes the laboratory. Private servers keep their data in `data_folder`, or in a folder of
 /// Dyno's own under /var/tmp, which is on a disk and may be entered by every user.
 pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
+    let lab = make_without_signals(data_folder)?;
+    stop_on_signals(&lab.abort)?;
+    Ok(lab)
+}
+
+/// The same; what Ctrl-C does is the caller's to say.
+pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let root = data_root(data_folder)?;
     let keeper = keeper(&root)?.with_builds(builds()?);
     raise_open_files();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let abort = AbortFlag::new();
-    stop_on_signals(&abort)?;
     let environment = environment(&root);
     // The reason is given where its share would have been.
     let calibration = calibration::read(&environment).ok();
@@ -33,7 +38,7 @@ pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
         keeper: Arc::new(keeper),
         products: dyno_lab::products(),
         catalog: Catalog::built_in(),
-        abort,
+        abort: AbortFlag::new(),
         environment,
         calibration,
         data_sets: Limits::USUAL,
@@ -122,10 +127,20 @@ pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
 
 /// The same, with what the user is told.
 pub(crate) fn stop_on_signals_saying(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()> {
+    let abort = abort.clone();
+    on_signals(move || {
+        terminal::say(&format!("\n{text}"));
+        abort.raise();
+        // Code that waits for a silent server does not check the flag.
+        dyno_database::stop_waiting();
+    })
+}
+
+/// What the first Ctrl-C (or SIGTERM, SIGHUP) does; the second one ends Dyno at once.
+pub(crate) fn on_signals(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
         .context("cannot listen for Ctrl-C")?;
-    let abort = abort.clone();
     let n_signals = AtomicUsize::new(0);
     std::thread::Builder::new()
         .name("dyno-signals".to_owned())
@@ -135,10 +150,7 @@ pub(crate) fn stop_on_signals_saying(abort: &AbortFlag, text: &'static str) -> a
                 if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
                     std::process::exit(128 + signal);
                 }
-                terminal::say(&format!("\n{text}"));
-                abort.raise();
-                // Code that waits for a silent server does not check the flag.
-                dyno_database::stop_waiting();
+                stop();
             }
         })
         .context("cannot listen for Ctrl-C")?;

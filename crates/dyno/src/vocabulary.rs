@@ -123,6 +123,14 @@ impl Rules {
     /// Whether the workload works on what the product has.
     fn check_target(&self, product: &Product) -> Result<(), String> {
         let name = &self.workload.name;
+        if self.workload.target == Target::Anything {
+            let is_simulated = matches!(product, Product::Private(product)
+                if self.products.spec(product).is_some_and(|spec| spec.is_simulated));
+            return match is_simulated {
+                true => Err("there is nothing to observe in a simulated server".to_owned()),
+                false => Ok(()),
+            };
+        }
         let (offered, product) = match product {
             Product::Url(_) => (Target::Sql, "a server with a URL"),
             Product::Private(product) => match self.products.spec(product) {
@@ -138,15 +146,28 @@ impl Rules {
                 "`{name}` needs a database, and {product} have no SQL; choose a database, or one of \
                  the workloads file-io and fsync"
             )),
+            (_, Target::Anything) => Err(format!(
+                "`{name}` needs something to work on, and {product} is a machine without a server; \
+                 choose a database"
+            )),
             _ => Ok(()),
         }
+    }
+
+    /// The server that a URL names; one that is only observed needs no catalog.
+    fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
+        let endpoint = match self.workload.target {
+            Target::Anything => Endpoint::from_url_of_server(url),
+            Target::Sql | Target::Files => Endpoint::from_url(url),
+        };
+        endpoint.map_err(|error| error.0)
     }
 
     /// The SQL that a product speaks, if that is known before it runs.
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
             Product::Private(name) => self.products.spec(name)?.dialect,
-            Product::Url(url) => Some(Endpoint::from_url(url).ok()?.protocol.spec().dialect),
+            Product::Url(url) => Some(self.endpoint(url).ok()?.protocol.spec().dialect),
         }
     }
 }
@@ -178,7 +199,7 @@ impl WorkloadRules for Rules {
         if let Product::Url(url) = product
             && !url.contains("${")
         {
-            Endpoint::from_url(url).map_err(|error| error.0)?;
+            self.endpoint(url)?;
         }
         self.check_target(product)?;
         match self.dialect(product) {

@@ -47,7 +47,7 @@ fn noisy(names: &[&str], clients: &[u64], repetitions: u32, rates: &[&[f64]]) ->
 
 /// Makes a run one that was only watched, with these readings all the time.
 fn watch(run: &mut Run, readings: &[(&str, f64)]) {
-    run.manifest.variants[0].workload = dyno_record::NO_WORKLOAD.to_owned();
+    run.manifest.variants[0].workload = "none".to_owned();
     for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
         step.server_cpu_s = None;
         let n = step.intervals.start_s.len();

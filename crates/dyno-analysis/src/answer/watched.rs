@@ -1,6 +1,6 @@
 //! The answer of what was observed without load: nothing was asked, so it says what went on.
 
-use dyno_record::NO_WORKLOAD;
+use dyno_record::sends_nothing;
 use dyno_units::Unit;
 
 use crate::attribution::AttributionFacts;
@@ -14,7 +14,7 @@ const BUSY_ELSEWHERE: f64 = 0.25;
 
 /// Whether all that the findings hold was observed without load (`dyno watch`).
 pub fn is_watched(findings: &Findings) -> bool {
-    let is_watched = |variant: &crate::VariantFacts| variant.workload == NO_WORKLOAD;
+    let is_watched = |variant: &crate::VariantFacts| sends_nothing(&variant.workload);
     !findings.variants.is_empty() && findings.variants.iter().all(is_watched)
 }
 
@@ -52,9 +52,13 @@ fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
         .or_else(statements)
         .map_or_else(String::new, |counted| format!("; {counted}, Dyno's own included"));
     let mut sentences = Vec::new();
+    let of = match &findings.variants[..] {
+        [_] => String::new(),
+        variants => format!(" on {}", variants[facts.variant].name),
+    };
     let cpu = cpu_sentence(cpus("cpu.server"), cpus("cpu.machine"), findings.cpus);
     if let Some(cpu) = cpu {
-        sentences.push(format!("Observed (Dyno sent no load): {cpu}{counted}."));
+        sentences.push(format!("Observed{of} (Dyno sent no load): {cpu}{counted}."));
     }
     let disk = |count: &str, size: &str| {
         Some(format!("{} {count}/s ({}/s)", number(per_second(count)?), bytes(per_second(size)?)))
@@ -62,7 +66,8 @@ fn sentences(findings: &Findings, facts: &AttributionFacts) -> Vec<String> {
     if let (Some(reads), Some(writes)) =
         (disk("reads", "read_bytes"), disk("writes", "written_bytes"))
     {
-        sentences.push(format!("All disks: {reads}, {writes}."));
+        sentences
+            .push(format!("All disks{}: {reads}, {writes}.", of.replacen(" on ", " during ", 1)));
     }
     sentences
 }

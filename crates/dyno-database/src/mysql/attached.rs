@@ -29,7 +29,7 @@ pub(crate) fn attach(
 ) -> Result<Box<dyn Server>, DeployError> {
     let mut connection = MySqlConnection::open(endpoint, None)
         .map_err(|error| DeployError::new(error.to_string()))?;
-    let made_catalog = use_catalog(&mut connection, &endpoint.catalog)
+    let made_catalog = use_catalog(&mut connection, &endpoint.catalog, !options.makes_nothing)
         .map_err(|error| DeployError::new(format!("the database cannot be used: {error}")))?;
     let local = LocalServer::find(endpoint, &mut connection);
     let keeps_tables = options.keep_tables || options.makes_nothing;
@@ -47,12 +47,16 @@ pub(crate) fn attach(
     Ok(Box::new(server))
 }
 
-/// Makes a catalog the connection's default. True if it had to be made.
-fn use_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, StatementError> {
+/// Makes a catalog the connection's default. True if it had to be made, where that is allowed.
+fn use_catalog(
+    connection: &mut MySqlConnection,
+    catalog: &str,
+    may_make: bool,
+) -> Result<bool, StatementError> {
     let quoted = format!("`{}`", catalog.replace('`', "``"));
     match connection.query(&format!("USE {quoted}")) {
         Ok(_) => return Ok(false),
-        Err(error) if error.code == UNKNOWN_CATALOG => {}
+        Err(error) if error.code == UNKNOWN_CATALOG && may_make => {}
         Err(error) => return Err(error),
     }
     connection.set_cold_limit(CATALOG_LIMIT.0);

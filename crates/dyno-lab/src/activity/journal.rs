@@ -36,6 +36,8 @@ pub(crate) struct Journal<'a, 't> {
     observer: Option<Observer>,
     registry: Registry,
     series: Series,
+    /// Whether readings are kept, and not only told.
+    keeps_readings: bool,
     /// Whether all clients are connected and the load has begun, or the other activities have.
     pub(crate) has_begun: bool,
     /// When the measured time began.
@@ -63,10 +65,16 @@ impl<'a, 't> Journal<'a, 't> {
             observer: None,
             registry: Registry::default(),
             series: Series::default(),
+            keeps_readings: true,
             has_begun: false,
             measure_began: None,
             gates: Vec::new(),
         }
+    }
+
+    /// The same journal, which keeps no readings if nobody wants them.
+    pub(crate) fn keeping(self, keeps_readings: bool) -> Journal<'a, 't> {
+        Journal { keeps_readings, ..self }
     }
 
     /// Emits an event.
@@ -127,9 +135,11 @@ impl<'a, 't> Journal<'a, 't> {
 
     fn keep(&mut self, samples: Vec<Sample>, notes: Vec<String>) -> Result<(), WriteError> {
         for sample in &samples {
-            self.events.notify(readings_event(sample));
+            self.events.notify_of(sample.at, readings_event(sample));
         }
-        keep_samples(self.writer, &mut self.series, samples)?;
+        if self.keeps_readings {
+            keep_samples(self.writer, &mut self.series, samples)?;
+        }
         notes.into_iter().try_for_each(|note| self.note(note))
     }
 
@@ -169,21 +179,19 @@ impl<'a, 't> Journal<'a, 't> {
     }
 }
 
-/// The server, the host, and what the study itself wants to be read beside this database.
+/// The server if there is one, the host, and what the study itself wants to be read beside this database;
+/// with a process that takes the place of the server's, if one is given.
 pub(crate) fn watched(
     lab: &Lab,
     order: &RunOrder<'_>,
-    database: &String,
-    deployment: &Deployment,
-    server: &dyn Server,
+    database: &str,
+    (deployment, process): (&Deployment, Option<i32>),
 ) -> Watched {
-    let wanted = order
-        .probes
-        .iter()
-        .filter(|probe| probe.databases.is_empty() || probe.databases.contains(database));
+    let wanted = order.probes.iter().filter(|probe| probe.is_read_in(database));
     let off: Vec<&str> = order.design.probes_off.iter().map(String::as_str).collect();
     let (members, probes) = deployment.watched_beside(lab);
-    let usual = Watched::among(server, deployment.data_disk(), members, &lab.clock);
+    let server = deployment.server();
+    let usual = Watched::among((server, process), deployment.data_disk(), members, &lab.clock);
     let usual = probes.into_iter().fold(usual, Watched::with).without(&off);
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
@@ -192,16 +200,19 @@ pub(crate) fn watched(
             let command = CommandProbe::new(&probe.name, command, times, clock);
             watched.with(Box::new(command.without_variables(&probe.hidden_variables)))
         }
-        ProbeSource::Sql(sql) => {
-            let connector = server.connector();
-            watched.with(dyno_database::sql_probe(connector, &probe.name, sql, probe.every))
-        }
+        // The step refuses what would send SQL without a server.
+        ProbeSource::Sql(sql) => match server.map(Server::connector) {
+            Some(connector) => {
+                watched.with(dyno_database::sql_probe(connector, &probe.name, sql, probe.every))
+            }
+            None => watched,
+        },
     })
 }
 
 /// Adds up a column of rates over the measured intervals; none where a value is missing, so that
 /// a gap is not taken for zero.
-pub(crate) fn measured_sum(
+fn measured_sum(
     spans: &[(Nanoseconds, Nanoseconds)],
     measure_began: Nanoseconds,
     column: &[Option<f64>],

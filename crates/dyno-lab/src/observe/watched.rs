@@ -24,27 +24,32 @@ impl Watched {
 
     /// A server, by all its own probes, and the host.
     pub fn server(server: &dyn Server, clock: &Arc<dyn Clock>) -> Watched {
-        Watched::among(server, None, Vec::new(), clock)
+        Watched::among((Some(server), None), None, Vec::new(), clock)
     }
 
-    /// The same, with the disk under its data, where its volume tells it, and the processes of further
-    /// members of its deployment, a group for each.
+    /// The same, if there is one, with a process that takes the place of its own, if one is given; with the
+    /// disk under its data, where its volume tells it, and the processes of further members of its
+    /// deployment, a group for each.
     pub fn among(
-        server: &dyn Server,
+        (server, process): (Option<&dyn Server>, Option<i32>),
         data_disk: Option<String>,
         members: Vec<ProcessGroup>,
         clock: &Arc<dyn Clock>,
     ) -> Watched {
         let listing = ThreadListing::default();
-        let server_pids = server.watched_processes();
+        let server_pids = match process {
+            Some(pid) => vec![pid],
+            None => server.map(Server::watched_processes).unwrap_or_default(),
+        };
         // Threads on another host are nobody's concern here.
         let wanted = (!server_pids.is_empty()).then_some(&listing);
-        let probes = server.probes(wanted);
+        let probes = server.map(|server| server.probes(wanted)).unwrap_or_default();
         let spec = HostSpec {
             server_pids,
-            data: server.data_files(),
+            data: server.and_then(Server::data_files),
             data_disk,
-            threads: server.thread_groups(),
+            // Of a process alone it is not known whose it is.
+            threads: server.map_or(Some(dyno_database::thread_group as _), Server::thread_groups),
             listing: listing.clone(),
             members,
         };

@@ -45,7 +45,7 @@ impl Trial<'_, '_> {
             Source::Follow(..) | Source::Join(_) | Source::Route(_) => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
-                Box::new(attach(&endpoint, options, version.as_deref())?)
+                Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)
             }
             Source::Start(spec) => {
                 let place = self.place(member)?;

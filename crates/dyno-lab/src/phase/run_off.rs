@@ -49,7 +49,7 @@ impl Phase for RunOffPhase {
         };
         let lab = trial.lab;
         let database = &trial.variant.database.name;
-        let watched = watched(lab, trial.order, database, &trial.deployment, server);
+        let watched = watched(lab, trial.order, database, (&trial.deployment, None));
         let limit_s = limit.as_secs_f64();
         trial.event(EventKind::WaitBegan { wait: WAIT.to_owned(), limit_s })?;
         let began = lab.clock.now();

@@ -1,19 +1,19 @@
 //! A step: what is measured.
 
-use dyno_host::HostSpec;
 use dyno_model::{Load, WorkloadStep};
 use dyno_record::{EventKind, StepSummary, VolumeDip};
-use dyno_study::{JobChoice, JobLoad, LoadLevel, PlannedStep};
+use dyno_study::{JobChoice, JobLoad, LoadLevel, PlannedStep, ProbeSource, Variant};
 use dyno_units::Nanoseconds;
 
 use super::Phase;
 use crate::activity::{
-    Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, StepEnd, VolumeDips,
-    p95_us, response_times, throughput, watched, watched_load,
+    Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, ObservationActivity,
+    StepEnd, VolumeDips, p95_us, response_times, throughput, watched, watched_load,
 };
 use crate::hosts::work_of;
 use crate::job::{self, Prepared};
 use crate::observe::Watched;
+use crate::run::RunOrder;
 use crate::trial::{Trial, TrialError};
 
 /// A step of the plan.
@@ -36,8 +36,9 @@ impl Phase for Step {
         if let Some(message) = self.unfinished(&summary) {
             trial.note(message)?;
         }
-        // A step of a workload that was measured has kinds.
-        let ended = (!summary.kinds.is_empty()).then(|| EventKind::StepEnded {
+        // A step of a workload that was measured has kinds. Of what was only observed, nothing waited.
+        let has_load = trial.workload.observation().is_none();
+        let ended = (has_load && !summary.kinds.is_empty()).then(|| EventKind::StepEnded {
             step: self.step,
             throughput: throughput(&summary),
             p95_us: p95_us(&summary),
@@ -47,7 +48,7 @@ impl Phase for Step {
             let step = self.step;
             trial.event(EventKind::VolumeDipped { step, volume, start_s, length_s, limit })?;
         }
-        let dead_end = dead_end(&summary);
+        let dead_end = dead_end(&summary).filter(|_| has_load);
         trial.results.steps.push(summary);
         ended.map_or(Ok(()), |ended| trial.event(ended))?;
         result?;
@@ -119,14 +120,19 @@ impl Step {
     ) -> (StepEnd, Result<(), TrialError>) {
         let Trial { lab, order, variant, workload, deployment, generators, events, writer, .. } =
             trial;
-        let has_load = load.is_some();
+        let observation = workload.observation().filter(|_| load.is_some());
+        let has_load = load.is_some() && observation.is_none();
         let generators = generators.as_ref().map(|all| (all, work_of(order.plan, variant)));
-        let load = load.map(|plan| {
+        let here = load.map(|plan| -> Result<Box<dyn Activity + '_>, TrialError> {
+            if let Some(how) = observation {
+                let by = (&**lab, order.watching.as_ref());
+                return Ok(Box::new(ObservationActivity::new(by, &plan.name, how, plan.length)?));
+            }
             let load = LoadActivity::new(plan, (lab, order), workload, deployment)?;
-            Ok(load.on(generators))
+            Ok(Box::new(load.on(generators)))
         });
-        let here: Option<Box<dyn Activity + '_>> = match load.transpose() {
-            Ok(load) => load.map(|load| Box::new(load) as _),
+        let here = match here.transpose() {
+            Ok(here) => here,
             Err(error) => return (StepEnd::default(), Err(error)),
         };
         let volumes = deployment.members.iter().flat_map(|member| &member.volumes);
@@ -144,20 +150,31 @@ impl Step {
             starts_after: Nanoseconds::ZERO,
         });
         let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).collect();
-        let watched = match server {
-            Some(server) => {
-                let watched = watched(lab, order, &variant.database.name, deployment, server);
-                Some(if has_load { watched_load(watched, workload, server) } else { watched })
+        if let Some(name) = sql_for_nobody(order, variant).filter(|_| server.is_none()) {
+            let message = format!("the probe `{name}` sends SQL, and there is no server");
+            return (StepEnd::default(), Err(TrialError::new(message)));
+        }
+        let process = observation.and_then(|observation| observation.process);
+        let watched = (server.is_some() || !deployment.is_simulated()).then(|| {
+            let watched = watched(lab, order, &variant.database.name, (deployment, process));
+            let watched = match observation {
+                Some(observation) => watched.with_period(observation.every),
+                None => watched,
+            };
+            match server.filter(|_| has_load) {
+                Some(server) => watched_load(watched, workload, server),
+                None => watched,
             }
-            None if deployment.is_simulated() => None,
-            None => Some(Watched::host(&HostSpec::default(), &lab.clock)),
-        };
+        });
         let probes = beside.iter().filter_map(|beside| beside.activity.probe());
         let watched = watched.map(|watched| probes.fold(watched, Watched::with));
-        let is_local = server.is_some_and(|server| !server.watched_processes().is_empty());
+        let is_local = process.is_some()
+            || server.is_some_and(|server| !server.watched_processes().is_empty());
+        let keeps = order.watching.as_ref().is_none_or(|watching| watching.keeps_readings);
         let mut activities = Activities { here, beside };
         let mut journal =
-            Journal::new(lab, self.step, (&mut **events, &mut **writer), (watched, is_local));
+            Journal::new(lab, self.step, (&mut **events, &mut **writer), (watched, is_local))
+                .keeping(keeps);
         activities.run(&mut journal)
     }
 
@@ -217,6 +234,12 @@ impl Trial<'_, '_> {
         }
         end.summary
     }
+}
+
+/// A probe of the study's own that sends SQL to the server of a variant.
+fn sql_for_nobody<'a>(order: &RunOrder<'a>, variant: &Variant) -> Option<&'a str> {
+    let mut probes = order.probes.iter().filter(|probe| probe.is_read_in(&variant.database.name));
+    probes.find_map(|probe| matches!(probe.source, ProbeSource::Sql(_)).then_some(&*probe.name))
 }
 
 /// A step is not to be trusted if nothing committed in this share of its measured time, at its end …

@@ -67,9 +67,12 @@ pub(super) fn resolve(
     if is_refused || found.iter().all(|(_, steps)| steps.is_empty()) {
         return;
     }
-    if !is_one_load(problems, &places, &found, &design.loads)
-        || !is_alike(problems, &places, &found)
-    {
+    let is_sending = found.iter().any(|(_, steps)| steps.is_empty() || sends_something(steps));
+    let is_right = match is_sending {
+        true => is_one_load(problems, &places, &found, &design.loads),
+        false => is_no_load(problems, &places, &found[0].0.workload.name),
+    };
+    if !is_right || !is_alike(problems, &places, &found) {
         return;
     }
     design.loads = own_loads(&found, requests[0]);
@@ -212,6 +215,41 @@ impl<'a> Asking<'a, '_> {
         }
         self.problems.add(diagnostic);
     }
+}
+
+fn sends_something(steps: &[WorkloadStep]) -> bool {
+    steps.iter().any(|step| step.connections() > 0)
+}
+
+/// Keys of the design that say something of a load.
+const OF_A_LOAD: [&str; 12] = [
+    "clients",
+    "rate",
+    "arrivals",
+    "find_rate",
+    "find_clients",
+    "find_precision",
+    "until_steady",
+    "statement_timeout",
+    "retries",
+    "workers",
+    "generators",
+    "generator_cpus",
+];
+
+/// Refuses what says something of a load where nothing is sent.
+fn is_no_load(problems: &mut Problems, places: &Places<'_>, workload: &str) -> bool {
+    let mut is_none = true;
+    for key in OF_A_LOAD {
+        let Some(span) = places.of_design(key).or_else(|| places.of_varied(key)) else { continue };
+        is_none = false;
+        problems.add(
+            Diagnostic::new(span, format!("`{key}` has no effect here"))
+                .with_label(format!("workload `{workload}` sends nothing"))
+                .with_help("leave this key out"),
+        );
+    }
+    is_none
 }
 
 /// Refuses load levels, rates and searches beside steps that the workload defines.

@@ -103,7 +103,8 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
                 settle => format!("at most {settle}"),
             });
             let roles: Vec<String> = own.step.roles.iter().map(ToString::to_string).collect();
-            cells.push(roles.join(", "));
+            let is_observed = roles.is_empty();
+            cells.push(if is_observed { "nothing is sent".to_owned() } else { roles.join(", ") });
         }
         rows.push(cells);
     }

@@ -29,8 +29,11 @@ fn run(name: &str, options: Given<'_>, n: u64) -> Ran {
 #[test]
 fn only_these_workloads_work_on_files() {
     for spec in Catalog::built_in().workloads() {
-        let expected =
-            if ["file-io", "fsync"].contains(&&*spec.name) { Target::Files } else { Target::Sql };
+        let expected = match &*spec.name {
+            "file-io" | "fsync" => Target::Files,
+            "none" => Target::Anything,
+            _ => Target::Sql,
+        };
         let planned = made(&spec.name, &[], 1).unwrap();
         assert_eq!((spec.target, planned.works_on()), (expected, expected), "{}", spec.name);
     }

@@ -53,6 +53,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         decide: None,
         retry_failed: false,
         void: None,
+        watching: None,
         folder: record.path().to_owned(),
     };
     let measured = measure(matches, &lab, &order)?;

@@ -1,11 +1,12 @@
-//! What `dyno pgbench` and `dyno sysbench` share: the one trial of a study that they write, and its record.
+//! What `dyno pgbench`, `dyno sysbench` and `dyno watch` share: the one trial of a study that they write, and
+//! its record.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use dyno_database::Endpoint;
-use dyno_lab::{Lab, RunOrder};
+use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_record::Event;
 use dyno_study::Study;
 use dyno_units::{PercentEncoded, Seed};
@@ -36,8 +37,18 @@ pub(crate) fn put_password(study: &mut Study, endpoint: &Endpoint) -> anyhow::Re
 /// Runs the one trial.
 pub(crate) fn measure(
     lab: &Lab,
-    (study, source): (&Study, &str),
+    study: (&Study, &str),
     folder: &Path,
+    observe: &mut dyn FnMut(&Event),
+) -> anyhow::Result<()> {
+    watch(lab, study, (folder, None), observe)
+}
+
+/// The same, with somebody who looks on while nothing is sent.
+pub(crate) fn watch(
+    lab: &Lab,
+    (study, source): (&Study, &str),
+    (folder, watching): (&Path, Option<Watching>),
     observe: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<()> {
     let plan = dyno_study::plan(study, Seed(1));
@@ -52,6 +63,7 @@ pub(crate) fn measure(
         decide: None,
         retry_failed: false,
         void: None,
+        watching,
         folder: folder.to_owned(),
     };
     dyno_lab::run(lab, &order, &mut |event| observe(event))?;
@@ -75,10 +87,10 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// It exists already; none can be made.
+    /// There is something in it already; none can be made.
     pub(crate) fn choose(
         tool: &str,
-        record: Option<&str>,
+        record: Option<&Path>,
         no_record: bool,
         lab: &Lab,
     ) -> anyhow::Result<Folder> {
@@ -90,11 +102,12 @@ impl Folder {
         }
         let path = match record {
             Some(folder) => {
-                let path = PathBuf::from(folder);
-                if path.exists() {
-                    anyhow::bail!("--record: {folder} exists already; choose another folder");
+                let is_empty = std::fs::read_dir(folder).map(|mut all| all.next().is_none());
+                if folder.exists() && !is_empty.unwrap_or(false) {
+                    let folder = folder.display();
+                    anyhow::bail!("--record {folder}: the folder is not empty; name a new one");
                 }
-                path
+                folder.to_owned()
             }
             None => {
                 let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));

@@ -43,12 +43,13 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     let is_quick = plan.variants.iter().all(|variant| is_embedded(&variant.database.product));
     let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
     let past = past(&plan, &study.design);
+    let sends = plan.steps.iter().any(|step| step.load.clients() > 0);
     let context = TableContext {
         measured: past.steps.clone(),
         disk: disk::lines(&products, &plan, &data, study.design.reuse),
         budget: study.design.budget,
         void_repeats: study.design.void_repeats,
-        sizes: data.iter().map(size).collect(),
+        sizes: data.iter().map(size).filter(|_| sends).collect(),
         prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
         populate: populate_times(&plan, &rows, study.design.reuse),
     };

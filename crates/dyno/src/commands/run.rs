@@ -51,6 +51,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         decide: Some(&decide),
         retry_failed: options.retry_failed,
         void: Some(&dyno_analysis::voiding::void_blocks),
+        watching: None,
         folder: folder.clone(),
     };
     let mut progress = Progress::new(&plan, &lab);
@@ -248,6 +249,7 @@ mod tests {
             decide: None,
             retry_failed: false,
             void: Some(&void),
+            watching: None,
             folder: folder.join("run"),
         };
         let end = dyno_lab::run(&lab, &order, &mut |_| {}).unwrap();

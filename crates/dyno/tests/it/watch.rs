@@ -1,6 +1,7 @@
 //! `dyno watch`: servers, processes and this host, without load.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use crate::foreign::Standing;
 use crate::support::{Workbench, trial_folder};
@@ -130,8 +131,117 @@ fn what_cannot_be_watched_is_reported() {
         assert!(!answer.err.contains("hush"), "{arguments:?}: {}", answer.err);
     };
     check(&["--pid", "2147483647"], "there is no such process");
-    check(&["--every", "10ms"], "the shortest is 1s");
+    check(&["--every", "10ms"], "the shortest is 1 s");
     check(&["--for", "1ms"], "at least 2s");
     check(&["mysql://me:hush@127.0.0.1:1/x"], "cannot be watched");
     check(&["mysql://me:hush@127.0.0.1"], "cannot be watched");
+}
+
+/// Two databases to which nothing is sent, one of them no server at all.
+const STUDY: &str = r#"
+title = "What goes on by itself?"
+[database.sqlite]
+product = "sqlite"
+[database.host]
+product = "host"
+[workload.none]
+[probe.made]
+command = ["echo", "answer 42"]
+[design]
+vary = { database = ["sqlite", "host"] }
+repetitions = 1
+duration = "3s"
+warm_up = "1s"
+rest = "0s"
+probes_off = ["responsiveness"]
+"#;
+
+#[test]
+fn a_study_may_send_nothing() {
+    let bench = Workbench::new();
+    bench.write("study.toml", STUDY);
+    bench.dyno_good(&["check", "study.toml"]);
+    let plan = bench.dyno_good(&["plan", "study.toml"]).out;
+    assert!(plan.contains("observe") && plan.contains("nothing is sent"), "{plan}");
+    let told = bench.dyno_good(&["run", "study.toml", "--out", "record"]).out;
+    for variant in ["sqlite", "host"] {
+        let observed = format!("Observed on {variant} (Dyno sent no load): ");
+        assert!(told.contains(&observed), "{observed}: {told}");
+    }
+    for wrong in ["transactions/s", "p95", "calibrat", "offered", "audit", "repetitions"] {
+        assert!(!told.contains(wrong), "{wrong}: {told}");
+    }
+    for trial in [1, 2] {
+        let folder = trial_folder(&bench.path("record"), trial);
+        let summary = crate::support::read_json(&folder.join("summary.json"));
+        let step = &summary["steps"][0];
+        assert_eq!((&step["ended_by"], step["measured_s"].as_f64()), (&"time".into(), Some(3.0)));
+        let starts: Vec<f64> =
+            serde_json::from_value(step["intervals"]["start_s"].clone()).unwrap();
+        assert_eq!(starts, [-1.0, 0.0, 1.0, 2.0]);
+        let readings = step["readings"].as_object().unwrap();
+        for name in ["cpu.busy_pct", "probe.made.answer"] {
+            let last = readings.get(name).and_then(|column| column[3].as_f64());
+            assert!(last.is_some(), "{name}: {:?}", readings.keys());
+        }
+        assert!(!readings.keys().any(|name| name.contains("responsiveness")));
+        assert!(summary["canary"].is_null() && summary["audit"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_says_something_of_a_load_is_refused() {
+    let bench = Workbench::new();
+    let check = |from: &str, to: &str, expected: &str| {
+        assert!(STUDY.contains(from));
+        bench.write("study.toml", &STUDY.replace(from, to));
+        let answer = bench.dyno(&["check", "study.toml"]);
+        let told = answer.err + &answer.out;
+        assert!(answer.code != 0 && told.contains(expected), "{to}: {told}");
+    };
+    let design = "repetitions = 1";
+    check(design, "clients = 4", "`clients` has no effect here");
+    check(design, "rate = 500", "`rate` has no effect here");
+    check(design, "until_steady = '9s'", "`until_steady` has no effect here");
+    check("[workload.none]", "[workload.none]\nevery = '1ms'", "the shortest is 1 s");
+    check("\"sqlite\"\n[", "\"simulated\"\n[", "there is nothing to observe");
+    check("[workload.none]", "[workload.tpcb]", "needs something to work on");
+}
+
+#[test]
+fn what_was_watched_until_ctrl_c_is_kept_and_compared() {
+    let bench = Workbench::new();
+    bench.dyno_good(&["watch", "--for", "2s", "--record", "before"]);
+    let mut command = bench.command(&["watch", "--record", "after"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("2 s · ")));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    let summary = trial_folder(&bench.path("after"), 1).join("summary.json");
+    let step = crate::support::read_json(&summary)["steps"][0].clone();
+    assert_eq!(step["ended_by"], "activity");
+    assert!(step["measured_s"].as_f64() >= Some(2.0), "{step}");
+    assert!(bench.path("after/report.html").is_file());
+    let told = bench.dyno_good(&["compare", "before", "after"]).out;
+    assert_eq!(told.matches("(Dyno sent no load): ").count(), 2, "{told}");
+}
+
+#[test]
+fn transactions_are_those_that_the_server_has_counted() {
+    let standing = Standing::start("postgresql");
+    let folder = standing.socket.parent().unwrap().display().to_string();
+    let bench = Workbench::new();
+    let port = standing.socket.extension().unwrap().to_str().unwrap();
+    let url = format!("postgresql://dyno@x:{port}/postgres?host={folder}");
+    bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
+    let told = bench.dyno_good(&["report", "record"]).out;
+    assert!(told.contains("transactions/s, Dyno's own included"), "{told}");
+    assert!(!told.contains("p95"), "{told}");
+    let summary = trial_folder(&bench.path("record"), 1).join("summary.json");
+    let kind = crate::support::read_json(&summary)["steps"][0]["kinds"][0].clone();
+    assert!(kind["name"].as_str().unwrap().ends_with("(counted by the server)"), "{kind}");
+    assert!(kind["outcomes"]["committed"].as_u64() > Some(0), "{kind}");
 }

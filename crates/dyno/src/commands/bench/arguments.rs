@@ -30,7 +30,12 @@ pub(crate) fn command() -> Command {
         .subcommand_help_heading("Workloads")
         .disable_help_subcommand(true)
         .after_help(examples::of_bench())
-        .subcommands(Catalog::built_in().workloads().iter().map(workload_command))
+        .subcommands(Catalog::built_in().workloads().iter().filter(is_load).map(workload_command))
+}
+
+/// What sends nothing is `dyno watch`.
+fn is_load(workload: &&WorkloadSpec) -> bool {
+    workload.target != Target::Anything
 }
 
 fn workload_command(workload: &WorkloadSpec) -> Command {

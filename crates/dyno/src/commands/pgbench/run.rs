@@ -1,6 +1,6 @@
 //! A run of scripts: through the lab, so that it leaves a record.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -51,7 +51,12 @@ pub(super) fn run(
     let statistics = Arc::new(Statistics::default());
     lab.catalog = catalog(options, tables, seed, (&host, &statistics));
     let (study, source) = study(options, endpoint, seed, &lab)?;
-    let folder = Folder::choose("pgbench", options.record.as_deref(), options.no_record, &lab)?;
+    let folder = Folder::choose(
+        "pgbench",
+        options.record.as_deref().map(Path::new),
+        options.no_record,
+        &lab,
+    )?;
     let mut failure = None;
     let mut progress = Progress::new(options, lab.clock.as_ref());
     beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {

@@ -39,6 +39,7 @@ fn run_with(product: &str, seconds: u32, job: &str) -> Run {
         decide: None,
         retry_failed: false,
         void: None,
+        watching: None,
         folder: folder.path().join("run"),
     };
     dyno_lab::run(&lab, &order, &mut |_| {}).unwrap();

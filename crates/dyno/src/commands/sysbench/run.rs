@@ -1,6 +1,6 @@
 //! A run of a script: through the lab, so that it leaves a record.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
@@ -99,7 +99,12 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     let settings = Arc::new(with_ends(&settings, &host, &broken, &options));
     lab.catalog = catalog(&settings);
     let (study, source) = study(&options, &script, &endpoint, &lab)?;
-    let folder = Folder::choose("sysbench", options.record.as_deref(), options.no_record, &lab)?;
+    let folder = Folder::choose(
+        "sysbench",
+        options.record.as_deref().map(Path::new),
+        options.no_record,
+        &lab,
+    )?;
     let mut failure = None;
     let clock = Arc::clone(&lab.clock);
     let mut reports = Reports::new(&options, &settings, &host, clock, single);

@@ -62,13 +62,13 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(target: &Target, registry: Registry, every: Nanoseconds) -> View {
+    pub(super) fn new(target: &Target, every: Nanoseconds) -> View {
         View {
             name: target.name.clone(),
             every,
             noted: BTreeSet::new(),
-            has_server: target.is_server(),
-            registry,
+            has_server: target.is_server,
+            registry: crate::readings::registry().clone(),
             known: BTreeMap::new(),
             is_table: terminal::out_is_terminal() && terminal::is_interactive(),
             n_cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
