@@ -12,6 +12,7 @@ use crate::compare::{Levels, comparisons, concurrency, other_effects};
 use crate::cost::cost;
 use crate::debt::{debt, run_off};
 use crate::detect::caveats;
+use crate::faults::faults;
 use crate::gate::judge;
 use crate::hosts::hosts;
 use crate::insert_benchmark::insert_benchmark;
@@ -103,6 +104,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         stopping: stopping::facts(runs, &joined, &rule),
         hosts: hosts(&joined),
         made_dips: made_dips(&joined, &stalls),
+        faults: faults(&joined),
         stalls,
         kinds: kinds(&joined, &measured, &levels),
         kind_comparisons: kind_comparisons(&joined, &measured, &levels, Seed(options.seed)),

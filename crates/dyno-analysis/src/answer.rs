@@ -15,6 +15,7 @@ mod compared;
 mod course;
 mod dips;
 mod durability;
+mod faults;
 mod field;
 mod pair;
 mod price;
@@ -55,6 +56,7 @@ enum Topic {
     Storage,
     Snapshots,
     Backlog,
+    Faults,
 }
 
 impl Topic {
@@ -71,6 +73,7 @@ impl Topic {
             Topic::Storage => &["compress", "smaller"],
             Topic::Snapshots => &["snapshot", "clone"],
             Topic::Backlog => &["behind", "backlog"],
+            Topic::Faults => &["crash", "fault", "failover", "recover", "outage", "away"],
         }
     }
 
@@ -146,6 +149,7 @@ impl AnswerWriter<'_> {
         if Topic::Backlog.asked_at(&self.findings.title).is_some() {
             found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
         }
+        found.extend(self.faults().map(|text| (Topic::Faults, text)));
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));
         found.into_iter().map(|(_, text)| text).collect()

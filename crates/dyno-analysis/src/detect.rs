@@ -269,7 +269,8 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     // By variant and step.
     let mut attempts: BTreeMap<(usize, usize), Attempts<'_>> = BTreeMap::new();
     let mut examples: BTreeMap<&str, &str> = BTreeMap::new();
-    for place in places(joined) {
+    // What fails about a fault that was made is told with the fault.
+    for place in places(joined).into_iter().filter(|place| place.summary.faults.is_empty()) {
         let Attempts { all, failed } = attempts.entry((place.variant, place.step)).or_default();
         for (outcome, &n) in place.summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
             *all += n;

@@ -89,6 +89,9 @@ pub struct Findings {
     /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dips: Vec<MadeDips>,
+    /// Faults that happened to servers on purpose, and what became of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<crate::FaultFacts>,
     /// What a transaction and a statement cost of each resource, for each cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attribution: Vec<AttributionFacts>,

@@ -13,6 +13,7 @@ mod compare;
 pub mod cost;
 pub mod debt;
 mod detect;
+pub mod faults;
 pub mod findings;
 #[cfg(test)]
 mod fixtures;
@@ -42,6 +43,7 @@ pub use answer::is_watched;
 pub use caveat::{Caveat, CaveatKind};
 pub use dyno_record::CommitSafety;
 pub use dyno_units::{Direction, Metric, MetricId, MetricRole};
+pub use faults::FaultFacts;
 pub use findings::{
     Answer, Cell, Comparison, ConcurrencyGroup, Estimate, Findings, GroupComparison, Mean,
     NoBounds, OtherEffect, Pooled, ProbeFacts, SettingDifference, StepFacts, StepSearch,

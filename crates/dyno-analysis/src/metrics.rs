@@ -16,7 +16,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::readings::mean_rate;
-use crate::{attribution, searches};
+use crate::{attribution, faults, searches};
 
 macro_rules! ids {
     ($($name:ident = $id:literal;)*) => {
@@ -60,6 +60,9 @@ const BUILT_IN: &[BuiltIn] = &[
     built_in(metric("server_cpu_per_transaction", Microseconds, Lower, "server CPU per transaction", "CPU time of the server's processes ÷ transactions").secondary(), Derived(|step| step.server_cpu())),
     built_in(metric("disk_read_per_transaction", Bytes, Lower, "disk read per transaction", "bytes read from disk devices ÷ transactions"), Derived(|step| step.disk_bytes(known::DISK_READ_BYTES))),
     built_in(metric("disk_written_per_transaction", Bytes, Lower, "disk written per transaction", "bytes written to disk devices ÷ transactions"), Derived(|step| step.disk_bytes(known::DISK_WRITE_BYTES))),
+    built_in(metric("fault_away", Unit::Seconds, Lower, "time without commits after a fault", "longest time after a fault in which nothing was committed").secondary(), Derived(|step| faults::away_of(step.summary))),
+    built_in(metric("fault_answer", Unit::Seconds, Lower, "time to an answer after a fault", "from a fault until the server answered a statement of Dyno's again").secondary(), Derived(|step| faults::answer_of(step.summary))),
+    built_in(metric("fault_recovery", Unit::Seconds, Lower, "time to recover from a fault", "from a fault to the first of three seconds that each had at least 90 % of the throughput before it").secondary(), Derived(|step| faults::recovery_of(step.summary))),
     built_in(metric("generator_cpu_per_statement", Microseconds, Lower, "generator CPU per statement", "CPU time of the load generator's threads ÷ statements"), Derived(|step| step.generator_cpu())),
 ];
 

@@ -10,6 +10,7 @@
 mod catalog;
 mod cleaner;
 mod cluster;
+mod control;
 mod data;
 mod debt;
 #[cfg(feature = "servers")]
@@ -63,6 +64,7 @@ pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name,
     wait_until_synced,
 };
+pub use control::ServerControl;
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
 #[cfg(feature = "servers")]

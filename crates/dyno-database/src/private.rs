@@ -8,13 +8,14 @@
 //! stored in it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_host::{
     CopyLayout, DataFiles, FileKind, HowStopped, Keeper, KeeperError, KeptProcess, ProcessSpec,
 };
 use dyno_units::{Clock, Nanoseconds};
 
+use crate::control::ServerControl;
 use crate::data::move_data;
 use crate::logs::LogFiles;
 use crate::{DeployError, Place};
@@ -26,7 +27,7 @@ pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 const START_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 
 /// How long stopping may take: all dirty pages are written.
-const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+pub(crate) const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
 /// How long it may take after populating: all that is dirty has to be written.
 const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
@@ -176,13 +177,66 @@ fn strange(mut addresses: Vec<String>, ports: [Option<u16>; 2]) -> Vec<String> {
     addresses
 }
 
+/// Refuses a server that others could reach.
+pub(crate) fn check_network(kind: ServerKind, pid: i32) -> Result<(), String> {
+    let product = kind.product;
+    let addresses = dyno_host::listens_by_network(pid).map_err(|error| {
+        format!("it cannot be determined whether {product} listens on the network: {error}")
+    })?;
+    let addresses = strange(addresses, kind.ports);
+    if addresses.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{product} listens at {}, and a private server must not: other users of this machine \
+         could log in. Remove the setting or the plug-in that opens it",
+        addresses.join(", ")
+    ))
+}
+
+/// Asks a server to end.
+///
+/// # Errors
+///
+/// It had to be killed, or ended with an error: its last writes cannot be trusted.
+pub(crate) fn end(
+    process: &mut KeptProcess,
+    kind: ServerKind,
+    clock: &dyn Clock,
+    limit: Nanoseconds,
+) -> Result<(), String> {
+    let product = kind.product;
+    match process.stop(kind.stop_signal, clock, limit) {
+        HowStopped::Killed => Err(format!(
+            "{product} did not stop within {limit} after it was asked to, and was killed"
+        )),
+        HowStopped::KilledFrozen => {
+            Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
+        }
+        HowStopped::Ended if process.has_succeeded() => Ok(()),
+        HowStopped::Ended => {
+            let how = process.ended().unwrap_or_default();
+            Err(format!("{product} did not shut down cleanly: it {how}"))
+        }
+    }
+}
+
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
 pub(crate) struct OwnServer {
-    // Ends before its folder goes.
-    process: KeptProcess,
+    // Whoever has the control of it reaches the same one.
+    process: Arc<Mutex<KeptProcess>>,
     folder: ServerFolder,
     clock: Arc<dyn Clock>,
     kind: ServerKind,
+    /// How its process was started.
+    spec: ProcessSpec,
+}
+
+impl Drop for OwnServer {
+    // It ends before its folder goes.
+    fn drop(&mut self) {
+        self.process().kill_all();
+    }
 }
 
 impl OwnServer {
@@ -197,7 +251,8 @@ impl OwnServer {
     ) -> Result<(OwnServer, C), DeployError> {
         let process = folder.keeper().spawn(&folder.path, spec)?;
         let clock = Arc::clone(clock);
-        let mut server = OwnServer { process, folder, clock, kind };
+        let process = Arc::new(Mutex::new(process));
+        let mut server = OwnServer { process, folder, clock, kind, spec: spec.clone() };
         let reached = server.wait_until_up(reach);
         let outcome = reached.and_then(|reached| server.check_network().map(|()| reached));
         match outcome {
@@ -223,7 +278,7 @@ impl OwnServer {
                 Ok(reached) => return Ok(reached),
                 Err(reason) => reason,
             };
-            if let Some(how) = self.process.ended() {
+            if let Some(how) = self.process().ended() {
                 return Err(format!("{product} did not start ({how})"));
             }
             if self.clock.now() >= until {
@@ -237,19 +292,24 @@ impl OwnServer {
 
     /// Refuses a server that others could reach.
     fn check_network(&self) -> Result<(), String> {
-        let product = self.kind.product;
-        let addresses = dyno_host::listens_by_network(self.process.pid()).map_err(|error| {
-            format!("it cannot be determined whether {product} listens on the network: {error}")
-        })?;
-        let addresses = strange(addresses, self.kind.ports);
-        if addresses.is_empty() {
-            return Ok(());
+        check_network(self.kind, self.pid())
+    }
+
+    fn process(&self) -> MutexGuard<'_, KeptProcess> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may be done to its process while others use it.
+    pub(crate) fn control(&self) -> ServerControl {
+        ServerControl {
+            process: Arc::clone(&self.process),
+            folder: self.folder.path.clone(),
+            place: self.folder.place.clone(),
+            spec: self.spec.clone(),
+            kind: self.kind,
+            clock: Arc::clone(&self.clock),
+            is_back: None,
         }
-        Err(format!(
-            "{product} listens at {}, and a private server must not: other users of this machine \
-             could log in. Remove the setting or the plug-in that opens it",
-            addresses.join(", ")
-        ))
     }
 
     pub(crate) fn folder(&self) -> &ServerFolder {
@@ -257,12 +317,13 @@ impl OwnServer {
     }
 
     pub(crate) fn pid(&self) -> i32 {
-        self.process.pid()
+        self.process().pid()
     }
 
     /// Why it is down, or none while it runs.
     pub(crate) fn down(&mut self) -> Option<String> {
-        self.process.ended().map(|how| format!("{} {how}", self.kind.product))
+        let product = self.kind.product;
+        self.process().ended().map(|how| format!("{product} {how}"))
     }
 
     /// Bytes that its data take on disk, logs included; none if that cannot be seen.
@@ -280,20 +341,8 @@ impl OwnServer {
     ///
     /// It had to be killed, or ended with an error: its last writes cannot be trusted.
     fn end(&mut self, limit: Nanoseconds) -> Result<(), String> {
-        let product = self.kind.product;
-        match self.process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
-            HowStopped::Killed => Err(format!(
-                "{product} did not stop within {limit} after it was asked to, and was killed"
-            )),
-            HowStopped::KilledFrozen => {
-                Err(format!("{product} was suspended (by a signal or a debugger), and was killed"))
-            }
-            HowStopped::Ended if self.process.has_succeeded() => Ok(()),
-            HowStopped::Ended => {
-                let how = self.process.ended().unwrap_or_default();
-                Err(format!("{product} did not shut down cleanly: it {how}"))
-            }
-        }
+        let clock = Arc::clone(&self.clock);
+        end(&mut self.process(), self.kind, clock.as_ref(), limit)
     }
 
     /// Ends it, however it does so, and removes its folder: it stores nothing that could be lost.
@@ -302,7 +351,8 @@ impl OwnServer {
     ///
     /// Its folder cannot be removed.
     pub(crate) fn discard(mut self) -> Result<(), DeployError> {
-        self.process.stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
+        let clock = Arc::clone(&self.clock);
+        self.process().stop(self.kind.stop_signal, clock.as_ref(), DISCARD_LIMIT);
         self.folder.remove()
     }
 

@@ -10,7 +10,8 @@ use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Part, UrlError, cost_source,
+    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Part, ServerControl, UrlError,
+    cost_source,
 };
 
 /// A server to start.
@@ -139,6 +140,12 @@ pub trait Server: Send {
     /// it is in Dyno's own process and has none.
     fn endpoint(&self) -> Option<Endpoint> {
         self.reach().map(|reach| reach.endpoint)
+    }
+
+    /// What may be done to its process while clients use it; none for a server that is no process of
+    /// Dyno's.
+    fn control(&self) -> Option<ServerControl> {
+        None
     }
 
     /// Whether a client blocks its worker thread: then each client wants its own worker.

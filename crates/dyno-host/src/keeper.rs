@@ -408,6 +408,10 @@ impl Keeper {
         {
             let mut owner_files = self.owner_files();
             let (_, mut owner) = Owner::read(folder)?;
+            // A server that is started again joins those of its first process.
+            if owner.groups == groups {
+                return Ok(groups);
+            }
             owner.groups.clone_from(&groups);
             owner_files.insert(folder.to_owned(), owner.write()?);
         }

@@ -8,6 +8,7 @@
 mod batches;
 mod command;
 mod dips;
+mod faults;
 mod journal;
 mod load;
 mod observation;
@@ -34,6 +35,7 @@ use crate::trial::TrialError;
 pub(crate) use batches::{BatchJob, Batches};
 pub(crate) use command::{Command, CommandJob, JobFolder};
 pub(crate) use dips::VolumeDips;
+pub(crate) use faults::Faults;
 pub(crate) use journal::{Journal, keep_samples, watched};
 pub(crate) use load::{
     Length, LoadActivity, LoadPlan, p95_us, response_times, throughput, watched_load,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Fault;
+
 /// One entry of the ordered stream that the lab emits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -210,6 +212,13 @@ pub enum EventKind {
         length_s: f64,
         /// The lower limit in words.
         limit: String,
+    },
+    /// A fault of a server was made. Written down after the step.
+    FaultMade {
+        /// The step's index.
+        step: usize,
+        /// What happened, and when.
+        fault: Fault,
     },
     /// The operating system's page cache was emptied.
     CachesDropped {

@@ -38,7 +38,7 @@ pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
-    ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, GeneratorSummary,
+    ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, Fault, GeneratorSummary,
     HostSummary, IntervalColumns, KindSummary, LoadProbe, RunOff, SearchSummary, Settled,
     StepSummary, TrialOutcome, TrialSummary, VolumeDip,
 };

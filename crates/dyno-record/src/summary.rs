@@ -235,6 +235,9 @@ pub struct StepSummary {
     /// When the limit of a volume was lowered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dips: Vec<VolumeDip>,
+    /// What happened to its servers on purpose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
     /// What went on in it beside its load, or instead of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub activities: Vec<ActivitySummary>,
@@ -262,6 +265,30 @@ pub struct VolumeDip {
     pub length_s: f64,
     /// The lower limit in words.
     pub limit: String,
+}
+
+/// What happened to a server on purpose. Times are in seconds since the measurement phase began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Its name in the study.
+    pub name: String,
+    /// What it was: `kill`, `stop` or `restart`.
+    pub kind: String,
+    /// The name of the member that it happened to.
+    pub member: String,
+    /// When it was to begin.
+    pub planned_s: f64,
+    /// When it began.
+    pub began_s: f64,
+    /// When the server had ended; of `stop`, when it was let go on. None if that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_s: Option<f64>,
+    /// When the server was started again; none if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_s: Option<f64>,
+    /// When it answered again; none of `stop`, and if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_s: Option<f64>,
 }
 
 /// What went on in a step beside its load, or instead of it. Its figures are the step's.

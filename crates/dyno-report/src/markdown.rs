@@ -54,6 +54,7 @@ fn document(view: &View<'_>) -> Vec<Block> {
     }
     all.extend(author::blocks(view));
     all.extend(crate::html::vectors::tables(view).into_iter().map(Block::Table));
+    all.extend(crate::html::faults::tables(view).into_iter().map(Block::Table));
     let shown = with_declared(view);
     let few = view.few_in_words(&shown);
     all.extend(shown.into_iter().map(|metric| numbers(view, metric)));

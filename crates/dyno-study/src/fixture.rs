@@ -17,6 +17,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
         left_out: None,
         routers: vec![RouterWord {
             name: "pgbouncer".to_owned(),
+            member: "pooler".to_owned(),
             fronts: vec!["postgresql".to_owned()],
             options: vec![
                 OptionSpec::word("pool_mode", &["session", "transaction"], "When."),

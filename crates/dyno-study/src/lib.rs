@@ -4,6 +4,7 @@
 //! options exist is handed in as a [`Vocabulary`], so that a study can be checked in an editor.
 
 pub mod diagnostic;
+mod fault;
 #[cfg(test)]
 mod fixture;
 mod host;
@@ -22,6 +23,7 @@ mod vocabulary;
 mod volume;
 
 pub use diagnostic::Diagnostic;
+pub use fault::{FaultChoice, FaultKind};
 pub use host::HostPool;
 pub use job::{JobChoice, JobLoad, JobWork};
 pub use keys::CLIENTS_MAX;

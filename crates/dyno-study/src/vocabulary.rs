@@ -68,6 +68,8 @@ pub struct ProductWord {
 pub struct RouterWord {
     /// Its name in study files.
     pub name: String,
+    /// Its name among the members of a deployment.
+    pub member: String,
     /// The products that it can stand in front of.
     pub fronts: Vec<String>,
     /// Its options.

@@ -69,6 +69,7 @@ fn router_word(router: &RouterSpec) -> RouterWord {
     let confused = router.confused_names.iter();
     RouterWord {
         name: router.name.to_owned(),
+        member: router.member.to_owned(),
         fronts: router.fronts.iter().map(|&product| product.to_owned()).collect(),
         options: router.options.clone(),
         confused_names: confused.map(|&(name, hint)| (name.to_owned(), hint.to_owned())).collect(),

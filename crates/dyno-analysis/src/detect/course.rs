@@ -217,9 +217,12 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
     (ordinary > 0.0).then(|| (text, slow.iter().map(|(variant, ..)| *variant).collect()))
 }
 
-/// Whether the server became younger during a step.
+/// Whether the server became younger during a step, and not by a fault of the study's.
 fn is_restarted(place: &Place<'_>) -> bool {
     let summary = place.summary;
+    if !summary.faults.is_empty() {
+        return false;
+    }
     let meanings = place.trial.meanings.iter();
     let ages = meanings.filter(|(_, reading)| reading.role == Some(Role::Uptime));
     let mut ages = ages.map(|(name, _)| measured_values(summary, name));

@@ -14,7 +14,9 @@ const TIMES_P99: f64 = 10.0;
 /// was to be expected.
 fn dead_s(place: &Place<'_>) -> Option<f64> {
     let step = place.summary;
-    if step.search.is_some() || step.ended_by.as_deref() == Some("quota") {
+    // A server that had a fault is away on purpose.
+    let is_meant = step.search.is_some() || !step.faults.is_empty();
+    if is_meant || step.ended_by.as_deref() == Some("quota") {
         return None;
     }
     let rates = step.intervals.start_s.iter().zip(&step.intervals.throughput);

@@ -3,23 +3,23 @@
 use dyno_record::StepSummary;
 
 /// Width of a whole bin, in seconds.
-pub(super) const BIN_S: f64 = 0.1;
+pub(crate) const BIN_S: f64 = 0.1;
 
 /// Counts of commits with the times of their bins. All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Bins {
+pub(crate) struct Bins {
     /// Start of each, in seconds since the measurement phase began.
-    pub(super) start_s: Vec<f64>,
+    pub(crate) start_s: Vec<f64>,
     /// Width of each: 0.1 s, less for the last of an interval that is no whole number of bins.
-    pub(super) width_s: Vec<f64>,
+    pub(crate) width_s: Vec<f64>,
     /// Commits in each.
-    pub(super) counts: Vec<f64>,
+    pub(crate) counts: Vec<f64>,
 }
 
 impl Bins {
     /// The bins of each kind of transaction of a step, and of all kinds together; none where the
     /// record has none, or they do not fit the intervals.
-    pub(super) fn of(summary: &StepSummary) -> Option<(Vec<(String, Bins)>, Bins)> {
+    pub(crate) fn of(summary: &StepSummary) -> Option<(Vec<(String, Bins)>, Bins)> {
         let (start_s, width_s) = times(&summary.intervals.start_s, summary.measured_s);
         let mut kinds = Vec::new();
         let mut total = vec![0.0; start_s.len()];
@@ -33,21 +33,21 @@ impl Bins {
         (!kinds.is_empty()).then(|| (kinds, Bins::new(&start_s, &width_s, total)))
     }
 
-    pub(super) fn new(start_s: &[f64], width_s: &[f64], counts: Vec<f64>) -> Bins {
+    pub(crate) fn new(start_s: &[f64], width_s: &[f64], counts: Vec<f64>) -> Bins {
         Bins { start_s: start_s.to_vec(), width_s: width_s.to_vec(), counts }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.counts.len()
     }
 
     /// The end of a bin.
-    pub(super) fn end_s(&self, idx: usize) -> f64 {
+    pub(crate) fn end_s(&self, idx: usize) -> f64 {
         self.start_s[idx] + self.width_s[idx]
     }
 
     /// Bins of `n` of these each; what is left at the end is left out.
-    pub(super) fn grouped(&self, n: usize) -> Bins {
+    pub(crate) fn grouped(&self, n: usize) -> Bins {
         let sums = |column: &[f64]| column.chunks_exact(n).map(|c| c.iter().sum()).collect();
         Bins {
             start_s: self.start_s.chunks_exact(n).map(|chunk| chunk[0]).collect(),
@@ -57,7 +57,7 @@ impl Bins {
     }
 
     /// Commits between two times, bins that lie partly within counted by their share.
-    pub(super) fn between(&self, from_s: f64, to_s: f64) -> f64 {
+    pub(crate) fn between(&self, from_s: f64, to_s: f64) -> f64 {
         let first = self.start_s.partition_point(|start| start + BIN_S < from_s);
         let mut sum = 0.0;
         for idx in first..self.len() {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::join::{Joined, Matching};
 
-use self::bins::Bins;
+pub(crate) use self::bins::Bins;
 use self::evidence::Evidence;
 use self::find::Found;
 pub use self::made::MadeDips;

@@ -11,7 +11,7 @@ use crate::logs::LogFiles;
 use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::{
     Address, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
-    ServerFacts,
+    ServerControl, ServerFacts,
 };
 
 /// Connections that it accepts beside those of the clients.
@@ -211,6 +211,10 @@ impl Server for Proxy {
 
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn control(&self) -> Option<ServerControl> {
+        Some(self.server.control())
     }
 
     fn down(&mut self) -> Option<String> {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dyno_host::{Probe, Readings};
 use dyno_units::reading::prelude::*;
@@ -15,11 +16,11 @@ use dyno_workload::{Connection, Connector, TextRows};
 use super::install::Install;
 use super::option_file::normal;
 use super::{MySqlConnection, connect, connector};
-use crate::cluster::{Clustering, Node, NodeState};
+use crate::cluster::{Clustering, Node, NodeState, node_name};
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint};
+use crate::{DeployError, Endpoint, ServerControl};
 
 /// The name of the library in its folder.
 const LIBRARY: &str = "libgalera_smm.so";
@@ -163,6 +164,29 @@ pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Resul
         true => Ok(()),
         false => Err(format!("it is {}, and sees {} nodes", state.words, state.size)),
     }
+}
+
+/// The control of a node's process: started again it joins the others, of which only it is away, and it is
+/// back when it has what they have.
+pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) -> ServerControl {
+    let own = node.ports();
+    let others = node.cluster.ports.iter().filter(|ports| **ports != own);
+    let others: Vec<String> = others.map(|one| format!("127.0.0.1:{}", one.group)).collect();
+    let mut spec = control.spec;
+    spec.arguments.push(format!("--wsrep-cluster-address=gcomm://{}", others.join(",")));
+    // It copies the data of the last node rather than of the first, which takes the load.
+    let numbers = (1..=node.cluster.ports.len() as u32).rev().filter(|one| *one != node.number);
+    let donors: String = numbers.map(|number| format!("{},", node_name(number))).collect();
+    spec.arguments.push(format!("--wsrep-sst-donor={donors}"));
+    let endpoint = endpoint.clone();
+    let is_back = move || {
+        let state = Galera.state(&endpoint).map_err(|error| error.message)?;
+        match state.is_synced {
+            true => Ok(()),
+            false => Err(format!("it is {}", state.words)),
+        }
+    };
+    ServerControl { spec, is_back: Some(Arc::new(is_back)), ..control }
 }
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";

@@ -16,8 +16,8 @@ use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Node, Part, Reach, Server,
+    ServerControl, ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -48,6 +48,8 @@ struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
     install: Install,
+    /// What it is in its cluster; none if it is in none.
+    node: Option<Node>,
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -111,7 +113,13 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
     match settled {
-        Ok(()) => Ok(Box::new(PrivateServer { server, endpoint, install })),
+        Ok(()) => {
+            let node = match &spec.part {
+                Part::Node(node) => Some(node.clone()),
+                _ => None,
+            };
+            Ok(Box::new(PrivateServer { server, endpoint, install, node }))
+        }
         Err(error) => {
             let log = server.folder().log_tail(LOG_LINES);
             // The first error is the one to report.
@@ -292,6 +300,14 @@ impl Server for PrivateServer {
 
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn control(&self) -> Option<ServerControl> {
+        let control = self.server.control();
+        Some(match &self.node {
+            Some(node) => galera::control(control, node, &self.endpoint),
+            None => control,
+        })
     }
 
     fn down(&mut self) -> Option<String> {

@@ -14,7 +14,7 @@ use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, Client, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
-    ServerFacts,
+    ServerControl, ServerFacts,
 };
 
 /// The catalog that is its console.
@@ -235,6 +235,10 @@ impl Server for Pooler {
 
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn control(&self) -> Option<ServerControl> {
+        Some(self.server.control())
     }
 
     fn down(&mut self) -> Option<String> {

@@ -14,7 +14,7 @@ use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    ServerControl, ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -218,6 +218,10 @@ impl Server for PrivateServer {
 
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn control(&self) -> Option<ServerControl> {
+        Some(self.server.control())
     }
 
     fn down(&mut self) -> Option<String> {

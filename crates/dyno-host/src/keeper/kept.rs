@@ -39,12 +39,14 @@ pub struct KeptProcess {
     ended: Option<String>,
     /// CPU time in clock ticks, once it has ended.
     cpu_ticks: Option<u64>,
+    /// Its descendants that were stopped with it and are to go on.
+    frozen: BTreeSet<ProcessIdentity>,
 }
 
 impl KeptProcess {
     pub(super) fn new(child: Child) -> KeptProcess {
         let pid = Pid::from_child(&child);
-        KeptProcess { child, pid, ended: None, cpu_ticks: None }
+        KeptProcess { child, pid, ended: None, cpu_ticks: None, frozen: BTreeSet::new() }
     }
 
     /// The process id; it may be in use by another process once this one has been waited for.
@@ -85,6 +87,30 @@ impl KeptProcess {
         }
         self.kill();
         HowStopped::Killed
+    }
+
+    /// Kills it and all its descendants, none of which gets to do anything in between, and waits for it.
+    pub fn kill_all(&mut self) {
+        if self.ended().is_none() {
+            self.kill();
+        }
+    }
+
+    /// Stops it and all its descendants where they stand, until [`KeptProcess::thaw`].
+    pub fn freeze(&mut self) {
+        if self.ended().is_none() {
+            self.frozen.append(&mut freeze_descendants(Path::new("/proc"), self.pid()));
+        }
+    }
+
+    /// Lets go on what [`KeptProcess::freeze`] has stopped.
+    pub fn thaw(&mut self) {
+        for member in std::mem::take(&mut self.frozen) {
+            signal_identity(Path::new("/proc"), member, Signal::CONT);
+        }
+        if self.ended().is_none() {
+            let _ = rustix::process::kill_process(self.pid, Signal::CONT);
+        }
     }
 
     /// Whether a signal or a debugger keeps it from running.

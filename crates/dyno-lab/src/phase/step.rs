@@ -7,13 +7,15 @@ use dyno_units::Nanoseconds;
 
 use super::Phase;
 use crate::activity::{
-    Activities, Activity, Beside, Journal, Length, LoadActivity, LoadPlan, ObservationActivity,
-    StepEnd, VolumeDips, p95_us, response_times, throughput, watched, watched_load,
+    Activities, Activity, Beside, Faults, Journal, Length, LoadActivity, LoadPlan,
+    ObservationActivity, StepEnd, VolumeDips, p95_us, response_times, throughput, watched,
+    watched_load,
 };
+use crate::deployment::Deployment;
 use crate::hosts::work_of;
 use crate::job::{self, Prepared};
 use crate::observe::Watched;
-use crate::run::RunOrder;
+use crate::run::{Lab, RunOrder};
 use crate::trial::{Trial, TrialError};
 
 /// A step of the plan.
@@ -47,6 +49,13 @@ impl Phase for Step {
             let VolumeDip { volume, start_s, length_s, limit } = dip;
             let step = self.step;
             trial.event(EventKind::VolumeDipped { step, volume, start_s, length_s, limit })?;
+        }
+        for fault in summary.faults.clone() {
+            trial.event(EventKind::FaultMade { step: self.step, fault })?;
+        }
+        if let Some(fault) = trial.variant.fault().filter(|_| summary.faults.is_empty()) {
+            let (name, at) = (fault.name, fault.at);
+            trial.note(format!("the fault {name} did not happen: the step ended before {at}"))?;
         }
         let dead_end = dead_end(&summary).filter(|_| has_load);
         trial.results.steps.push(summary);
@@ -122,6 +131,7 @@ impl Step {
             trial;
         let observation = workload.observation().filter(|_| load.is_some());
         let has_load = load.is_some() && observation.is_none();
+        let length = load.as_ref().map_or(Nanoseconds(u64::MAX), |load| load.length.duration);
         let generators = generators.as_ref().map(|all| (all, work_of(order.plan, variant)));
         let here = load.map(|plan| -> Result<Box<dyn Activity + '_>, TrialError> {
             if let Some(how) = observation {
@@ -144,12 +154,16 @@ impl Step {
             Ok(job) => job,
             Err(error) => return (StepEnd::default(), Err(error)),
         };
+        let faults = match faults(variant, length, (lab, deployment)) {
+            Ok(faults) => faults,
+            Err(error) => return (StepEnd::default(), Err(error)),
+        };
         let dips = dips.into_iter().map(|dips| Beside {
             activity: Box::new(dips),
             ends_step: false,
             starts_after: Nanoseconds::ZERO,
         });
-        let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).collect();
+        let beside: Vec<Beside<'_>> = job.into_iter().chain(dips).chain(faults).collect();
         if let Some(name) = sql_for_nobody(order, variant).filter(|_| server.is_none()) {
             let message = format!("the probe `{name}` sends SQL, and there is no server");
             return (StepEnd::default(), Err(TrialError::new(message)));
@@ -219,6 +233,17 @@ impl Step {
     }
 }
 
+/// What happens to a server of the variant on purpose, in a step that is measured for so long.
+fn faults(
+    variant: &Variant,
+    length: Nanoseconds,
+    (lab, deployment): (&Lab, &Deployment),
+) -> Result<Option<Beside<'static>>, TrialError> {
+    let Some(fault) = variant.fault() else { return Ok(None) };
+    let activity = Box::new(Faults::of((fault, length), lab, deployment)?);
+    Ok(Some(Beside { activity, ends_step: false, starts_after: Nanoseconds::ZERO }))
+}
+
 impl Trial<'_, '_> {
     /// Adds what came of one run of activities; returns their summary.
     pub(super) fn take(&mut self, end: StepEnd) -> StepSummary {
@@ -251,7 +276,8 @@ const DEAD_TIMES_P99: f64 = 10.0;
 
 /// Why a step is not to be trusted that had done work and then did none any more: its server hangs, or
 /// has gone away. None where work went on, or there was none that could have stopped. A search tries
-/// loads that are too high on purpose.
+/// loads that are too high on purpose, and a server that had a fault is away on purpose: that it answers
+/// after the step is seen to.
 fn dead_end(step: &StepSummary) -> Option<String> {
     let seconds = step.intervals.start_s.iter().zip(&step.intervals.throughput);
     let last = seconds.rev().find(|(_, throughput)| **throughput > 0.0).map(|(start, _)| *start)?;
@@ -259,6 +285,7 @@ fn dead_end(step: &StepSummary) -> Option<String> {
     let dead_s = step.measured_s - (last + 1.0).max(0.0);
     let p99_s = response_times(step).value_at_quantile(0.99) as f64 / 1e9;
     let is_dead = step.search.is_none()
+        && step.faults.is_empty()
         && dead_s >= DEAD_LEAST_S
         && dead_s >= DEAD_SHARE * step.measured_s
         && dead_s >= DEAD_TIMES_P99 * p99_s;

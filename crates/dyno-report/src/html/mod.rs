@@ -11,6 +11,7 @@ mod cost;
 mod counters;
 mod debt;
 mod distribution;
+pub(crate) mod faults;
 mod heat;
 mod hosts;
 mod insert_benchmark;
@@ -128,6 +129,7 @@ const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
     insert_benchmark::section,
     loads::section,
     spectra::section,
+    faults::section,
     seconds::section,
     counters::section,
     debt::section,

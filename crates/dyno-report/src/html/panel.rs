@@ -344,7 +344,7 @@ impl Panel<'_> {
         Some(chart.svg())
     }
 
-    /// Stalls, and changes of level where at least half of a variant's trials agree that there are
+    /// Faults, stalls, and changes of level where at least half of a variant's trials agree that there are
     /// some.
     fn moments(&self) -> Vec<Moment> {
         let mut moments = Vec::new();
@@ -360,6 +360,14 @@ impl Panel<'_> {
                 let lane = (n > MOMENTS_OVER_MOST).then_some((variant, n));
                 moments.push(Moment { at, length, class, lane, title });
             };
+            let faults = self.view.findings.faults.iter();
+            for facts in faults.filter(|one| (one.variant, one.step) == (variant, self.step)) {
+                let fault = &facts.fault;
+                let at = (fault.began_s * 10.0).round() / 10.0;
+                let length = facts.answered_after_s.unwrap_or(0.0);
+                let text = format!("fault {}: {} of {}", fault.name, fault.kind, fault.member);
+                push(facts.trial, (at, length), text);
+            }
             let fine = self.view.stalls(variant, self.step);
             for stall in &fine {
                 let missing = Unit::Count.show(stall.missing.round());

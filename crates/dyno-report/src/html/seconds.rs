@@ -30,7 +30,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "By second",
         "Second by second",
         "Thin lines: single repetitions; thick line: their median. Warm-up is shaded and not part of any \
-         estimate. Dotted lines mark stalls and changes of level. Drag over a chart, or hold shift and \
+         estimate. Dotted lines mark faults, stalls and changes of level. Drag over a chart, or hold shift and \
          use the arrow keys, to select a period and see its percentiles; double-click or Escape shows \
          all of it again.",
     );

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::baseline;
 use super::choice::{self, Involved, report_fixed_and_varied};
+use super::fault;
 use super::host;
 use super::problems::Problems;
 use super::search::{self, SearchRequest};
@@ -76,6 +77,8 @@ pub(super) fn read(
     let variants = variants::make(problems, &factors, &baseline, &chosen, vocabulary);
     check_places(problems, &section, variants.as_deref(), vocabulary);
     check_jobs(problems, &section, variants.as_deref(), loads.as_deref());
+    let duration = scalars.times.duration;
+    fault::check(problems, &section, (tables, variants.as_deref()), duration, vocabulary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);

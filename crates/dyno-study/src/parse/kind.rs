@@ -5,13 +5,20 @@
 
 use super::problems::Problems;
 use super::table::RawTable;
-use super::{database, host, job, probe, volume, workload};
+use super::{database, fault, host, job, probe, volume, workload};
 use crate::keys::{Key, Shape};
 use crate::{Table, Vocabulary};
 
 /// All kinds, in the order of the reference page.
-pub(crate) const KINDS: &[&Kind] =
-    &[&database::KIND, &workload::KIND, &volume::KIND, &job::KIND, &host::KIND, &probe::KIND];
+pub(crate) const KINDS: &[&Kind] = &[
+    &database::KIND,
+    &workload::KIND,
+    &volume::KIND,
+    &job::KIND,
+    &fault::KIND,
+    &host::KIND,
+    &probe::KIND,
+];
 
 /// The kind whose tables choose a workload and take its options.
 pub(crate) const WORKLOAD: &Kind = &workload::KIND;

@@ -9,6 +9,7 @@ mod behind;
 mod choice;
 mod database;
 mod design;
+mod fault;
 mod host;
 mod job;
 pub(crate) mod kind;

@@ -1,6 +1,6 @@
 //! Events of a run as text, for the live page.
 
-use dyno_record::{EventKind, Manifest};
+use dyno_record::{EventKind, Fault, Manifest};
 use dyno_units::{ByteCount, Nanoseconds};
 
 /// An event as a sentence without its full stop.
@@ -32,6 +32,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         EventKind::KernelSet { .. }
         | EventKind::VolumeLimited { .. }
         | EventKind::VolumeDipped { .. }
+        | EventKind::FaultMade { .. }
         | EventKind::CachesDropped { .. } => host_in_words(event),
         EventKind::WaitBegan { wait, limit_s } => {
             format!("{wait} began, for at most {}", time_s(*limit_s))
@@ -88,6 +89,7 @@ fn host_in_words(event: &EventKind) -> String {
             "volume {volume} was limited to {limit} from second {start_s:.1} of the step on, for {}",
             time_s(*length_s)
         ),
+        EventKind::FaultMade { fault, .. } => fault_in_words(fault),
         EventKind::CachesDropped { before_bytes, after_bytes } => format!(
             "the page cache was emptied: {} before, {} after",
             ByteCount(*before_bytes),
@@ -95,6 +97,30 @@ fn host_in_words(event: &EventKind) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// What happened to a server on purpose.
+fn fault_in_words(fault: &Fault) -> String {
+    let Fault { name, kind, member, began_s, ended_s, started_s, answered_s, .. } = fault;
+    let done = match kind.as_str() {
+        "kill" => "was killed",
+        "stop" => "was stopped",
+        _ => "was shut down",
+    };
+    let mut text = format!("fault {name}: {member} {done} at second {began_s:.1} of the step");
+    let mut add = |what: &str, at: &Option<f64>| {
+        if let Some(at) = at {
+            text += &format!(", {what} at second {at:.1}");
+        }
+    };
+    match kind.as_str() {
+        "stop" => add("went on", ended_s),
+        _ => {
+            add("was started again", started_s);
+            add("answered", answered_s);
+        }
+    }
+    text
 }
 
 /// The same for what is done before the load begins.

@@ -112,7 +112,9 @@ fn simulated(study: &str) -> String {
     let reads = parts.iter().any(|(name, _)| reading(name).is_some());
     let (faster, store) = if reads { (FASTER, ", store = \"sqlite\"") } else { (1.0, "") };
     let mut out = String::new();
-    for (name, lines) in &parts {
+    // A simulated server has no process to which something could happen.
+    let parts = parts.iter().filter(|(name, _)| !name.starts_with("fault."));
+    for (name, lines) in parts {
         match name.strip_prefix("database.") {
             Some(name) if name.contains('.') => continue,
             Some(name) => {
@@ -175,6 +177,7 @@ pages! {
     dips: "dips",
     dbstress: "dbstress",
     durability: "durability",
+    faults: "faults",
     fsync: "fsync",
     insert_benchmark: "insert-benchmark",
     key_order: "key-order",

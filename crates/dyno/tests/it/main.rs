@@ -12,6 +12,7 @@ mod dbstress;
 mod dump;
 mod explain_cost;
 mod failures;
+mod faults;
 mod files;
 mod find_rate;
 mod foreign;

@@ -1,0 +1,102 @@
+//! Faults that the study made: how long nothing was committed, and when the load had recovered.
+
+use super::AnswerWriter;
+use crate::FaultFacts;
+use crate::statistics::median;
+use crate::words::{list, seconds};
+
+impl AnswerWriter<'_> {
+    /// A sentence about the faults of all variants; none if there were none.
+    pub(super) fn faults(&self) -> Option<String> {
+        let all = &self.findings.faults;
+        let mut variants: Vec<usize> = all.iter().map(|facts| facts.variant).collect();
+        variants.sort_unstable();
+        variants.dedup();
+        let parts: Vec<String> = variants
+            .into_iter()
+            .map(|variant| {
+                let of: Vec<&FaultFacts> =
+                    all.iter().filter(|facts| facts.variant == variant).collect();
+                part(self.name(variant), &of)
+            })
+            .collect();
+        let mut done: Vec<String> = all.iter().map(what).collect();
+        done.sort_unstable();
+        done.dedup();
+        (!parts.is_empty()).then(|| format!("After {}: {}.", list(&done), parts.join("; ")))
+    }
+}
+
+/// `the kill of server`.
+fn what(facts: &FaultFacts) -> String {
+    format!("the {} of {}", facts.fault.kind, facts.fault.member)
+}
+
+/// What became of the load of one variant, all its trials together.
+fn part(name: &str, faults: &[&FaultFacts]) -> String {
+    let values = |of: fn(&FaultFacts) -> Option<f64>| -> Vec<f64> {
+        faults.iter().filter_map(|facts| of(facts)).collect()
+    };
+    let mut text = name.to_owned();
+    let away = values(|facts| facts.away_s);
+    if !away.is_empty() {
+        text += &format!(" committed nothing for {}", with_range(&away));
+    }
+    let recovered = values(|facts| facts.recovered_after_s);
+    let (n, n_all) = (recovered.len(), faults.len());
+    text += &match (n, n_all) {
+        (0, 1) => " and did not recover within the step".to_owned(),
+        (0, n_all) => format!(" and recovered within the step after none of {n_all} faults"),
+        _ => format!(" and had recovered after {}", with_range(&recovered)),
+    };
+    if n > 0 && n < n_all {
+        text += &format!(" ({} of {n_all} faults: not within the step)", n_all - n);
+    }
+    text
+}
+
+/// The median, with the least and the most of several.
+fn with_range(values: &[f64]) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let middle = seconds(median(values));
+    match values.len() {
+        1 => middle,
+        n => format!("{middle} (median of {n}: {} to {})", seconds(least), seconds(most)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_all_trials_are_one_sentence() {
+        let one = |away: f64, recovered_after_s: Option<f64>| FaultFacts {
+            away_s: Some(away),
+            recovered_after_s,
+            ..FaultFacts::default()
+        };
+        let check = |faults: &[FaultFacts], expected: &str| {
+            assert_eq!(part("pg", &faults.iter().collect::<Vec<_>>()), expected);
+        };
+        check(
+            &[one(4.2, Some(5.5))],
+            "pg committed nothing for 4.2 s and had recovered after 5.5 s",
+        );
+        check(
+            &[one(4.0, Some(5.0)), one(6.0, None), one(5.0, Some(7.0))],
+            "pg committed nothing for 5 s (median of 3: 4 s to 6 s) and had recovered after 6 s (median of 2: \
+             5 s to 7 s) (1 of 3 faults: not within the step)",
+        );
+        check(
+            &[one(9.0, None), one(9.0, None)],
+            "pg committed nothing for 9 s (median of 2: 9 s to 9 s) and recovered within the step after none of \
+             2 faults",
+        );
+        check(
+            &[one(9.0, None)],
+            "pg committed nothing for 9 s and did not recover within the step",
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! Faults that happened to servers on purpose: what became of the load.
+//!
+//! METHOD: `docs/method/stalls-and-steadiness.md`. A fault is judged by the throughput of its own trial before
+//! it. Whatever is not seen within the step (a recovery, an answer) is no number.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{Fault, StepSummary};
+use serde::{Deserialize, Serialize};
+
+use crate::join::Joined;
+use crate::metrics::Value;
+use crate::stalls::Bins;
+use crate::statistics::{mean, median};
+
+/// Seconds before the first fault of a step that tell what throughput was.
+const BEFORE_MOST: usize = 30;
+
+/// Fewer seconds before the first fault tell nothing.
+const BEFORE_LEAST: usize = 3;
+
+/// The share of the throughput before it from which on a load has recovered …
+const RECOVERED: f64 = 0.9;
+
+/// … if each of so many seconds has it.
+const RECOVERED_FOR: usize = 3;
+
+/// A fault, and what became of the load. Times are in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FaultFacts {
+    /// Index of the variant.
+    pub variant: usize,
+    /// Index of the step.
+    pub step: usize,
+    /// The trial's number in its own run.
+    pub trial: u32,
+    /// What was done, to what, and when.
+    pub fault: Fault,
+    /// Transactions per second before the first fault of the step: the median of at most 30 seconds. None of
+    /// fewer than 3, or where nothing was committed.
+    pub before: Option<f64>,
+    /// How many of these seconds had less than 90 % of their median.
+    pub before_below: u32,
+    /// How many they were.
+    pub before_seconds: u32,
+    /// Transactions in the worst second that began after it and before the load had recovered.
+    pub lowest: Option<f64>,
+    /// The longest time after it in which nothing was committed.
+    pub away_s: Option<f64>,
+    /// From its beginning until the server answered a statement again; of `stop`, until it was let go on. None
+    /// if it did not.
+    pub answered_after_s: Option<f64>,
+    /// From its beginning to the first of three seconds that each had at least 90 % of the throughput before.
+    /// None if there were none within the step, or before the next fault.
+    pub recovered_after_s: Option<f64>,
+    /// The longest response time of a transaction that ended between the fault and the recovery, in µs.
+    pub longest_us: Option<f64>,
+    /// Attempts that failed in that time.
+    pub errors: f64,
+    /// Attempts of the whole measured time that failed, by class.
+    pub error_classes: BTreeMap<String, u64>,
+}
+
+/// The faults of all finished trials, in the order of trials, steps and times.
+pub(crate) fn faults(joined: &Joined<'_>) -> Vec<FaultFacts> {
+    let mut all = Vec::new();
+    for trial in &joined.trials {
+        for step in 0..joined.steps.len() {
+            let of_step = trial.step(step).map(of_summary).unwrap_or_default();
+            let (variant, trial) = (trial.variant, trial.number);
+            all.extend(of_step.into_iter().map(|one| FaultFacts { variant, step, trial, ..one }));
+        }
+    }
+    all
+}
+
+/// The faults of one step, without their place.
+fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
+    let Some(first) = summary.faults.first() else { return Vec::new() };
+    let Some((_, bins)) = Bins::of(summary) else { return Vec::new() };
+    let commits = |from: f64, to: f64| bins.between(from, to);
+    let before = Before::of(first.began_s, &commits);
+    let nexts = summary.faults.iter().skip(1).map(|next| next.began_s);
+    let ends = nexts.chain([summary.measured_s]);
+    let of_fault = |(fault, end): (&Fault, f64)| {
+        let window = (fault.began_s, end.min(summary.measured_s));
+        let recovered_s = before.level.and_then(|level| recovered(level, window, &commits));
+        let until = recovered_s.unwrap_or(window.1);
+        let seconds = |column: &[f64]| -> Vec<f64> {
+            // Intervals that touch the time: one second is the finest that the record tells.
+            let all = summary.intervals.start_s.iter().zip(column);
+            let within = all.filter(|(start, _)| **start + 1.0 > window.0 && **start < until);
+            within.map(|(_, value)| *value).collect()
+        };
+        let longest = seconds(&summary.intervals.max_us).into_iter().fold(0.0, f64::max);
+        let end_s = if fault.kind == "stop" { fault.ended_s } else { fault.answered_s };
+        FaultFacts {
+            fault: fault.clone(),
+            before: before.level,
+            before_below: before.n_below,
+            before_seconds: before.n,
+            lowest: lowest((window.0, until.max(window.0 + 1.0).min(window.1)), &commits),
+            away_s: away(&bins, window).map(rounded),
+            answered_after_s: end_s.map(|end| rounded(end - fault.began_s)),
+            recovered_after_s: recovered_s.map(|at| rounded(at - fault.began_s)),
+            longest_us: (longest > 0.0).then_some(longest),
+            errors: seconds(&summary.intervals.errors).iter().sum(),
+            error_classes: error_classes(summary),
+            ..FaultFacts::default()
+        }
+    };
+    summary.faults.iter().zip(ends).map(of_fault).collect()
+}
+
+/// Seconds in whole milliseconds.
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}
+
+/// What throughput was before the first fault.
+#[derive(Default)]
+struct Before {
+    level: Option<f64>,
+    n: u32,
+    n_below: u32,
+}
+
+impl Before {
+    /// Of the whole seconds of the measured time before a fault, the last ones; `commits` counts those
+    /// between two times.
+    fn of(began_s: f64, commits: &impl Fn(f64, f64) -> f64) -> Before {
+        let n = (began_s.max(0.0).floor() as usize).min(BEFORE_MOST);
+        if n < BEFORE_LEAST {
+            return Before::default();
+        }
+        let second = |back: usize| commits(began_s - back as f64, began_s - back as f64 + 1.0);
+        let seconds: Vec<f64> = (1..=n).map(second).collect();
+        let level = median(&seconds);
+        let n_below = seconds.iter().filter(|one| **one < RECOVERED * level).count() as u32;
+        Before { level: Some(level).filter(|level| *level > 0.0), n: n as u32, n_below }
+    }
+}
+
+/// When the load had recovered: the first tenth of a second of the window with a commit from which on three
+/// seconds had each at least 90 % of this level.
+fn recovered(
+    level: f64,
+    (from, to): (f64, f64),
+    commits: &impl Fn(f64, f64) -> f64,
+) -> Option<f64> {
+    let last = to - RECOVERED_FOR as f64;
+    let starts = (0_u32..).map(|tenth| from + f64::from(tenth) / 10.0);
+    let mut starts = starts.take_while(|start| *start <= last + 1e-9);
+    starts.find(|start| {
+        // A burst of what had to wait does not make up for a time in which nothing was done.
+        let begins = commits(*start, start + 0.1) > 0.0;
+        begins
+            && (0..RECOVERED_FOR).all(|second| {
+                let start = start + second as f64;
+                // Shares of bins are rounded.
+                commits(start, start + 1.0) >= RECOVERED * level - 1e-6 * level
+            })
+    })
+}
+
+/// Commits in the worst whole second of a window, by tenths; none where it has none.
+fn lowest((from, to): (f64, f64), commits: &impl Fn(f64, f64) -> f64) -> Option<f64> {
+    let starts = (0_u32..).map(|tenth| from + f64::from(tenth) / 10.0);
+    let starts = starts.take_while(|start| *start + 1.0 <= to + 1e-9);
+    starts.map(|start| commits(start, start + 1.0)).reduce(f64::min)
+}
+
+/// The longest time of a window in which nothing was committed, to a tenth of a second: bins that reach into
+/// it, cut at its ends. None where it has no bins.
+fn away(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
+    let (mut longest, mut current): (Option<f64>, f64) = (None, 0.0);
+    for (idx, start) in bins.start_s.iter().enumerate() {
+        let end = (start + bins.width_s[idx]).min(to);
+        let start = start.max(from);
+        if end <= start {
+            continue;
+        }
+        current = if bins.counts[idx] > 0.0 { 0.0 } else { current + (end - start) };
+        longest = Some(longest.unwrap_or(0.0).max(current));
+    }
+    longest
+}
+
+/// Attempts that failed, by class, of all kinds of transactions.
+fn error_classes(summary: &StepSummary) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (outcome, n) in summary.kinds.iter().flat_map(|kind| &kind.outcomes) {
+        if !["committed", "rolled_back"].contains(&outcome.as_str()) && *n > 0 {
+            *all.entry(outcome.clone()).or_default() += n;
+        }
+    }
+    all
+}
+
+/// The mean over the faults of a step of one of their times, or why it has none; none of a step without
+/// faults.
+fn mean_of(summary: &StepSummary, why: &str, of: fn(&FaultFacts) -> Option<f64>) -> Value {
+    let faults = of_summary(summary);
+    if faults.is_empty() {
+        return None;
+    }
+    let values: Option<Vec<f64>> = faults.iter().map(of).collect();
+    Some(values.map(|values| mean(&values)).ok_or_else(|| why.to_owned()))
+}
+
+/// How long nothing was committed after faults.
+pub(crate) fn away_of(summary: &StepSummary) -> Value {
+    mean_of(summary, "the fault was at the end of the step", |fault| fault.away_s)
+}
+
+/// How long servers took to answer after faults.
+pub(crate) fn answer_of(summary: &StepSummary) -> Value {
+    mean_of(summary, "the server did not answer again", |fault| fault.answered_after_s)
+}
+
+/// How long the load took to recover after faults.
+pub(crate) fn recovery_of(summary: &StepSummary) -> Value {
+    let why = "throughput did not recover within the step, or was not known before the fault";
+    mean_of(summary, why, |fault| fault.recovered_after_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commits between two times, where each tenth of a second has so many.
+    fn commits(tenths: &[f64]) -> impl Fn(f64, f64) -> f64 {
+        let starts: Vec<f64> = (0..tenths.len()).map(|i| i as f64 / 10.0).collect();
+        let bins = Bins::new(&starts, &vec![0.1; tenths.len()], tenths.to_vec());
+        move |from, to| bins.between(from, to)
+    }
+
+    /// Tenths of a second of a load with this many commits in each, in stretches.
+    fn series(stretches: &[(usize, f64)]) -> Vec<f64> {
+        stretches.iter().flat_map(|(n, value)| vec![*value; *n]).collect()
+    }
+
+    #[test]
+    fn what_was_before_is_the_median_of_the_seconds_before_the_fault() {
+        let check =
+            |stretches: &[(usize, f64)], began_s: f64, expected: (Option<f64>, u32, u32)| {
+                let found = Before::of(began_s, &commits(&series(stretches)));
+                let level = found.level.map(|level| (level * 1e6).round() / 1e6);
+                assert_eq!((level, found.n, found.n_below), expected, "{stretches:?}");
+            };
+        check(&[(100, 10.0)], 5.0, (Some(100.0), 5, 0));
+        // A second of five was slow; the first half second is no whole one.
+        check(&[(15, 10.0), (10, 2.0), (100, 10.0)], 5.5, (Some(100.0), 5, 1));
+        check(&[(1000, 10.0)], 60.0, (Some(100.0), 30, 0));
+        check(&[(1000, 10.0)], 2.9, (None, 0, 0));
+        check(&[(1000, 0.0)], 9.0, (None, 9, 0));
+    }
+
+    #[test]
+    fn a_load_has_recovered_when_it_stays_at_nine_tenths() {
+        let check = |stretches: &[(usize, f64)], expected: Option<f64>| {
+            let tenths = series(stretches);
+            let end = tenths.len() as f64 / 10.0;
+            let found = recovered(100.0, (10.0, end), &commits(&tenths));
+            let found = found.map(|at| (at * 10.0).round() / 10.0);
+            assert_eq!(found, expected, "{stretches:?}");
+        };
+        // Away from second 10 to 14, and whole at once.
+        check(&[(100, 10.0), (40, 0.0), (100, 10.0)], Some(14.0));
+        // Catching up does not count, nor does one that is followed by a relapse.
+        check(&[(100, 10.0), (40, 0.0), (20, 30.0), (20, 0.0), (60, 10.0)], Some(18.0));
+        // It comes back at 80 %, and rises to 95 %.
+        check(&[(100, 10.0), (20, 0.0), (50, 8.0), (60, 9.5)], Some(16.7));
+        check(&[(100, 10.0), (20, 0.0), (100, 8.0)], None);
+        // There is no time left to see that it stays.
+        check(&[(100, 10.0), (40, 0.0), (29, 10.0)], None);
+        // Nothing happened to it.
+        check(&[(300, 10.0)], Some(10.0));
+    }
+
+    #[test]
+    fn the_time_without_a_commit_is_the_longest_one_after_the_fault() {
+        let check = |stretches: &[(usize, f64)], expected: f64| {
+            let tenths = series(stretches);
+            let starts: Vec<f64> = (0..tenths.len()).map(|i| i as f64 / 10.0).collect();
+            let bins = Bins::new(&starts, &vec![0.1; tenths.len()], tenths);
+            let found = away(&bins, (10.0, 20.0)).expect("there are bins");
+            assert!((found - expected).abs() < 1e-9, "{found} {stretches:?}");
+        };
+        check(&[(200, 1.0)], 0.0);
+        check(&[(90, 1.0), (52, 0.0), (58, 1.0)], 4.2);
+        check(&[(110, 1.0), (20, 0.0), (5, 1.0), (35, 0.0), (30, 1.0)], 3.5);
+        // It never came back.
+        check(&[(120, 1.0), (80, 0.0)], 8.0);
+    }
+
+    #[test]
+    fn the_worst_second_may_begin_at_any_tenth() {
+        let tenths = series(&[(105, 10.0), (10, 0.0), (50, 10.0)]);
+        assert_eq!(lowest((10.0, 15.0), &commits(&tenths)).map(f64::round), Some(0.0));
+        assert_eq!(lowest((10.0, 10.5), &commits(&tenths)), None);
+    }
+
+    #[test]
+    fn a_step_has_a_time_only_if_each_of_its_faults_has_one() {
+        use crate::fixtures::run;
+        let mut step = run(&["x"], &[4], 1, |_, _, _| 1_000.0).trials[0].steps[0].clone();
+        assert_eq!(recovery_of(&step), None);
+        let at = |began_s: f64| Fault {
+            name: "crash".to_owned(),
+            kind: "kill".to_owned(),
+            began_s,
+            answered_s: Some(began_s + 1.5),
+            ..Fault::default()
+        };
+        let n = step.intervals.start_s.len();
+        step.measured_s = n as f64;
+        step.intervals.start_s = (0..n).map(|second| second as f64).collect();
+        let tenths = vec![10_u32; 10 * n];
+        step.kinds[0].commits_100ms = Some(dyno_record::EncodedCounts::encode(&tenths));
+        step.faults = vec![at(4.0)];
+        assert_eq!(recovery_of(&step), Some(Ok(0.0)));
+        assert_eq!(answer_of(&step), Some(Ok(1.5)));
+        // The second one comes too late to see that the load stays.
+        step.faults.push(at(n as f64 - 1.0));
+        assert!(matches!(recovery_of(&step), Some(Err(_))), "{:?}", recovery_of(&step));
+        assert_eq!(answer_of(&step), Some(Ok(1.5)));
+    }
+}

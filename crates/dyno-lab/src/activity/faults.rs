@@ -1,0 +1,189 @@
+//! Faults: a server that Dyno started is killed, stands still, or is restarted, at given times of a step.
+//!
+//! They act on the process by the handle with which it was started, and on no other. Whatever happens, the
+//! server is up again when the step has ended, so that what it had confirmed can be audited; one that does
+//! not come back fails the trial.
+
+use std::sync::Arc;
+
+use dyno_database::{Server, ServerControl};
+use dyno_load::AbortFlag;
+use dyno_record::{Fault, MemberRole};
+use dyno_study::{FaultChoice, FaultKind};
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::Connector;
+
+use super::{Activity, POLL, StepEnd, Surroundings};
+use crate::deployment::Deployment;
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// How long a server may take to answer after it was started again: it recovers first.
+const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
+
+/// How long an answer may take.
+const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+
+/// The faults of a variant in one step.
+pub(crate) struct Faults {
+    title: String,
+    choice: FaultChoice,
+    /// The name of the member that they happen to.
+    member: String,
+    control: ServerControl,
+    connector: Connector,
+    clock: Arc<dyn Clock>,
+    /// How long the step is measured by plan: none begins that would not be over by then.
+    length: Nanoseconds,
+    /// Raised when the user wants to stop.
+    abort: AbortFlag,
+    made: Vec<Fault>,
+}
+
+impl Faults {
+    /// Those of a choice, on the members of a deployment, in a step of this length.
+    ///
+    /// # Errors
+    ///
+    /// There is no such member, or it is no process that Dyno started.
+    pub(crate) fn of(
+        (choice, length): (FaultChoice, Nanoseconds),
+        lab: &Lab,
+        deployment: &Deployment,
+    ) -> Result<Faults, TrialError> {
+        let wanted = choice.member.as_deref().unwrap_or("primary");
+        let mut members = deployment.members.iter();
+        let member = members.find(|member| match wanted {
+            "primary" => member.facts.role == MemberRole::Primary,
+            name => member.facts.name == name,
+        });
+        let name = &choice.name;
+        let member = member.ok_or_else(|| {
+            TrialError::new(format!("the fault {name} has no server: there is no member {wanted}"))
+        })?;
+        let server = member.instance.as_ref().and_then(|instance| instance.server());
+        let Some((control, connector)) = server.and_then(of_server) else {
+            return Err(TrialError::new(format!(
+                "the fault {name} cannot happen to {wanted}: it is no process that Dyno started"
+            )));
+        };
+        Ok(Faults {
+            title: format!("fault {name}"),
+            member: member.facts.name.clone(),
+            choice,
+            control,
+            connector,
+            clock: Arc::clone(&lab.clock),
+            length,
+            abort: lab.abort.clone(),
+            made: Vec::new(),
+        })
+    }
+
+    /// Makes one fault of a step that began then, and notes what became of it.
+    fn make(
+        &self,
+        fault: &mut Fault,
+        began: Nanoseconds,
+        at: &Surroundings<'_, '_, '_>,
+    ) -> Result<(), TrialError> {
+        let now = || self.clock.now().saturating_sub(began).as_secs_f64();
+        let later = |length: Nanoseconds| self.clock.now() + length;
+        match self.choice.kind {
+            FaultKind::Stop { length } => {
+                let until = later(length);
+                self.control.freeze();
+                // Also when the step ends meanwhile.
+                at.wait(&*self.clock, until);
+                self.control.thaw();
+                fault.ended_s = Some(now());
+                return Ok(());
+            }
+            FaultKind::Kill { start_after } => {
+                let until = start_after.map_or(Nanoseconds(u64::MAX), later);
+                self.control.kill();
+                fault.ended_s = Some(now());
+                at.wait(&*self.clock, until);
+            }
+            FaultKind::Restart => {
+                self.control.stop()?;
+                fault.ended_s = Some(now());
+            }
+        }
+        self.control.start()?;
+        fault.started_s = Some(now());
+        self.wait_until_it_answers()?;
+        fault.answered_s = Some(now());
+        Ok(self.control.check_network()?)
+    }
+
+    /// Waits until the server answers a statement, also after the end of the step.
+    fn wait_until_it_answers(&self) -> Result<(), TrialError> {
+        let until = self.clock.now() + ANSWER_LIMIT;
+        let failed = |why: String| {
+            let (title, member) = (&self.title, &self.member);
+            TrialError::new(format!("after the {title}, {member} did not come back: {why}"))
+        };
+        loop {
+            let answered = answer(&self.connector).and_then(|()| self.control.is_back());
+            let Err(reason) = answered else { return Ok(()) };
+            if let Some(down) = self.control.down() {
+                return Err(failed(down));
+            }
+            if self.abort.is_raised() {
+                return Err(TrialError::Abandoned);
+            }
+            let now = self.clock.now();
+            if now >= until {
+                return Err(failed(format!("it does not answer within {ANSWER_LIMIT}: {reason}")));
+            }
+            self.clock.sleep_until(now + POLL);
+        }
+    }
+}
+
+/// What is needed of a server that a fault happens to; none of one that is no process of Dyno's.
+fn of_server(server: &dyn Server) -> Option<(ServerControl, Connector)> {
+    Some((server.control()?, server.connector()))
+}
+
+/// Asks a server, on a connection of its own, for an answer.
+fn answer(connector: &Connector) -> Result<(), String> {
+    let mut connection = connector().map_err(|error| error.to_string())?;
+    connection.set_cold_limit(STATEMENT_LIMIT.0);
+    connection.query("SELECT 1").map(|_| ()).map_err(|error| error.to_string())
+}
+
+impl Activity for Faults {
+    fn name(&self) -> &str {
+        &self.title
+    }
+
+    fn run(&mut self, at: &mut Surroundings<'_, '_, '_>) -> Result<(), TrialError> {
+        let began = self.clock.now();
+        for n in 0.. {
+            let Some(planned) = self.choice.time(n) else { break };
+            let is_in_time =
+                planned < self.length && planned + self.choice.kind.length() <= self.length;
+            if !is_in_time || !at.wait(&*self.clock, began + planned) {
+                break;
+            }
+            let mut fault = Fault {
+                name: self.choice.name.clone(),
+                kind: self.choice.kind.word().to_owned(),
+                member: self.member.clone(),
+                planned_s: planned.as_secs_f64(),
+                began_s: self.clock.now().saturating_sub(began).as_secs_f64(),
+                ..Fault::default()
+            };
+            let result = self.make(&mut fault, began, at);
+            self.made.push(fault);
+            result?;
+        }
+        Ok(())
+    }
+
+    fn add_to(&mut self, end: &mut StepEnd) {
+        end.summary.faults.append(&mut self.made);
+    }
+}

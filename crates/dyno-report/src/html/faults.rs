@@ -1,0 +1,156 @@
+//! Faults that happened to servers on purpose, and what became of the load.
+
+use dyno_analysis::FaultFacts;
+
+use super::Page;
+use crate::document::{Block, Cell, Section, Table};
+use crate::format::Unit;
+use crate::view::View;
+
+/// The section; none if there were no faults.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let tables = tables(page.view);
+    if tables.is_empty() {
+        return None;
+    }
+    let lead = "What the study did to servers on purpose, and what became of the load. Before: transactions \
+                per second, the median of up to 30 seconds before the first fault of the step. Recovered: from \
+                the fault to the first of three seconds that each had at least 90 % of that. Longest response: \
+                of transactions that ended in between. A dash is a time that was not seen within the step. \
+                Whether the server had what it had confirmed is said in the audit.";
+    let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);
+    tables.into_iter().for_each(|table| {
+        section.add(Block::Table(table));
+    });
+    Some(section)
+}
+
+/// Every fault of every trial, and the errors of their steps; none where there were no faults.
+pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
+    let (n_variants, n_steps) = (view.findings.variants.len(), view.findings.steps.len());
+    let all = view.findings.faults.iter();
+    let all: Vec<&FaultFacts> =
+        all.filter(|facts| facts.variant < n_variants && facts.step < n_steps).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let heads = [
+        "Variant",
+        "Trial",
+        "Step",
+        "Fault",
+        "At",
+        "Before",
+        "Worst second",
+        "Nothing committed for",
+        "Server answered after",
+        "Recovered after",
+        "Longest response",
+        "Errors",
+    ];
+    let mut faults = Table::new("Faults", &heads, 4).with_text(&[1, 2, 3]);
+    for facts in &all {
+        let seconds = |value: Option<f64>| {
+            Cell::from(value.map_or("–".to_owned(), |value| format!("{value:.1} s")))
+        };
+        let shown = |value: Option<f64>, unit: Unit| {
+            Cell::from(value.map_or("–".to_owned(), |value| unit.show(value)))
+        };
+        let fault = &facts.fault;
+        faults.row([
+            Cell::Variant(facts.variant, view.variant(facts.variant).to_owned()),
+            Cell::from(facts.trial.to_string()),
+            Cell::from(view.step(facts.step)),
+            Cell::from(format!("{}: {} of {}", fault.name, fault.kind, fault.member)),
+            seconds(Some(fault.began_s)),
+            shown(facts.before, Unit::PerSecond),
+            shown(facts.lowest, Unit::PerSecond),
+            seconds(facts.away_s),
+            seconds(facts.answered_after_s),
+            match facts.recovered_after_s {
+                None if facts.before.is_some() => Cell::Bad("not within the step".to_owned()),
+                recovered => seconds(recovered),
+            },
+            shown(facts.longest_us, Unit::Micros),
+            Cell::from(Unit::Count.show(facts.errors.round())),
+        ]);
+    }
+    let mut tables = vec![faults];
+    tables.extend(errors(view, &all));
+    tables
+}
+
+/// The errors of steps with faults, by class; none if there were none.
+fn errors(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
+    let mut table = Table::new(
+        "Attempts that failed in these steps",
+        &["Variant", "Trial", "Step", "By class"],
+        3,
+    )
+    .with_text(&[1, 2, 3]);
+    let mut places: Vec<(usize, u32, usize)> = Vec::new();
+    for facts in all.iter().filter(|facts| !facts.error_classes.is_empty()) {
+        let place = (facts.variant, facts.trial, facts.step);
+        if places.contains(&place) {
+            continue;
+        }
+        places.push(place);
+        let classes: Vec<String> = facts
+            .error_classes
+            .iter()
+            .map(|(class, n)| {
+                format!("{} {}", Unit::Count.show(*n as f64), class.replace('_', " "))
+            })
+            .collect();
+        table.row([
+            Cell::Variant(facts.variant, view.variant(facts.variant).to_owned()),
+            Cell::from(facts.trial.to_string()),
+            Cell::from(view.step(facts.step)),
+            Cell::from(classes.join(", ")),
+        ]);
+    }
+    (!places.is_empty()).then_some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_fault_is_a_row_and_what_was_not_seen_is_no_number() {
+        let (mut findings, _) = fixture::three_variants();
+        assert!(tables(&View::new(&findings)).is_empty());
+        let fault = dyno_record::Fault {
+            name: "crash".to_owned(),
+            kind: "kill".to_owned(),
+            member: "server".to_owned(),
+            began_s: 30.04,
+            ..dyno_record::Fault::default()
+        };
+        let facts = FaultFacts {
+            variant: 1,
+            trial: 4,
+            fault,
+            before: Some(1234.0),
+            lowest: Some(0.0),
+            away_s: Some(6.2),
+            answered_after_s: Some(5.81),
+            recovered_after_s: Some(8.1),
+            errors: 12.0,
+            error_classes: [("disconnected".to_owned(), 12)].into(),
+            ..FaultFacts::default()
+        };
+        let never = FaultFacts { recovered_after_s: None, trial: 5, ..facts.clone() };
+        findings.faults = vec![facts, never];
+        let html = super::super::written(&findings, section);
+        for text in
+            ["crash: kill of server", "30.0 s", "6.2 s", "5.8 s", "8.1 s", "12 disconnected"]
+        {
+            assert!(html.contains(text), "no {text} in {html}");
+        }
+        assert!(html.contains("not within the step"), "{html}");
+        let steps = tables(&View::new(&findings)).len();
+        assert_eq!(steps, 2);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a study says of a fault.
+
+use dyno_units::Nanoseconds;
+
+use crate::{FieldValue, Table, Variant};
+
+/// One `[fault.NAME]`, with what it inherits and the levels of a variant filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultChoice {
+    /// Its name in the study.
+    pub name: String,
+    /// What happens.
+    pub kind: FaultKind,
+    /// The member that it happens to; none for the server that is measured.
+    pub member: Option<String>,
+    /// When it begins, in the measured time of each step.
+    pub at: Nanoseconds,
+    /// From its beginning to that of the next one; none where it happens once in a step.
+    pub every: Option<Nanoseconds>,
+}
+
+/// What happens to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// Its processes are killed.
+    Kill {
+        /// How long afterwards it is started again; none for the end of the step.
+        start_after: Option<Nanoseconds>,
+    },
+    /// Its processes stand still.
+    Stop {
+        /// For how long.
+        length: Nanoseconds,
+    },
+    /// It is shut down in order, and started again at once.
+    Restart,
+}
+
+impl FaultKind {
+    /// Its word in studies.
+    pub fn word(self) -> &'static str {
+        match self {
+            FaultKind::Kill { .. } => "kill",
+            FaultKind::Stop { .. } => "stop",
+            FaultKind::Restart => "restart",
+        }
+    }
+
+    /// How long it lasts by plan.
+    pub fn length(self) -> Nanoseconds {
+        match self {
+            FaultKind::Kill { start_after } => start_after.unwrap_or(Nanoseconds::ZERO),
+            FaultKind::Stop { length } => length,
+            FaultKind::Restart => Nanoseconds::ZERO,
+        }
+    }
+}
+
+impl FaultChoice {
+    /// A fault with the values of a table that was checked; none if it is no fault's, or nothing happens.
+    pub(crate) fn of(table: &Table) -> Option<FaultChoice> {
+        (table.kind == "fault").then_some(())?;
+        let time = |field: &str| match table.fields.get(field) {
+            Some(FieldValue::Duration(duration)) => Some(*duration),
+            _ => None,
+        };
+        let kind = match table.text("do")? {
+            "kill" => FaultKind::Kill { start_after: time("start_after") },
+            "stop" => FaultKind::Stop { length: time("for")? },
+            "restart" => FaultKind::Restart,
+            _ => return None,
+        };
+        Some(FaultChoice {
+            name: table.name.clone(),
+            kind,
+            member: table.text("member").map(str::to_owned),
+            at: time("at")?,
+            every: time("every"),
+        })
+    }
+
+    /// When it begins for the n-th time, from 0, in the measured time of a step; none if it does not.
+    pub fn time(&self, n: u64) -> Option<Nanoseconds> {
+        match (n, self.every) {
+            (0, _) => Some(self.at),
+            (n, Some(every)) => Some(Nanoseconds(self.at.0 + every.0.saturating_mul(n))),
+            (_, None) => None,
+        }
+    }
+}
+
+impl Variant {
+    /// The fault that happens in its steps; none if there is none.
+    pub fn fault(&self) -> Option<FaultChoice> {
+        self.tables.iter().find_map(|table| FaultChoice::of(table))
+    }
+}

@@ -1,0 +1,269 @@
+//! Reads the `[fault.NAME]` tables.
+
+use std::ops::Range;
+
+use dyno_units::Nanoseconds;
+
+use super::kind::Kind;
+use super::problems::Problems;
+use super::table::{NamedTables, RawTable};
+use super::value::Section;
+use crate::keys::{INHERITED, Key, Shape, key};
+use crate::nearest::did_you_mean;
+use crate::{Database, Diagnostic, FaultChoice, FaultKind, Product, Table, Variant, Vocabulary};
+
+/// Faults.
+pub(crate) const KIND: Kind = Kind {
+    name: "fault",
+    help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
+    lead: "One table for each fault: at a given time of each step a server that Dyno has started is killed, \
+           stands still, or is restarted, and the report shows what becomes of the load. The network of a server \
+           cannot be cut: clients reach it by a socket. Each variant has \
+           one fault; without such a table nothing happens. See docs/faults.md.",
+    example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
+    names: ["\"crash\"", "\"pause\""],
+    baseline_note: "",
+    keys: KEYS,
+    has_options: false,
+    alternatives: &[],
+    is_chosen: true,
+    needed: None,
+    read,
+};
+
+/// The fewest nodes of a cluster that goes on without one of them.
+const NODES_LEAST: u32 = 3;
+
+const OWN_TABLE: &str = "give each fault a table and vary `fault`";
+
+const KEYS: &[Key] = &[
+    key(
+        "do",
+        Shape::Words(&["kill", "stop", "restart", "nothing"]),
+        "Kill: the server's processes are killed (SIGKILL). Stop: they stand still (SIGSTOP) for a while. \
+         Restart: the server is shut down in order and started again. Nothing: for variants without a fault.",
+    )
+    .fixed(OWN_TABLE),
+    key("at", Shape::Duration, "When it happens, from the beginning of the measured time of each step.")
+        .example("\"30s\""),
+    key(
+        "every",
+        Shape::PositiveDuration,
+        "How long from one to the next; without it, it happens once in each step.",
+    )
+    .example("\"60s\""),
+    key("for", Shape::PositiveDuration, "Of `stop`, how long the server stands still.")
+        .example("\"5s\""),
+    key(
+        "start_after",
+        Shape::Duration,
+        "Of `kill`, how long afterwards the server is started again. Without it, it stays down to the end \
+         of the step, and is started for the audit.",
+    )
+    .example("\"5s\""),
+    key(
+        "member",
+        Shape::Text,
+        "The member that it happens to: primary, which is the server that is measured; replica-1, \
+         replica-2 …; node-1, node-2 …; pooler or proxy, which stand in front of it.",
+    )
+    .example("\"replica-1\""),
+    key("like", Shape::Text, "Another fault, whose keys this one inherits and may override.")
+        .example("\"crash\"")
+        .fixed(INHERITED),
+];
+
+/// Reads a table, and checks what it says as a whole.
+fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
+    let table = raw.read(problems, vocabulary);
+    let before = problems.count();
+    let title = format!("`[fault.{}]`", raw.name);
+    let mut missing = |what: &str, label: &str, help: &str| {
+        problems.add_missing(
+            Diagnostic::new(raw.name_span.clone(), format!("{title} {what}"))
+                .with_label(label)
+                .with_help(help),
+        );
+    };
+    let kind = raw.text("do");
+    if raw.entry("do").is_none() {
+        missing(
+            "does not say what happens",
+            "no `do`",
+            "add do = \"kill\", \"stop\" or \"restart\"",
+        );
+    }
+    let happens = kind.is_some_and(|kind| kind != "nothing");
+    if happens && raw.entry("at").is_none() {
+        missing("does not say when it happens", "no `at`", "add at = \"30s\"");
+    }
+    if kind == Some("stop") && raw.entry("for").is_none() {
+        missing(
+            "does not say how long the server stands still",
+            "no `for`",
+            "add for = \"5s\"; a server that stays down is one that is killed",
+        );
+    }
+    if let (Some("network" | "partition" | "isolate"), Some(entry)) = (kind, raw.entry("do")) {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), "the network of a server cannot be cut")
+                .with_label(
+                    "private servers speak through sockets and the loopback of this machine",
+                )
+                .with_help("kill the server, or stop it for a while"),
+        );
+    }
+    let only = [("for", "stop"), ("start_after", "kill")];
+    for (field, of) in only.into_iter().filter(|(_, of)| happens && kind != Some(of)) {
+        if let Some(entry) = raw.entry(field) {
+            problems.add(
+                Diagnostic::new(entry.key_span.clone(), format!("`{field}` has no effect here"))
+                    .with_label(format!("only with do = \"{of}\"")),
+            );
+        }
+    }
+    let fault = table.as_ref().and_then(FaultChoice::of);
+    let overlaps =
+        |fault: &FaultChoice| fault.every.is_some_and(|every| every <= fault.kind.length());
+    if let (true, Some(entry)) = (fault.is_some_and(|fault| overlaps(&fault)), raw.entry("every")) {
+        problems.add(
+            Diagnostic::new(entry.span.clone(), "`every` must be longer than the fault lasts")
+                .with_label("the next one would begin before this one is over"),
+        );
+    }
+    table.filter(|_| problems.count() == before)
+}
+
+/// Checks the faults of the variants against their members and the time that is measured.
+pub(super) fn check(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    (tables, variants): (&[NamedTables<'_>], Option<&[Variant]>),
+    duration: Nanoseconds,
+    vocabulary: &Vocabulary,
+) {
+    let faults = tables.iter().find(|tables| tables.kind == &KIND);
+    // Where the table, or a key of it, is; a value that is varied stands in the design.
+    let span = |name: &str, key: Option<&str>| -> Range<usize> {
+        let named = faults.and_then(|faults| faults.tables.iter().find(|table| table.name == name));
+        let raw = named.and_then(|named| named.raw.as_ref());
+        let entry = key.and_then(|key| raw?.entry(key)).map(|entry| entry.span.clone());
+        entry.or_else(|| raw.map(|raw| raw.name_span.clone())).unwrap_or(section.span.clone())
+    };
+    let mut told: Vec<(String, String)> = Vec::new();
+    for variant in variants.into_iter().flatten() {
+        let Some(fault) = variant.fault() else { continue };
+        let wrong = wrong_member(&fault, &variant.database, vocabulary)
+            .or_else(|| wrong_time(&fault, duration));
+        let Some((key, message, label, help)) = wrong else { continue };
+        // Variants that share a fault share its mistakes.
+        if !told.contains(&(fault.name.clone(), message.clone())) {
+            problems.add(
+                Diagnostic::new(span(&fault.name, key), &*message)
+                    .with_label(label)
+                    .with_help(help),
+            );
+            told.push((fault.name.clone(), message));
+        }
+    }
+    let mut searches =
+        ["find_rate", "find_clients"].into_iter().filter_map(|key| section.entry(key));
+    let mut faults = variants.into_iter().flatten().filter_map(Variant::fault);
+    if let (Some(search), Some(fault)) = (searches.next(), faults.next()) {
+        problems.add(
+            Diagnostic::new(
+                search.key_span,
+                format!("the fault `{}` cannot happen in a search for a load", fault.name),
+            )
+            .with_label("it tries many loads")
+            .with_help("give a load by `clients` or `rate`"),
+        );
+    }
+}
+
+/// The key that is wrong, a message, a label and a help.
+type Wrong = (Option<&'static str>, String, String, String);
+
+/// Why a fault cannot happen to its member; none if it can.
+fn wrong_member(
+    fault: &FaultChoice,
+    database: &Database,
+    vocabulary: &Vocabulary,
+) -> Option<Wrong> {
+    let name = &fault.name;
+    let product = match &database.product {
+        Product::Url(_) => {
+            return Some((
+                None,
+                format!("the fault `{name}` cannot happen to the database `{}`", database.name),
+                "it is given by `url`, and Dyno ends no server that it has not started".to_owned(),
+                "let Dyno start the server, with product = \"…\" in place of `url`".to_owned(),
+            ));
+        }
+        Product::Private(product) => product,
+    };
+    let is_embedded =
+        vocabulary.products.iter().any(|word| word.name == *product && word.is_embedded);
+    if is_embedded {
+        return Some((
+            None,
+            format!("the fault `{name}` cannot happen to the database `{}`", database.name),
+            format!("{product} runs inside Dyno's own process"),
+            "faults need a server process".to_owned(),
+        ));
+    }
+    let router = router_of(database, vocabulary);
+    let member = fault.member.as_deref().unwrap_or("primary");
+    if let Some(cluster) = &database.cluster
+        && cluster.nodes < NODES_LEAST
+        && router.as_deref() != Some(member)
+    {
+        return Some((
+            None,
+            format!("the fault `{name}` needs a cluster of {NODES_LEAST} nodes or more"),
+            format!(
+                "`{}` has {}: the one that is left has no majority",
+                database.name, cluster.nodes
+            ),
+            format!("give it nodes = {NODES_LEAST}"),
+        ));
+    }
+    let mut known = vec!["primary".to_owned()];
+    known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
+    let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
+    known.extend((1..=nodes).map(|number| format!("node-{number}")));
+    known.extend(router);
+    (!known.iter().any(|one| one == member)).then(|| {
+        (
+            Some("member"),
+            format!("the database `{}` has no member `{member}`", database.name),
+            format!("of the fault `{name}`"),
+            did_you_mean(member, known.iter().map(String::as_str)),
+        )
+    })
+}
+
+/// The member that stands in front of a database; none if there is none.
+fn router_of(database: &Database, vocabulary: &Vocabulary) -> Option<String> {
+    let behind = database.behind.as_ref()?;
+    let word = vocabulary.routers.iter().find(|word| word.name == behind.product)?;
+    Some(word.member.clone())
+}
+
+/// Why a fault does not happen in the measured time; none if it does.
+fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
+    let end = Nanoseconds(fault.at.0.saturating_add(fault.kind.length().0));
+    (fault.at >= duration || end > duration).then(|| {
+        let what = match fault.kind {
+            _ if fault.at >= duration => "begins",
+            FaultKind::Stop { .. } => "ends",
+            _ => "has the server started",
+        };
+        (
+            Some("at"),
+            format!("the fault `{}` {what} after the end of the step", fault.name),
+            format!("`duration` is {duration}"),
+            "let it happen earlier, or raise `duration`".to_owned(),
+        )
+    })
+}

@@ -1,0 +1,161 @@
+//! Servers that are killed, stopped and restarted on purpose while a load is on them.
+
+use serde_json::Value;
+
+use crate::support::{
+    DataFolder, Workbench, events, is_alive, read_json, server_pid, trial_folder,
+};
+
+/// Runs a study of `tpcb` with a fault; returns the summary of its trial, its findings and its report.
+fn run(database: &str, fault: &str, design: &str) -> (Value, Value, String) {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let study = format!(
+        "title = \"How long is it away after a crash?\"\n[database.a]\n{database}\n[workload.tpcb]\n\
+         [fault.crash]\n{fault}\n[design]\nrepetitions = 1\nwarm_up = \"200ms\"\nrest = \"0s\"\n{design}\n"
+    );
+    bench.write("study.toml", &study);
+    bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    let trial = trial_folder(&bench.path("run"), 1);
+    let summary = read_json(&trial.join("summary.json"));
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    assert!(events(&trial).contains("\"fault_made\""));
+    assert!(!is_alive(server_pid(&trial)));
+    let report = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    (summary, read_json(&bench.path("run/findings.json")), report)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Every demand of the audit that was not met; there are some that were.
+fn failed_audits(summary: &Value) -> Vec<&Value> {
+    let rows = summary["audit"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["pass"] == true), "{summary:#}");
+    rows.iter().filter(|row| row["pass"] != true).collect()
+}
+
+/// Commits of the seconds of a step that begin in a stretch of its measured time.
+fn commits(summary: &Value, from: f64, to: f64) -> f64 {
+    let intervals = &summary["steps"][0]["intervals"];
+    let starts = intervals["start_s"].as_array().unwrap().iter();
+    let rates = intervals["throughput"].as_array().unwrap();
+    let within = starts.zip(rates).filter(|(start, _)| (from..to).contains(&number(start)));
+    within.map(|(_, rate)| number(rate)).sum()
+}
+
+#[track_caller]
+fn check_crash(product: &str) {
+    let fault = "do = \"kill\"\nat = \"4s\"\nstart_after = \"1s\"";
+    let (summary, findings, report) =
+        run(&format!("product = \"{product}\""), fault, "clients = 4\nduration = \"16s\"");
+    let fault = &summary["steps"][0]["faults"][0];
+    assert_eq!((&fault["kind"], &fault["member"]), (&"kill".into(), &"server".into()));
+    let times = ["planned_s", "began_s", "ended_s", "started_s", "answered_s"];
+    let times = times.map(|time| number(&fault[time]));
+    assert!(times.is_sorted() && times[0] == 4.0 && times[3] >= times[1] + 1.0, "{fault}");
+    // What was confirmed is there, with bounds for what was in doubt.
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    assert!(commits(&summary, 0.0, 4.0) > 0.0 && commits(&summary, times[4] + 1.0, 99.0) > 0.0);
+    let outcomes = &summary["steps"][0]["kinds"][0]["outcomes"];
+    assert!(number(&outcomes["disconnected"]) >= 1.0, "{outcomes}");
+    assert!(number(&summary["steps"][0]["reconnects"]) >= 4.0);
+    let found = &findings["faults"][0];
+    let away = number(&found["away_s"]);
+    assert!(away >= 0.9 && away <= times[4] - times[1] + 1.5, "{found} {fault}");
+    assert!(number(&found["answered_after_s"]) >= 1.0, "{found}");
+    assert!(number(&found["before"]) > 0.0 && number(&found["lowest"]) == 0.0, "{found}");
+    assert!(number(&found["error_classes"]["disconnected"]) >= 1.0, "{found}");
+    let headline = findings["answer"]["headline"].as_str().unwrap();
+    assert!(headline.starts_with("After the kill of server: "), "{headline}");
+    assert!(report.contains("Faults and recovery"));
+    assert!(report.contains("fault crash: kill of server"));
+}
+
+#[test]
+fn a_mariadb_that_crashes_comes_back_with_all_that_it_had_confirmed() {
+    check_crash("mariadb");
+}
+
+#[test]
+fn a_postgresql_that_crashes_comes_back_with_all_that_it_had_confirmed() {
+    check_crash("postgresql");
+}
+
+#[test]
+fn a_server_that_stays_down_is_audited_after_the_step() {
+    let fault = "do = \"kill\"\nat = \"1s\"";
+    let (summary, findings, _) =
+        run("product = \"postgresql\"", fault, "clients = 2\nduration = \"3s\"");
+    let fault = &summary["steps"][0]["faults"][0];
+    assert!(number(&fault["started_s"]) >= 3.0, "{fault}");
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    let found = &findings["faults"][0];
+    assert!(found["recovered_after_s"].is_null(), "{found}");
+    assert!(number(&found["away_s"]) >= 1.8, "{found}");
+}
+
+#[test]
+fn a_server_that_stands_still_is_seen_at_that_time() {
+    let fault = "do = \"stop\"\nat = \"4s\"\nfor = \"1500ms\"\nevery = \"4500ms\"";
+    let (summary, findings, _) =
+        run("product = \"mariadb\"", fault, "clients = 2\nduration = \"13s\"");
+    let step = &summary["steps"][0];
+    let faults = step["faults"].as_array().unwrap();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    for (fault, planned) in faults.iter().zip([4.0, 8.5]) {
+        assert_eq!(number(&fault["planned_s"]), planned);
+        let length = number(&fault["ended_s"]) - number(&fault["began_s"]);
+        assert!(number(&fault["began_s"]) >= planned && length >= 1.5, "{fault}");
+    }
+    // Nobody was disconnected: all waited.
+    assert_eq!(number(&step["reconnects"]), 0.0);
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    for found in findings["faults"].as_array().unwrap() {
+        assert!((1.2..3.5).contains(&number(&found["away_s"])), "{found}");
+        assert!(number(&found["longest_us"]) >= 1.4e6, "{found}");
+    }
+}
+
+#[test]
+fn a_server_that_is_restarted_closes_its_connections_in_order() {
+    let fault = "do = \"restart\"\nat = \"2s\"";
+    let (summary, _, _) = run("product = \"postgresql\"", fault, "rate = 200\nduration = \"6s\"");
+    let step = &summary["steps"][0];
+    let fault = &step["faults"][0];
+    assert!(number(&fault["answered_s"]) > number(&fault["ended_s"]), "{fault}");
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    // Arrivals went on, and what was due is either done, failed, missed or still waiting.
+    assert!(number(&step["due"]) > 900.0, "{}", step["due"]);
+    assert!(number(&step["reconnects"]) >= 1.0);
+}
+
+#[test]
+fn a_replica_that_crashes_follows_again() {
+    let fault = "do = \"kill\"\nat = \"1s\"\nstart_after = \"500ms\"\nmember = \"replica-1\"";
+    let (summary, _, _) =
+        run("product = \"postgresql\"\nreplicas = 1", fault, "clients = 2\nduration = \"4s\"");
+    assert_eq!(summary["steps"][0]["faults"][0]["member"], "replica-1");
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    let rows = summary["audit"].as_array().unwrap();
+    let same = "replica-1 has the rows of the primary, by number and checksum";
+    assert!(rows.iter().any(|row| row["name"] == same), "{rows:?}");
+    // The load is on the primary, and went on.
+    assert_eq!(number(&summary["steps"][0]["reconnects"]), 0.0);
+}
+
+#[test]
+fn a_node_that_crashes_joins_its_cluster_again() {
+    let fault = "do = \"kill\"\nat = \"1s\"\nstart_after = \"0s\"\nmember = \"node-2\"";
+    let database = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3";
+    let (summary, _, _) = run(database, fault, "clients = 2\nduration = \"25s\"");
+    let step = &summary["steps"][0];
+    assert_eq!(step["faults"][0]["member"], "node-2");
+    assert!(number(&step["faults"][0]["answered_s"]) > 1.0, "{}", step["faults"]);
+    // The load is on the first node, which went on when the others had agreed that one is gone.
+    assert!(commits(&summary, 3.0, 25.0) > 0.0, "{}", step["intervals"]);
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    let rows = summary["audit"].as_array().unwrap();
+    let same = "node-2 has the rows of node-1, by number and checksum";
+    assert!(rows.iter().any(|row| row["name"] == same), "{rows:?}");
+}
