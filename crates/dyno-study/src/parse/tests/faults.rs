@@ -111,14 +111,6 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
         17 | every = '5s'
            |         ^^^^ the next one would begin before this one is over
 
-        error: unknown value `network`
-          --> study.toml:19:6
-           |
-        19 | do = 'network'
-           |      ^^^^^^^^^ not accepted for `do`
-           |
-           = help: choose one of `kill`, `stop`, `restart`, `nothing`
-
         error: the network of a server cannot be cut
           --> study.toml:19:6
            |
@@ -126,6 +118,14 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
            |      ^^^^^^^^^ private servers speak through sockets and the loopback of this machine
            |
            = help: kill the server, or stop it for a while
+
+        error: unknown value `network`
+          --> study.toml:19:6
+           |
+        19 | do = 'network'
+           |      ^^^^^^^^^ not accepted for `do`
+           |
+           = help: choose one of `kill`, `stop`, `restart`, `nothing`
     "#]],
     );
 }

@@ -202,7 +202,7 @@ fn unknown_top_level_table() {
             2 | [disk.small]
               |  ^^^^ unknown key
               |
-              = help: choose one of `title`, `database`, `workload`, `volume`, `job`, `design`, `machine`, `host`, `probe`
+              = help: choose one of `title`, `database`, `workload`, `volume`, `job`, `fault`, `design`, `machine`, `host`, `probe`
         "#]],
     );
 }
