@@ -110,6 +110,8 @@ pub enum CaveatKind {
     DifferentWorkload,
     /// Variants of joined runs do not have the same steps.
     DifferentSteps,
+    /// Another tool measured it, and Dyno read its output.
+    Imported,
     /// It was a simulation, or a server that stores nothing: no database was measured.
     Simulated,
 }

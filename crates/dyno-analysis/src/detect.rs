@@ -5,6 +5,7 @@ mod course;
 mod dead_end;
 mod differences;
 mod hosts;
+mod imported;
 mod in_memory;
 mod joined;
 mod law;
@@ -77,6 +78,7 @@ pub(crate) fn caveats(
     caveats.extend(crate::voiding::caveat(&findings.void_blocks));
     caveats.extend(law::law_misses(findings));
     caveats.extend(joined::caveats(joined, findings));
+    caveats.extend(imported::caveat(joined));
     caveats.extend(simulated(joined));
     caveats.extend(null_server(joined));
     caveats
@@ -467,7 +469,9 @@ impl Short<'_> {
         let is_few = |n: u64| n > 0 && metrics::few_beyond(1.0 - beyond, n).is_some();
         // A step that ends by quota has as many transactions as that, however long it takes.
         let ends_by_quota = |m: &Measured| m.values.contains_key(&metrics::STEP_TIME);
-        let is_short = |m: &&Measured| is_few(m.committed) && !ends_by_quota(m);
+        // What was only watched has none, nor have results of a tool that printed none.
+        let has_times = |m: &Measured| m.values.contains_key(&metric);
+        let is_short = |m: &&Measured| is_few(m.committed) && has_times(m) && !ends_by_quota(m);
         let places: Vec<&Measured> = measured.iter().filter(is_short).collect();
         let least = places.iter().copied().min_by_key(|m| m.committed)?;
         Some(Short { metric, places, least, needed: (metrics::BEYOND_LEAST / beyond).round() })

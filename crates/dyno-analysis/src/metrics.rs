@@ -285,7 +285,7 @@ impl<'a> Source<'a> {
     fn derive(&self, derivation: Derivation) -> Value {
         match derivation {
             Derived(derive) => derive(self),
-            _ if self.is_watched() || !self.has_load() => None,
+            _ if self.is_watched() || !self.has_load() || self.has_no_times() => None,
             Response(statistic) => Some(self.response().and_then(|times| statistic.of(times))),
             Service(statistic) => {
                 let service = merged(self.summary.kinds.iter().map(|kind| &kind.service));
@@ -303,6 +303,11 @@ impl<'a> Source<'a> {
     /// Whether a server was only watched: nobody waited for a response.
     fn is_watched(&self) -> bool {
         sends_nothing(&self.variant.workload)
+    }
+
+    /// Whether another tool measured it, whose output has no response times of transactions.
+    fn has_no_times(&self) -> bool {
+        self.summary.imported.is_some() && self.response().is_ok_and(|times| times.is_empty())
     }
 
     /// Response times of all kinds together.
@@ -334,6 +339,10 @@ impl<'a> Source<'a> {
             let why = "this server counts statements, not transactions";
             return (attribution::uses::statements(self.summary) > 0).then(|| Err(why.to_owned()));
         }
+        // A tool may have counted something else, which is declared.
+        if self.summary.imported.is_some() && self.summary.kinds.is_empty() {
+            return None;
+        }
         self.has_load().then(|| Ok(self.committed() as f64 / self.summary.measured_s))
     }
 
@@ -358,6 +367,9 @@ impl<'a> Source<'a> {
     }
 
     fn server_cpu(&self) -> Value {
+        if self.summary.imported.is_some() {
+            return None;
+        }
         let why = match (self.server.in_process, self.server.simulated) {
             (true, _) => "the database runs inside the load generator's own process",
             (_, true) => "there was no server: it was a simulation",
@@ -368,7 +380,7 @@ impl<'a> Source<'a> {
     }
 
     fn generator_cpu(&self) -> Value {
-        if self.is_watched() || !self.has_load() {
+        if self.is_watched() || !self.has_load() || self.summary.imported.is_some() {
             return None;
         }
         let StepSummary { reads, writes, others, generator, .. } = self.summary;
@@ -386,6 +398,9 @@ impl<'a> Source<'a> {
     /// The mean of a reading over the measured intervals, weighted by their length, times the measured
     /// time, by transaction: as in the attribution.
     fn disk_bytes(&self, reading: &str) -> Value {
+        if self.summary.imported.is_some() {
+            return None;
+        }
         let rate = mean_rate(self.summary, reading);
         self.per_transaction(rate.map(|rate| rate * self.summary.measured_s))
     }

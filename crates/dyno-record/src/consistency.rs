@@ -78,7 +78,8 @@ fn check_step(step: &StepSummary) -> Result<(), String> {
         let counted = kind.outcomes.get("committed").copied().unwrap_or(0);
         for (what, histogram) in [("response", &kind.response), ("service", &kind.service)] {
             let recorded = count(histogram);
-            if recorded != counted {
+            let has_none = recorded == 0 && step.imported.is_some();
+            if recorded != counted && !has_none {
                 return Err(format!(
                     "{counted} transactions of kind {} committed, and its {what} times are {recorded}",
                     kind.name
@@ -87,7 +88,11 @@ fn check_step(step: &StepSummary) -> Result<(), String> {
         }
         committed += counted;
     }
-    check_times(step, committed as f64)
+    // Other tools print intervals of their own lengths, and not always the last one.
+    match step.imported {
+        Some(_) => Ok(()),
+        None => check_times(step, committed as f64),
+    }
 }
 
 fn count(histogram: &EncodedHistogram) -> u64 {

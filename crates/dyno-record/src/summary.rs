@@ -252,6 +252,18 @@ pub struct StepSummary {
         serialize_with = "serialize_finite"
     )]
     pub figures: BTreeMap<MetricId, f64>,
+    /// Where it comes from, if another tool measured it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFrom>,
+}
+
+/// The output of another tool that a step was read from. Its kinds have no times if the output has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFrom {
+    /// The tool, with its version if the output says it: `sysbench 1.0.20`.
+    pub tool: String,
+    /// The file, and the line if it holds several runs.
+    pub place: String,
 }
 
 /// A while in which the limit of a volume's device was lowered on purpose.

@@ -46,6 +46,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::InMemory => "data in memory",
         CaveatKind::NotOnDisk => "not on disk",
         CaveatKind::StoredUncompressed => "data not compressed",
+        CaveatKind::Imported => "measured by another tool",
         CaveatKind::UserSpace => "filesystem in user space",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::Unserved => "clients not served",

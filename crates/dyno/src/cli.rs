@@ -11,7 +11,7 @@ use crate::commands::dump;
 use crate::commands::man;
 use crate::commands::{
     agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
-    hold, pgbench, plan, products, report, run, schema, serve, sql, sysbench, up, watch,
+    hold, import, pgbench, plan, products, report, run, schema, serve, sql, sysbench, up, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -71,6 +71,8 @@ enum Command {
         #[arg(long)]
         tsv: bool,
     },
+    /// Read what sysbench, pgbench, iibench.py or HammerDB have printed into a record, and report it
+    Import(import::ImportOptions),
     /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
@@ -339,6 +341,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Gate(options) => gate::run(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
+        Command::Import(options) => import::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::ExplainCost(options) => explain_cost::run(&options),
         #[cfg(feature = "servers")]

@@ -139,6 +139,23 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "import",
+        &[
+            (
+                "dyno import old=old-1.log old=old-2.log new=new-1.log new=new-2.log --out runs/upgrade",
+                "compare what sysbench printed",
+            ),
+            (
+                "dyno import old=logs/old new=logs/new --out runs/upgrade",
+                "all files of two folders",
+            ),
+            (
+                "dyno import before=pgbench_log.4711 --rate 1000 --out runs/before",
+                "all response times of `pgbench -l -R 1000`",
+            ),
+        ],
+    ),
+    (
         "watch",
         &[
             ("dyno watch", "this host"),

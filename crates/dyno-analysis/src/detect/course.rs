@@ -48,7 +48,9 @@ pub(super) fn caveats(
 }
 
 fn sequential_order(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
-    if joined.interleaved || findings.comparisons.is_empty() {
+    // Of imported results the order is not known, which their own caveat says.
+    let is_known = !super::imported::are_all(joined);
+    if joined.interleaved || !is_known || findings.comparisons.is_empty() {
         return None;
     }
     let compared = findings.comparisons.iter().flat_map(|c| [c.variant, c.baseline]);

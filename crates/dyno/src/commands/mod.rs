@@ -18,6 +18,7 @@ pub(crate) mod dump;
 pub(crate) mod explain_cost;
 pub(crate) mod gate;
 pub(crate) mod hold;
+pub(crate) mod import;
 #[cfg(feature = "man")]
 pub(crate) mod man;
 pub(crate) mod pgbench;

@@ -19,6 +19,7 @@ mod foreign;
 mod gate;
 mod golden;
 mod golden_catalog;
+mod import;
 mod insert_benchmark;
 mod intruder;
 mod key_order;

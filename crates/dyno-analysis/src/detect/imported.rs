@@ -1,0 +1,77 @@
+//! What other tools measured and Dyno only read: little is known of how.
+
+use crate::join::Joined;
+use crate::words::list;
+use crate::{Caveat, CaveatKind};
+
+use super::{caveat_at, places};
+
+/// Whether all results were imported.
+pub(super) fn are_all(joined: &Joined<'_>) -> bool {
+    let all = places(joined);
+    !all.is_empty() && all.iter().all(|place| place.summary.imported.is_some())
+}
+
+/// Says of whom the results are that Dyno did not measure, and what is not known of them.
+pub(super) fn caveat(joined: &Joined<'_>) -> Option<Caveat> {
+    let all = places(joined);
+    let imported =
+        || all.iter().filter_map(|place| Some((place, place.summary.imported.as_ref()?)));
+    let mut tools: Vec<&str> = imported().map(|(_, from)| from.tool.as_str()).collect();
+    tools.sort_unstable();
+    tools.dedup();
+    tools.first()?;
+    let of_times = imported().any(|(place, _)| {
+        place.summary.kinds.iter().any(|kind| kind.response.decode().is_none_or(|h| h.is_empty()))
+    });
+    let message = format!(
+        "These are results of {}, read from their output. It does not say on which machine and against which \
+         server they were measured, with which settings, what else the machine did, or in which order runs \
+         were made: a drift of the machine would look like a difference between variants.{}",
+        list(&tools),
+        if of_times { " Only those percentiles are known that were printed." } else { "" }
+    );
+    let advice = "Compare runs that were made in turn on one machine. `dyno sysbench` and `dyno pgbench` take \
+                  the same command lines and record all of this.";
+    let found = imported().map(|(place, _)| (place.variant, place.step));
+    Some(caveat_at(CaveatKind::Imported, (message, advice), found))
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_record::{EncodedHistogram, ImportedFrom, new_histogram};
+
+    use crate::fixtures::run;
+    use crate::metrics::{RESPONSE_P99, THROUGHPUT};
+    use crate::{CaveatKind, Options, analyse};
+
+    #[test]
+    fn imported_results_have_a_caveat_and_no_times_that_were_not_printed() {
+        let mut run = run(
+            &["old", "new"],
+            &[4],
+            3,
+            |variant, _, _| {
+                if variant == 0 { 1_000.0 } else { 1_200.0 }
+            },
+        );
+        run.manifest.order = "sequential".to_owned();
+        for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+            let (tool, place) = ("sysbench 1.0.20".to_owned(), "a.log".to_owned());
+            step.imported = Some(ImportedFrom { tool, place });
+            for kind in &mut step.kinds {
+                kind.response = EncodedHistogram::encode(&new_histogram());
+                kind.service = kind.response.clone();
+            }
+        }
+        let findings = analyse(&[run], &Options::default());
+        let kinds: Vec<CaveatKind> = findings.caveats.iter().map(|one| one.kind).collect();
+        assert!(kinds.contains(&CaveatKind::Imported), "{kinds:?}");
+        let others = [CaveatKind::SequentialOrder, CaveatKind::ShortMeasurement];
+        assert!(others.iter().all(|other| !kinds.contains(other)), "{kinds:?}");
+        let metrics = &findings.cells[0].metrics;
+        assert!(metrics.contains_key(&THROUGHPUT) && !metrics.contains_key(&RESPONSE_P99));
+        let absent = &findings.cells[0].absent;
+        assert!(absent.is_empty(), "{absent:?}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What one run of another tool measured, as far as its output says so.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use dyno_units::Metric;
+
+/// One run of another tool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    /// The tool with its version, where its output has one: `sysbench 1.0.20`.
+    pub(super) tool: String,
+    /// Where it was read: the file, and the line if the file holds several runs.
+    pub(super) place: String,
+    /// What was run, if the output says so.
+    pub(super) workload: Option<String>,
+    /// Clients, threads, virtual users.
+    pub(super) clients: u64,
+    /// Offered rate in transactions per second, if there was one.
+    pub(super) rate: Option<f64>,
+    /// Measured time in seconds.
+    pub(super) seconds: f64,
+    /// By kind of transaction; empty if the output does not count transactions.
+    pub(super) kinds: Vec<Kind>,
+    /// Statements that read, wrote, and did something else.
+    pub(super) statements: [u64; 3],
+    pub(super) reconnects: u64,
+    pub(super) retries: u64,
+    /// Arrivals that were due and never sent.
+    pub(super) missed: u64,
+    /// The course of throughput, where the output has it.
+    pub(super) intervals: Vec<Interval>,
+    /// What else the output says, each with what it is.
+    pub(super) figures: Vec<(Metric, f64)>,
+}
+
+/// One kind of transaction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) committed: u64,
+    /// How others ended, by the words of records.
+    pub(super) failed: BTreeMap<&'static str, u64>,
+    /// Response times in nanoseconds, if the output has one for each commit.
+    pub(super) times: Option<Times>,
+}
+
+/// Response and service times in nanoseconds, one for each commit.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub(super) response: Histogram<u64>,
+    pub(super) service: Histogram<u64>,
+}
+
+impl Times {
+    pub(super) fn new() -> Times {
+        let (response, service) = (dyno_record::new_histogram(), dyno_record::new_histogram());
+        Times { response, service }
+    }
+
+    /// Notes `n` commits with this response and service time.
+    pub(super) fn note(&mut self, response_ns: u64, service_ns: u64, n: u64) {
+        // The histograms grow, so that there is no value which they refuse.
+        self.response.auto(true);
+        self.service.auto(true);
+        let _ = self.response.record_n(response_ns.max(1), n);
+        let _ = self.service.record_n(service_ns.max(1), n);
+    }
+}
+
+/// A stretch of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Interval {
+    /// Seconds since the run began.
+    pub(super) start_s: f64,
+    /// Its length in seconds.
+    pub(super) length_s: f64,
+    /// Commits per second.
+    pub(super) throughput: f64,
+    /// Failures per second.
+    pub(super) errors: f64,
+    /// p50, p95, p99 and longest response time in microseconds; 0 where that is not known.
+    pub(super) response_us: [f64; 4],
+}
+
+impl Measured {
+    /// Commits of all kinds.
+    pub(super) fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.committed).sum()
+    }
+
+    /// Adds what came after the last interval that the tool printed, if that is half an interval or more.
+    pub(super) fn close_intervals(&mut self) {
+        let Some(last) = self.intervals.last() else { return };
+        let end = last.start_s + last.length_s;
+        let left_s = self.seconds - end;
+        if left_s < last.length_s / 2.0 {
+            return;
+        }
+        let printed: f64 = self.intervals.iter().map(|i| i.throughput * i.length_s).sum();
+        let left = (self.committed() as f64 - printed).max(0.0);
+        let throughput = left / left_s;
+        self.intervals.push(Interval {
+            start_s: end,
+            length_s: left_s,
+            throughput,
+            ..Interval::default()
+        });
+    }
+}
+
+/// The first number of a text, which may stand behind spaces: of `1234   (123.4 per sec.)` it is 1234.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || ".-+eE".contains(c)));
+    let value: f64 = text[..end.unwrap_or(text.len())].parse().ok()?;
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+/// A count: a whole number.
+pub(super) fn whole(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    text[..end.unwrap_or(text.len())].parse().ok()
+}
+
+/// What stands behind a label in a line: `total time:   10.0s` behind `total time:`.
+pub(super) fn behind<'a>(line: &'a str, label: &str) -> Option<&'a str> {
+    line.trim_start().strip_prefix(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_up_to_what_is_none() {
+        let check =
+            |text: &str, expected: Option<f64>| assert_eq!(number(text), expected, "{text}");
+        check("   1234   (123.4 per sec.)", Some(1234.0));
+        check(" 10.0012s", Some(10.0012));
+        check("0.50ms", Some(0.5));
+        check("-3", None);
+        check("inf", None);
+        check("", None);
+        assert_eq!(whole(" 12 (3)"), Some(12));
+        assert_eq!(whole("x"), None);
+    }
+
+    #[test]
+    fn what_came_after_the_last_printed_interval_is_not_lost() {
+        let kind = Kind { committed: 250, ..Kind::default() };
+        let interval = Interval { length_s: 10.0, throughput: 20.0, ..Interval::default() };
+        let run = |seconds: f64| {
+            let (kinds, intervals) = (vec![kind.clone()], vec![interval]);
+            let mut run = Measured { seconds, kinds, intervals, ..Measured::default() };
+            run.close_intervals();
+            run.intervals
+        };
+        // 50 commits in the five seconds that are left.
+        let ended = run(15.0);
+        assert_eq!((ended.len(), ended[1].start_s, ended[1].throughput), (2, 10.0, 10.0));
+        assert_eq!(run(10.4).len(), 1);
+    }
+}

@@ -1,0 +1,343 @@
+//! `dyno import`: what other tools have printed, as a record that is reported and compared like any other.
+
+mod hammerdb;
+mod iibench;
+mod measured;
+mod pgbench;
+mod pgbench_log;
+mod record;
+mod sysbench;
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use dyno_units::Clock;
+
+use crate::clock::SystemClock;
+use crate::commands::report;
+use crate::{End, terminal, usage_error};
+use measured::Measured;
+
+/// All formats, in the order in which they are tried.
+const FORMATS: [Format; 5] =
+    [sysbench::FORMAT, pgbench::FORMAT, hammerdb::FORMAT, iibench::FORMAT, pgbench_log::FORMAT];
+
+/// The largest file that is read, in bytes.
+const BYTES_MOST: u64 = 1 << 30;
+/// The most files of one command.
+const FILES_MOST: usize = 10_000;
+/// No run is longer: ten years, in seconds.
+const SECONDS_MOST: f64 = 10.0 * 366.0 * 86_400.0;
+/// The variant of files without a name.
+const NAMELESS: &str = "imported";
+
+/// A rate was offered, and the output does not say which.
+const NO_RATE: &str = "these transactions were sent at a rate (`-R`), which is not in the file: give it in transactions \
+                       per second, as in `--rate 1000`";
+
+/// A format of other tools' output.
+struct Format {
+    /// As `--format` has it.
+    name: &'static str,
+    /// What it is, in a sentence without its first capital and its full stop.
+    text: &'static str,
+    /// Whether a text seems to be in it.
+    is_it: fn(&str) -> bool,
+    /// Reads all runs of a text. The rate is that of runs whose output has none and that had one.
+    read: fn(&str, Option<f64>) -> Result<Vec<Measured>, ReadError>,
+}
+
+/// Why a text could not be read.
+#[derive(Debug)]
+struct ReadError {
+    line: usize,
+    what: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl ReadError {
+    fn at(line: usize, what: &str) -> ReadError {
+        ReadError { line, what: dyno_units::clean_text(&dyno_units::redact_secrets(what)) }
+    }
+}
+
+/// Options of `dyno import`.
+#[derive(clap::Args)]
+pub(crate) struct ImportOptions {
+    /// Outputs of sysbench, pgbench (also its logs, `-l`), iibench.py or HammerDB. With NAME= before it, a
+    /// file is a run of that variant; a folder stands for its files. Several runs of a variant with as many
+    /// clients are its repetitions, in the order in which they are given
+    #[arg(value_name = "[NAME=]FILE", required = true)]
+    files: Vec<String>,
+    /// The run's folder to make
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// The question, as the report's title
+    #[arg(long)]
+    title: Option<String>,
+    /// The variant that others are compared with [default: the first]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// What the files are, if they are not recognised
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(FORMATS.map(|format| format.name)))]
+    format: Option<String>,
+    /// The rate of runs that were made at one which their output does not hold (pgbench's `-R`), in
+    /// transactions per second
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<f64>,
+    /// The smallest difference that matters
+    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = threshold)]
+    threshold: f64,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let value = text.trim_end_matches("/s").parse::<f64>().ok();
+    value
+        .filter(|rate| rate.is_finite() && *rate > 0.0)
+        .ok_or_else(|| "give a number of transactions per second, such as 1000".to_owned())
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+    let share = percent.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| "give a share below 100 %, such as 3%".to_owned())
+}
+
+/// A variant, and the files of its runs.
+struct Named {
+    name: String,
+    files: Vec<PathBuf>,
+}
+
+/// Imports the files, and writes the report.
+pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
+    let clock = SystemClock::start();
+    let variants = named(&options.files).map_err(usage_error)?;
+    let mut all = Vec::new();
+    for variant in &variants {
+        let mut runs = Vec::new();
+        for group in groups(&variant.files) {
+            runs.extend(read_group(&group, options).map_err(usage_error)?);
+        }
+        all.push((variant.name.clone(), runs));
+    }
+    let order = record::Order {
+        title: options.title.as_deref(),
+        baseline: options.baseline.as_deref(),
+        threshold: options.threshold,
+        now_unix_ms: clock.unix_millis(),
+    };
+    let plan = record::plan(&all, &order).map_err(usage_error)?;
+    record::write(&options.out, &plan)?;
+    let n: usize = all.iter().map(|(_, runs)| runs.len()).sum();
+    terminal::say(&format!("imported {}", super::counted(n, "run")));
+    terminal::out(&report::write_all(&options.out, clock.unix_millis())?);
+    Ok(End::Good)
+}
+
+/// The files of each variant, in the order in which they are given.
+fn named(arguments: &[String]) -> anyhow::Result<Vec<Named>> {
+    let mut variants: Vec<Named> = Vec::new();
+    for argument in arguments {
+        // A path may hold an equals sign: then it is there as it is.
+        let (name, path) = match argument.split_once('=') {
+            Some((name, path)) if !Path::new(argument).exists() => (name, path),
+            _ => (NAMELESS, argument.as_str()),
+        };
+        if name.is_empty() || name.chars().any(char::is_control) || name.len() > 100 {
+            bail!("`{argument}`: before the equals sign stands the name of a variant");
+        }
+        let files = files_of(Path::new(path))?;
+        match variants.iter_mut().find(|variant| variant.name == name) {
+            Some(variant) => variant.files.extend(files),
+            None => variants.push(Named { name: name.to_owned(), files }),
+        }
+    }
+    if variants.iter().map(|variant| variant.files.len()).sum::<usize>() > FILES_MOST {
+        bail!("these are more than {FILES_MOST} files");
+    }
+    Ok(variants)
+}
+
+/// The file, or the files of a folder in the order of their names.
+fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = || format!("the folder {} cannot be read", path.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && entry.file_type().with_context(unreadable)?.is_file() {
+            files.push(entry.path());
+        }
+    }
+    if files.is_empty() {
+        bail!("the folder {} holds no file", path.display());
+    }
+    files.sort_by_key(|file| natural(&file.to_string_lossy()));
+    Ok(files)
+}
+
+/// Sorts `run-2` before `run-10`: numbers are padded.
+fn natural(name: &str) -> String {
+    let mut out = String::new();
+    let mut digits = String::new();
+    for c in name.chars().chain(['\0']) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        if !digits.is_empty() {
+            out += &format!("{:0>20}", std::mem::take(&mut digits));
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Files of one run: `X` with `X.1`, `X.2` …, or these alone; else each file is one.
+fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
+    let stem = |file: &Path| {
+        let is_part = file.extension().is_some_and(|end| {
+            end.len() <= 4 && end.to_string_lossy().chars().all(|c| c.is_ascii_digit())
+        });
+        if is_part { file.with_extension("") } else { file.to_owned() }
+    };
+    // `pgbench_log.4711` is a whole name: its last part is the number of a process. It is one of several
+    // parts only if others have the same stem, one of which is numbered 1.
+    let is_split = |stem: &Path| {
+        let first = PathBuf::from(format!("{}.1", stem.display()));
+        files.contains(&first)
+    };
+    let mut groups: Vec<(PathBuf, Vec<PathBuf>)> = Vec::new();
+    for file in files {
+        let stem = stem(file);
+        let key = if is_split(&stem) { stem } else { file.clone() };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(file.clone()),
+            None => groups.push((key, vec![file.clone()])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Reads files that are one run, or a file with one or several runs.
+fn read_group(group: &[PathBuf], options: &ImportOptions) -> anyhow::Result<Vec<record::Imported>> {
+    let mut text = String::new();
+    for file in group {
+        text += &contents(file)?;
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    let first = group.first().map(|file| file.display().to_string()).unwrap_or_default();
+    let is_format = |format: &&Format| match &options.format {
+        Some(name) => format.name == name,
+        None => (format.is_it)(&text),
+    };
+    let Some(format) = FORMATS.iter().find(is_format) else {
+        let known: Vec<String> =
+            FORMATS.iter().map(|format| format!("  {:<12} {}", format.name, format.text)).collect();
+        bail!(
+            "{first}: its format is not known. `--format` names one of these:\n{}",
+            known.join("\n")
+        );
+    };
+    let runs =
+        (format.read)(&text, options.rate).map_err(|error| anyhow::anyhow!("{first}, {error}"))?;
+    if runs.is_empty() {
+        bail!("{first} holds no run of {}", format.name);
+    }
+    let modified = group.iter().filter_map(|file| modified_unix_ms(file)).max();
+    let n = runs.len();
+    let place = |run: &Measured| match (n, group.len()) {
+        (1, 1) => first.clone(),
+        (1, files) => format!("{first} and {} more", files - 1),
+        _ => format!("{first}, {}", run.place),
+    };
+    Ok(runs
+        .into_iter()
+        .map(|run| record::Imported {
+            run: Measured { place: place(&run), ..run },
+            ended_unix_ms: modified,
+        })
+        .collect())
+}
+
+/// The text of a regular file; bytes that are not UTF-8 are replaced.
+fn contents(file: &Path) -> anyhow::Result<String> {
+    let unreadable = || format!("cannot read {}", file.display());
+    let is_regular = std::fs::metadata(file).with_context(unreadable)?.is_file();
+    if !is_regular {
+        bail!("{} is neither a file nor a folder", file.display());
+    }
+    let mut bytes = Vec::new();
+    let open = File::open(file).with_context(unreadable)?;
+    open.take(BYTES_MOST + 1).read_to_end(&mut bytes).with_context(unreadable)?;
+    if bytes.len() as u64 > BYTES_MOST {
+        bail!("{} is larger than 1 GiB, and too large to be imported", file.display());
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn modified_unix_ms(file: &Path) -> Option<u64> {
+    let modified = std::fs::metadata(file).ok()?.modified().ok()?;
+    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_run_are_together() {
+        let check = |files: &[&str], expected: &[usize]| {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            let sizes: Vec<usize> = groups(&files).iter().map(Vec::len).collect();
+            assert_eq!(sizes, expected, "{files:?}");
+        };
+        // Threads of one pgbench, and two processes.
+        check(&["log.4711", "log.4711.1", "log.4711.2"], &[3]);
+        check(&["log.4711", "log.4712"], &[1, 1]);
+        // Clients of iibench.py.
+        check(&["o.ib.1", "o.ib.2", "p.ib.1"], &[2, 1]);
+        check(&["a.txt", "b.txt"], &[1, 1]);
+    }
+
+    #[test]
+    fn a_name_stands_before_an_equals_sign() {
+        let texts =
+            ["old=/nowhere/a.log", "new=/nowhere/b.log", "old=/nowhere/c.log", "/nowhere/d"];
+        let variants = named(&texts.map(str::to_owned)).expect("they have names");
+        let shapes: Vec<(&str, usize)> =
+            variants.iter().map(|v| (v.name.as_str(), v.files.len())).collect();
+        assert_eq!(shapes, [("old", 2), ("new", 1), (NAMELESS, 1)]);
+        assert!(named(&["=a.log".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn numbers_in_names_are_sorted_as_numbers() {
+        let mut names = ["run-10", "run-9", "run-1b", "run-1a"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["run-1a", "run-1b", "run-9", "run-10"]);
+    }
+
+    #[test]
+    fn rates_and_shares_are_read() {
+        assert_eq!(rate("1000/s"), Ok(1000.0));
+        assert!(rate("0").is_err() && rate("x").is_err());
+        assert_eq!(threshold("5%"), Ok(0.05));
+        assert!(threshold("5").is_err() && threshold("100%").is_err());
+    }
+}

@@ -1,0 +1,385 @@
+//! The record of imported runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::bail;
+use dyno_record::{
+    DataSet, EncodedHistogram, Environment, FORMAT, GeneratorSummary, ImportedFrom,
+    IntervalColumns, KindSummary, LevelRecord, Manifest, ProductFacts, RunWriter, ServerFacts,
+    StepRecord, StepSummary, TrialOutcome, TrialPlan, TrialSummary, VariantRecord, new_histogram,
+};
+use dyno_units::Metric;
+
+use super::measured::{Kind, Measured};
+
+/// What is not in the output of other tools.
+const NOT_RECORDED: &str = "not recorded";
+
+/// A run, and when its file was written.
+pub(super) struct Imported {
+    pub(super) run: Measured,
+    pub(super) ended_unix_ms: Option<u64>,
+}
+
+/// What is asked for beside the runs.
+pub(super) struct Order<'a> {
+    pub(super) title: Option<&'a str>,
+    pub(super) baseline: Option<&'a str>,
+    pub(super) threshold: f64,
+    pub(super) now_unix_ms: u64,
+}
+
+/// The record of a run of Dyno's, before it is written.
+pub(super) struct Plan {
+    manifest: Manifest,
+    trials: Vec<TrialSummary>,
+}
+
+/// A load: clients, and the offered rate in thousandths of a transaction per second (whole numbers can be
+/// sorted).
+type Load = (u64, Option<u64>);
+
+fn load_of(run: &Measured) -> Load {
+    (run.clients, run.rate.map(|rate| (rate * 1e3).round() as u64))
+}
+
+/// `16 clients`, and with a rate `500/s with 16 clients`.
+fn load_name((clients, rate): Load) -> String {
+    let clients =
+        crate::commands::counted(usize::try_from(clients).unwrap_or(usize::MAX), "client");
+    match rate {
+        Some(rate) => format!("{}/s with {clients}", rate as f64 / 1e3),
+        None => clients,
+    }
+}
+
+/// Lays the runs of all variants out as trials: the nth run of a variant at each load is its nth repetition.
+pub(super) fn plan(
+    variants: &[(String, Vec<Imported>)],
+    order: &Order<'_>,
+) -> anyhow::Result<Plan> {
+    let runs = || variants.iter().flat_map(|(_, runs)| runs);
+    let mut loads: Vec<Load> = runs().map(|one| load_of(&one.run)).collect();
+    loads.sort_unstable();
+    loads.dedup();
+    let repetitions = complete(variants, &loads)?;
+    let baseline = match order.baseline {
+        None => 0,
+        Some(name) => match variants.iter().position(|(known, _)| known == name) {
+            Some(idx) => idx,
+            None => {
+                let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
+                bail!("--baseline {name}: the variants are {}", names.join(", "));
+            }
+        },
+    };
+    let mut trials = Vec::new();
+    let most = repetitions.iter().copied().max().unwrap_or(0);
+    for repetition in 0..most {
+        for (variant, (_, runs)) in variants.iter().enumerate() {
+            if repetition < repetitions[variant] {
+                let nth = |load: &Load| {
+                    runs.iter().filter(|one| load_of(&one.run) == *load).nth(repetition)
+                };
+                let of_trial: Vec<&Imported> = loads.iter().filter_map(nth).collect();
+                let place = (trials.len() as u32 + 1, variant, repetition as u32 + 1);
+                trials.push(trial(place, &of_trial, order.now_unix_ms));
+            }
+        }
+    }
+    let mut records = Vec::new();
+    for (idx, (name, runs)) in variants.iter().enumerate() {
+        let baseline = (idx != baseline).then_some(baseline);
+        records.push(variant_record(name, runs, baseline)?);
+    }
+    let tools = tools(runs().map(|one| one.run.tool.as_str()));
+    let names: Vec<&str> = variants.iter().map(|(name, _)| name.as_str()).collect();
+    let title =
+        order.title.map_or_else(|| format!("{} ({tools})", names.join(" and ")), str::to_owned);
+    let manifest = Manifest {
+        format: FORMAT,
+        dyno: env!("CARGO_PKG_VERSION").to_owned(),
+        title: dyno_units::clean_text(&title),
+        fingerprint: format!("imported-{}", order.now_unix_ms),
+        seed: 0,
+        created_unix_ms: order.now_unix_ms,
+        threshold: order.threshold,
+        // In which order they were made is not known, and so blocks cancel nothing.
+        order: "sequential".to_owned(),
+        steps: loads.iter().map(|load| step_record(*load, variants)).collect(),
+        trials: trials
+            .iter()
+            .map(|t| TrialPlan {
+                number: t.number,
+                variant: t.variant,
+                repetition: t.repetition,
+                block: t.block,
+            })
+            .collect(),
+        variants: records,
+        stopping: None,
+        voiding: None,
+        requirements: Vec::new(),
+        environment: Environment { machine: NOT_RECORDED.to_owned(), ..Environment::default() },
+        design: BTreeMap::new(),
+        conditions: BTreeMap::new(),
+        extensions: Vec::new(),
+        study_source: String::new(),
+    };
+    Ok(Plan { manifest, trials })
+}
+
+/// How many repetitions each variant has; an error names those that have more runs at one load than at
+/// another.
+fn complete(variants: &[(String, Vec<Imported>)], loads: &[Load]) -> anyhow::Result<Vec<usize>> {
+    let mut repetitions = Vec::new();
+    for (name, runs) in variants {
+        let count = |load: &Load| runs.iter().filter(|one| load_of(&one.run) == *load).count();
+        let counts: Vec<usize> = loads.iter().map(count).collect();
+        let (least, most) =
+            (counts.iter().copied().min().unwrap_or(0), counts.iter().copied().max().unwrap_or(0));
+        if least < most {
+            let at = |n: usize| {
+                let idx = counts.iter().position(|count| *count == n).unwrap_or(0);
+                load_name(loads[idx])
+            };
+            bail!(
+                "{name} has {} at {} and {} at {}: import as many runs at each load, of each variant at the \
+                 same loads",
+                crate::commands::counted(most, "run"),
+                at(most),
+                least,
+                at(least)
+            );
+        }
+        repetitions.push(least);
+    }
+    Ok(repetitions)
+}
+
+/// `sysbench 1.0.20 and pgbench 15.18`, each once.
+fn tools<'a>(all: impl Iterator<Item = &'a str>) -> String {
+    let mut tools: Vec<&str> = Vec::new();
+    for tool in all {
+        if !tools.contains(&tool) {
+            tools.push(tool);
+        }
+    }
+    tools.join(" and ")
+}
+
+fn variant_record(
+    name: &str,
+    runs: &[Imported],
+    baseline: Option<usize>,
+) -> anyhow::Result<VariantRecord> {
+    let workload = |run: &Measured| {
+        let tool = run.tool.split(' ').next().unwrap_or_default();
+        run.workload.clone().unwrap_or_else(|| tool.to_owned())
+    };
+    let first = runs.first().map(|one| workload(&one.run)).unwrap_or_default();
+    if let Some(other) = runs.iter().find(|one| workload(&one.run) != first) {
+        bail!(
+            "the runs of {name} are of {first} and of {} ({}): give them different names",
+            workload(&other.run),
+            other.run.place
+        );
+    }
+    Ok(VariantRecord {
+        name: name.to_owned(),
+        levels: vec![LevelRecord { factor: "database".to_owned(), level: name.to_owned() }],
+        baseline,
+        database: name.to_owned(),
+        product: NOT_RECORDED.to_owned(),
+        settings: BTreeMap::new(),
+        asked: BTreeMap::new(),
+        price_per_hour: None,
+        workload: dyno_units::clean_text(&first),
+        options: BTreeMap::new(),
+        own_steps: BTreeMap::new(),
+    })
+}
+
+fn step_record(load: Load, variants: &[(String, Vec<Imported>)]) -> StepRecord {
+    let here = variants.iter().flat_map(|(_, runs)| runs).filter(|one| load_of(&one.run) == load);
+    StepRecord {
+        name: load_name(load),
+        clients: load.0,
+        rate: load.1.map(|rate| rate as f64 / 1e3),
+        stepped: None,
+        // sysbench and pgbench draw the times between arrivals from an exponential distribution.
+        arrivals: if load.1.is_some() { "poisson" } else { "closed" }.to_owned(),
+        warm_up_s: 0.0,
+        duration_s: here.map(|one| one.run.seconds).fold(0.0, f64::max),
+        until_steady_s: None,
+        search: None,
+        own: None,
+    }
+}
+
+fn trial(
+    (number, variant, repetition): (u32, usize, u32),
+    runs: &[&Imported],
+    now: u64,
+) -> TrialSummary {
+    let ended = runs.iter().filter_map(|one| one.ended_unix_ms).max().unwrap_or(now);
+    let seconds: f64 = runs.iter().map(|one| one.run.seconds).sum();
+    let mut metrics: Vec<Metric> = Vec::new();
+    for (metric, _) in runs.iter().flat_map(|one| &one.run.figures) {
+        if metrics.iter().all(|known| known.id != metric.id) {
+            metrics.push(metric.clone());
+        }
+    }
+    // Its defaults are of a server that stores nothing.
+    let of_product = ProductFacts { stores_data: true, ..ProductFacts::default() };
+    TrialSummary {
+        number,
+        variant,
+        repetition,
+        block: repetition,
+        outcome: TrialOutcome::Finished,
+        began_unix_ms: ended.saturating_sub((seconds * 1e3) as u64),
+        ended_unix_ms: ended,
+        server: ServerFacts {
+            product: NOT_RECORDED.to_owned(),
+            durability: "unknown".to_owned(),
+            of_product: Some(of_product),
+            ..ServerFacts::default()
+        },
+        members: Vec::new(),
+        data: DataSet::default(),
+        steps: runs.iter().enumerate().map(|(step, one)| summary(step, &one.run)).collect(),
+        probes_cpu_s: 0.0,
+        probes_wall_s: 0.0,
+        audit: Vec::new(),
+        run_off: None,
+        canary: None,
+        meanings: BTreeMap::new(),
+        metrics,
+    }
+}
+
+fn summary(step: usize, run: &Measured) -> StepSummary {
+    let [reads, writes, others] = run.statements;
+    let column = |of: fn(&super::measured::Interval) -> f64| run.intervals.iter().map(of).collect();
+    let zeros = || vec![0.0; run.intervals.len()];
+    StepSummary {
+        step,
+        measured_s: run.seconds,
+        kinds: run.kinds.iter().map(kind).collect(),
+        reads,
+        writes,
+        others,
+        // Arrivals that were served or missed; those in flight at the end are not known.
+        due: if run.rate.is_some() { run.committed() + run.missed } else { 0 },
+        missed: run.missed,
+        retries: run.retries,
+        reconnects: run.reconnects,
+        lag: EncodedHistogram::encode(&new_histogram()),
+        generator: GeneratorSummary::default(),
+        intervals: IntervalColumns {
+            start_s: column(|interval| interval.start_s),
+            throughput: column(|interval| interval.throughput),
+            errors: column(|interval| interval.errors),
+            missed: zeros(),
+            p50_us: column(|interval| interval.response_us[0]),
+            p95_us: column(|interval| interval.response_us[1]),
+            p99_us: column(|interval| interval.response_us[2]),
+            max_us: column(|interval| interval.response_us[3]),
+            lag_p99_us: zeros(),
+        },
+        ended_by: Some("time".to_owned()),
+        figures: run.figures.iter().map(|(metric, value)| (metric.id, *value)).collect(),
+        imported: Some(ImportedFrom { tool: run.tool.clone(), place: run.place.clone() }),
+        ..StepSummary::default()
+    }
+}
+
+fn kind(kind: &Kind) -> KindSummary {
+    let empty = || EncodedHistogram::encode(&new_histogram());
+    let (response, service) = match &kind.times {
+        Some(times) => {
+            (EncodedHistogram::encode(&times.response), EncodedHistogram::encode(&times.service))
+        }
+        None => (empty(), empty()),
+    };
+    let failed = kind.failed.iter().map(|(outcome, n)| ((*outcome).to_owned(), *n));
+    KindSummary {
+        name: kind.name.clone(),
+        outcomes: failed.chain([("committed".to_owned(), kind.committed)]).collect(),
+        response,
+        service,
+        commits_100ms: None,
+    }
+}
+
+/// Writes the record into a folder that holds none yet.
+pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let mut run = RunWriter::create(folder, &plan.manifest)?;
+    for (trial, summary) in plan.manifest.trials.iter().zip(&plan.trials) {
+        let writer = run.begin_trial(trial, &plan.manifest.variants[trial.variant].name)?;
+        writer.finish(summary.clone())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imported(clients: u64, committed: u64) -> Imported {
+        let kinds = vec![Kind { name: "transaction".to_owned(), committed, ..Kind::default() }];
+        let tool = "sysbench 1.0.20".to_owned();
+        let run = Measured { tool, clients, seconds: 10.0, kinds, ..Measured::default() };
+        Imported { run, ended_unix_ms: None }
+    }
+
+    const ORDER: Order<'_> =
+        Order { title: None, baseline: None, threshold: 0.03, now_unix_ms: 1_000_000 };
+
+    #[test]
+    fn runs_are_repetitions_of_variants_at_loads() {
+        let runs = |scale: u64| {
+            vec![
+                imported(8, 20 * scale),
+                imported(1, 5 * scale),
+                imported(8, 21 * scale),
+                imported(1, 6 * scale),
+            ]
+        };
+        let all = [("old".to_owned(), runs(100)), ("new".to_owned(), runs(200))];
+        let plan = plan(&all, &ORDER).expect("it is complete");
+        let steps: Vec<&str> = plan.manifest.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(steps, ["1 client", "8 clients"]);
+        assert_eq!(plan.manifest.title, "old and new (sysbench 1.0.20)");
+        let baselines: Vec<Option<usize>> =
+            plan.manifest.variants.iter().map(|variant| variant.baseline).collect();
+        assert_eq!(baselines, [None, Some(0)]);
+        let places: Vec<(u32, usize, u64)> = plan
+            .trials
+            .iter()
+            .map(|t| (t.repetition, t.variant, t.steps[1].kinds[0].outcomes["committed"]))
+            .collect();
+        assert_eq!(places, [(1, 0, 2000), (1, 1, 4000), (2, 0, 2100), (2, 1, 4200)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_said() {
+        let check = |all: &[(String, Vec<Imported>)], order: &Order<'_>, expected: &str| {
+            let error = plan(all, order).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(expected), "{error}");
+        };
+        let uneven = [("old".to_owned(), vec![imported(8, 1), imported(8, 1), imported(1, 1)])];
+        check(&uneven, &ORDER, "old has 2 runs at 8 clients and 1 at 1 client");
+        let one = [("old".to_owned(), vec![imported(8, 1)])];
+        check(&one, &Order { baseline: Some("new"), ..ORDER }, "the variants are old");
+        let mut other = imported(8, 1);
+        other.run.workload = Some("TPROC-C".to_owned());
+        check(
+            &[("old".to_owned(), vec![imported(8, 1), other])],
+            &ORDER,
+            "of sysbench and of TPROC-C",
+        );
+    }
+}
