@@ -297,7 +297,10 @@ fn environment(runs: &[Run]) -> BTreeMap<String, String> {
         let environment = &run.manifest.environment;
         add("machine", environment.machine.clone());
         add("cpus", environment.cpus.to_string());
-        add("memory", dyno_units::ByteCount(environment.memory_bytes).to_string());
+        // Of imported results the machine is not known.
+        if environment.memory_bytes > 0 {
+            add("memory", dyno_units::ByteCount(environment.memory_bytes).to_string());
+        }
         add("dyno", run.manifest.dyno.clone());
         for (name, value) in &environment.facts {
             add(name, value.clone());

@@ -16,6 +16,7 @@ mod unserved;
 mod user_space;
 
 pub(crate) use alike::is_cached_on_one_side;
+pub use imported::is_imported;
 
 use std::collections::BTreeMap;
 

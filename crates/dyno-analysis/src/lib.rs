@@ -41,6 +41,7 @@ mod words;
 pub use analyse::{Options, analyse, analyse_against};
 pub use answer::is_watched;
 pub use caveat::{Caveat, CaveatKind};
+pub use detect::is_imported;
 pub use dyno_record::CommitSafety;
 pub use dyno_units::{Direction, Metric, MetricId, MetricRole};
 pub use faults::FaultFacts;

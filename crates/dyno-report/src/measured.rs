@@ -68,11 +68,11 @@ fn trials(view: &View<'_>) -> String {
 }
 
 /// On what machine and for how long the run went, and whether the host was busy with something else: one
-/// line. None where nothing was measured, or only simulated servers.
+/// line. None where nothing was measured, or by another tool, or only simulated servers.
 pub(crate) fn conditions(view: &View<'_>) -> Option<String> {
     let findings = view.findings;
     let is_simulated = findings.caveats.iter().any(|c| c.kind == CaveatKind::Simulated);
-    if is_simulated || findings.cells.is_empty() {
+    if is_simulated || findings.cells.is_empty() || dyno_analysis::is_imported(findings) {
         return None;
     }
     let parts = [machine(view), length(view), host(view)];

@@ -2,9 +2,14 @@
 
 use crate::join::Joined;
 use crate::words::list;
-use crate::{Caveat, CaveatKind};
+use crate::{Caveat, CaveatKind, Findings};
 
 use super::{caveat_at, places};
+
+/// Whether the findings hold results that another tool measured.
+pub fn is_imported(findings: &Findings) -> bool {
+    findings.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Imported)
+}
 
 /// Whether all results were imported.
 pub(super) fn are_all(joined: &Joined<'_>) -> bool {

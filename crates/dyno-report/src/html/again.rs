@@ -17,6 +17,10 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         for trial in &run.trials {
             let Some(variant) = places.variant(i, trial.number) else { continue };
             let Some(record) = run.manifest.variants.get(trial.variant) else { continue };
+            // Another tool measured it, in ways that are not recorded.
+            if trial.steps.iter().any(|step| step.imported.is_some()) {
+                continue;
+            }
             for (own, step) in run.manifest.steps.iter().enumerate() {
                 let Some(at) = places.step(i, own) else { continue };
                 if let Some(text) = command(&run.manifest, record, step) {

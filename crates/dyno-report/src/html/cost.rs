@@ -23,6 +23,10 @@ const PER: [(&str, Pick); 4] = [
 
 /// Writes the tables of every step that has any; nothing where nothing was attributed.
 pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
+    // Of imported results nothing is known but the statements.
+    if dyno_analysis::is_imported(view.findings) {
+        return;
+    }
     let facts = &view.findings.attribution;
     let n_variants = view.findings.variants.len();
     for step in 0..view.findings.steps.len() {

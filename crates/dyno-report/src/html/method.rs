@@ -133,7 +133,9 @@ fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         let mut add = |name: &str, value: String| {
             facts.entry(name.to_owned()).or_default().insert(value);
         };
-        add("CPUs", view.findings.cpus.to_string());
+        if view.findings.cpus > 0 {
+            add("CPUs", view.findings.cpus.to_string());
+        }
         if let Some(sets) = data_sets(view) {
             add("data sets", sets);
         }
@@ -295,7 +297,8 @@ fn variants(out: &mut Markup, view: &View<'_>) {
 fn settings(out: &mut Markup, view: &View<'_>) {
     let differences = &view.findings.setting_differences;
     if differences.is_empty() {
-        if view.findings.variants.len() > 1 {
+        let is_known = view.findings.variants.iter().any(|variant| !variant.settings.is_empty());
+        if is_known && view.findings.variants.len() > 1 {
             out.classed("p", "lead", "The settings in force are the same in all variants.");
         }
     } else {
@@ -484,11 +487,21 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
 
 fn deeper(out: &mut Markup, runs: &[Run]) {
     out.element("h3", "Reproduce it, look deeper");
-    out.raw("<ul><li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
-    out.raw("study.toml</code>. With the same seed the trials come in the same order.</li>");
+    out.raw("<ul>");
+    if runs.iter().any(|run| !run.manifest.study_source.is_empty()) {
+        out.raw("<li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
+        out.raw("study.toml</code>. With the same seed the trials come in the same order.</li>");
+    }
     for run in runs {
         out.raw("<li>The record is in ");
         out.element("code", run.folder.display().to_string());
+        let mut steps = run.trials.iter().flat_map(|trial| &trial.steps);
+        if steps.any(|step| step.imported.is_some()) {
+            out.raw(
+                ": <code>summary.json</code> of each trial names the files it was read from.</li>",
+            );
+            continue;
+        }
         out.raw(
             ": <code>manifest.json</code> says what was planned; each trial has its events, its ",
         );

@@ -166,7 +166,8 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         source,
         is_marked: true,
     };
-    let is_watched = dyno_analysis::is_watched(panel.view.findings);
+    let findings = panel.view.findings;
+    let has_little = dyno_analysis::is_watched(findings) || dyno_analysis::is_imported(findings);
     out.raw("<div class=\"charts\">");
     let per_second = "committed transactions per second";
     for quantity in [
@@ -175,8 +176,9 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         quantity("p99 response time", "of each second", Source::Time(|i| &i.p99_us)),
         quantity("Longest response time", "of each second", Source::Time(|i| &i.max_us)),
     ] {
-        // Without load there are no response times, and not every server counts transactions.
-        if is_watched && panel.is_zero(&quantity.source) {
+        // Without load there are no response times, and not every server counts transactions; other tools
+        // print few times, and little of what did not happen.
+        if has_little && panel.is_zero(&quantity.source) {
             continue;
         }
         panel.overlay(out, &quantity, large());
@@ -203,7 +205,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
         }
     }
     out.raw("</div>");
-    if !quiet.is_empty() && !is_watched {
+    if !quiet.is_empty() && !has_little {
         let text = format!("In all seconds of this step {}.", quiet.join(", "));
         out.classed("p", "quiet", text);
     }
