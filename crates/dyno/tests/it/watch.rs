@@ -30,7 +30,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     // No catalog: nothing of any is looked at.
     let url = format!("mysql://root@localhost?socket={}", standing.socket.display());
     let answer = bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
-    let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" · ")).collect();
+    let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" s · ")).collect();
     assert_eq!(lines.len(), 4, "{}", answer.out);
     for words in ["server ", "rest ", "statements ", "debt ", "CPU "] {
         assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
