@@ -25,6 +25,9 @@ const RECOVERED: f64 = 0.9;
 /// … if each of so many seconds has it.
 const RECOVERED_FOR: usize = 3;
 
+/// The width of the bins in which commits are counted, in seconds.
+const BIN_S: f64 = 0.1;
+
 /// A fault, and what became of the load. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultFacts {
@@ -53,7 +56,8 @@ pub struct FaultFacts {
     /// From its beginning to the first of three seconds that each had at least 90 % of the throughput before.
     /// None if there were none within the step, or before the next fault.
     pub recovered_after_s: Option<f64>,
-    /// The longest response time of a transaction that ended between the fault and the recovery, in µs.
+    /// The longest response time of a transaction that ended between the fault and the recovery, or the return
+    /// of the server if that was later, in µs.
     pub longest_us: Option<f64>,
     /// Attempts that failed in that time.
     pub errors: f64,
@@ -86,14 +90,17 @@ fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
         let window = (fault.began_s, end.min(summary.measured_s));
         let recovered_s = before.level.and_then(|level| recovered(level, window, &commits));
         let until = recovered_s.unwrap_or(window.1);
+        let end_s = if fault.kind == "stop" { fault.ended_s } else { fault.answered_s };
+        // Bins of a tenth of a second may show the recovery a little before the server is back, with whose
+        // return the longest waits end.
+        let seen_until = end_s.map_or(until, |end| until.max(end + BIN_S)).min(window.1);
         let seconds = |column: &[f64]| -> Vec<f64> {
             // Intervals that touch the time: one second is the finest that the record tells.
             let all = summary.intervals.start_s.iter().zip(column);
-            let within = all.filter(|(start, _)| **start + 1.0 > window.0 && **start < until);
+            let within = all.filter(|(start, _)| **start + 1.0 > window.0 && **start < seen_until);
             within.map(|(_, value)| *value).collect()
         };
         let longest = seconds(&summary.intervals.max_us).into_iter().fold(0.0, f64::max);
-        let end_s = if fault.kind == "stop" { fault.ended_s } else { fault.answered_s };
         FaultFacts {
             fault: fault.clone(),
             before: before.level,
@@ -321,6 +328,19 @@ mod tests {
         step.faults = vec![at(4.0)];
         assert_eq!(recovery_of(&step), Some(Ok(0.0)));
         assert_eq!(answer_of(&step), Some(Ok(1.5)));
+        // What had waited for a server that was let go on a little after the bins show commits.
+        let stop = Fault { kind: "stop".to_owned(), ended_s: Some(6.0005), ..at(4.0) };
+        let mut waited = step.clone();
+        waited.kinds[0].commits_100ms = Some(dyno_record::EncodedCounts::encode(
+            &(0..10 * n)
+                .map(|tenth| if (40..59).contains(&tenth) { 0 } else { 10 })
+                .collect::<Vec<u32>>(),
+        ));
+        waited.intervals.max_us =
+            (0..n).map(|second| if second == 6 { 2e6 } else { 1e3 }).collect();
+        waited.faults = vec![stop];
+        let found = &of_summary(&waited)[0];
+        assert_eq!((found.recovered_after_s, found.longest_us), (Some(1.9), Some(2e6)));
         // The second one comes too late to see that the load stays.
         step.faults.push(at(n as f64 - 1.0));
         assert!(matches!(recovery_of(&step), Some(Err(_))), "{:?}", recovery_of(&step));

@@ -1,4 +1,4 @@
-//! Faults: a server that Dyno started is killed, stands still, or is restarted, at given times of a step.
+//! Faults: a server that Dyno started is killed, stopped or restarted, at given times of a step.
 //!
 //! They act on the process by the handle with which it was started, and on no other. Whatever happens, the
 //! server is up again when the step has ended, so that what it had confirmed can be audited; one that does

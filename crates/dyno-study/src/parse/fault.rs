@@ -17,7 +17,7 @@ pub(crate) const KIND: Kind = Kind {
     name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
     lead: "One table for each fault: at a given time of each step a server that Dyno has started is killed, \
-           stands still, or is restarted, and the report shows what becomes of the load. The network of a server \
+           stopped or restarted, and the report shows what becomes of the load. The network of a server \
            cannot be cut: clients reach it by a socket. Each variant has \
            one fault; without such a table nothing happens. See docs/faults.md.",
     example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
@@ -52,7 +52,7 @@ const KEYS: &[Key] = &[
         "How long from one to the next; without it, it happens once in each step.",
     )
     .example("\"60s\""),
-    key("for", Shape::PositiveDuration, "Of `stop`, how long the server stands still.")
+    key("for", Shape::PositiveDuration, "Of `stop`, how long the server is stopped.")
         .example("\"5s\""),
     key(
         "start_after",
@@ -99,17 +99,15 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     }
     if kind == Some("stop") && raw.entry("for").is_none() {
         missing(
-            "does not say how long the server stands still",
+            "does not say how long the server is stopped",
             "no `for`",
-            "add for = \"5s\"; a server that stays down is one that is killed",
+            "add for = \"5s\"; to leave a server down, use do = \"kill\"",
         );
     }
     if let (Some("network" | "partition" | "isolate"), Some(entry)) = (kind, raw.entry("do")) {
         problems.add(
             Diagnostic::new(entry.span.clone(), "the network of a server cannot be cut")
-                .with_label(
-                    "private servers speak through sockets and the loopback of this machine",
-                )
+                .with_label("clients reach private servers through Unix sockets and loopback")
                 .with_help("kill the server, or stop it for a while"),
         );
     }

@@ -96,7 +96,7 @@ fn a_server_that_stays_down_is_audited_after_the_step() {
 }
 
 #[test]
-fn a_server_that_stands_still_is_seen_at_that_time() {
+fn a_server_that_is_stopped_is_seen_at_that_time() {
     let fault = "do = \"stop\"\nat = \"4s\"\nfor = \"1500ms\"\nevery = \"4500ms\"";
     let (summary, findings, _) =
         run("product = \"mariadb\"", fault, "clients = 2\nduration = \"13s\"");

@@ -77,13 +77,13 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
           |
           = help: add do = "kill", "stop" or "restart"
 
-        error: `[fault.b]` does not say how long the server stands still
+        error: `[fault.b]` does not say how long the server is stopped
          --> study.toml:6:8
           |
         6 | [fault.b]
           |        ^ no `for`
           |
-          = help: add for = "5s"; a server that stays down is one that is killed
+          = help: add for = "5s"; to leave a server down, use do = "kill"
 
         error: `[fault.b]` does not say when it happens
          --> study.toml:6:8
@@ -115,7 +115,7 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
           --> study.toml:19:6
            |
         19 | do = 'network'
-           |      ^^^^^^^^^ private servers speak through sockets and the loopback of this machine
+           |      ^^^^^^^^^ clients reach private servers through Unix sockets and loopback
            |
            = help: kill the server, or stop it for a while
 
