@@ -17,6 +17,8 @@ pub(super) const FORMAT: Format = Format {
     read,
 };
 
+/// No log is of a longer run: a month, in seconds.
+const LOG_SECONDS_MOST: f64 = 31.0 * 86_400.0;
 /// A lag behind the schedule reaches this many µs sooner or later; a number of retries does not.
 const RETRIES_MOST: u64 = 1_000;
 
@@ -67,6 +69,14 @@ fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
     log.finish(rate).map(|run| vec![run])
 }
 
+/// What ended in one second: response times of commits in µs, and failures. A histogram for each of them
+/// would take the memory of ten thousand transactions.
+#[derive(Default)]
+struct Second {
+    times_us: Vec<u32>,
+    failed: u64,
+}
+
 #[derive(Default)]
 struct Log {
     /// When it began, as far as the first transactions tell.
@@ -74,8 +84,8 @@ struct Log {
     ended_us: u64,
     clients: std::collections::BTreeSet<u64>,
     kinds: BTreeMap<u64, Kind>,
-    /// Response times of commits by the second of their end, since 1970.
-    seconds: BTreeMap<u64, (Times, u64)>,
+    /// By the second of their end, since 1970.
+    seconds: BTreeMap<u64, Second>,
     retries: u64,
     skipped: u64,
 }
@@ -98,8 +108,7 @@ impl Log {
         }
         let kind = self.kinds.entry(line.script).or_insert_with(script);
         self.ended_us = self.ended_us.max(line.ended_us);
-        let second = self.seconds.entry(line.ended_us / 1_000_000);
-        let second = second.or_insert_with(|| (Times::new(), 0));
+        let second = self.seconds.entry(line.ended_us / 1_000_000).or_default();
         let Ok(time_us) = line.time.parse::<u64>() else {
             let outcome = match line.time {
                 "deadlock" => "deadlock",
@@ -107,14 +116,14 @@ impl Log {
                 _ => "failed",
             };
             *kind.failed.entry(outcome).or_default() += 1;
-            second.1 += 1;
+            second.failed += 1;
             return Ok(());
         };
         let (response, service) =
             (time_us.saturating_mul(1_000), time_us.saturating_sub(lag_us).saturating_mul(1_000));
         kind.committed += 1;
         kind.times.get_or_insert_with(Times::new).note(response, service, 1);
-        second.0.note(response, service, 1);
+        second.times_us.push(u32::try_from(time_us).unwrap_or(u32::MAX));
         let began = line.ended_us.saturating_sub(time_us);
         self.began_us = Some(self.began_us.map_or(began, |earlier| earlier.min(began)));
         Ok(())
@@ -125,10 +134,10 @@ impl Log {
         let began_us =
             self.began_us.ok_or_else(|| at("no transaction of this log has committed"))?;
         let seconds = self.ended_us.saturating_sub(began_us) as f64 / 1e6;
-        if seconds <= 0.0 || seconds > super::SECONDS_MOST {
+        if seconds <= 0.0 || seconds > LOG_SECONDS_MOST {
             return Err(at("the times of its transactions make no sense"));
         }
-        let intervals = intervals(&self.seconds, began_us, self.ended_us);
+        let intervals = intervals(self.seconds, began_us, self.ended_us);
         Ok(Measured {
             tool: "pgbench".to_owned(),
             place: String::new(),
@@ -145,25 +154,26 @@ impl Log {
 }
 
 /// The seconds of the run, counted from its beginning; those in which nothing ended are there, too.
-fn intervals(seconds: &BTreeMap<u64, (Times, u64)>, began_us: u64, ended_us: u64) -> Vec<Interval> {
-    let us = |value: u64| value as f64 / 1e3;
+fn intervals(mut seconds: BTreeMap<u64, Second>, began_us: u64, ended_us: u64) -> Vec<Interval> {
     let all = began_us / 1_000_000..=ended_us / 1_000_000;
     let interval = |second: u64| {
         let start_us = (second * 1_000_000).max(began_us);
         let end_us = ((second + 1) * 1_000_000).min(ended_us);
         let length_s = end_us.saturating_sub(start_us) as f64 / 1e6;
         let start_s = (start_us - began_us) as f64 / 1e6;
-        let empty = Interval { start_s, length_s, ..Interval::default() };
-        let Some((times, failed)) = seconds.get(&second).filter(|_| length_s > 0.0) else {
-            return empty;
+        let Second { mut times_us, failed } = seconds.remove(&second).unwrap_or_default();
+        times_us.sort_unstable();
+        // The smallest time that is not below this share of them.
+        let at = |share: f64| {
+            let nth = (share * times_us.len() as f64).ceil() as usize;
+            times_us.get(nth.saturating_sub(1)).copied().map_or(0.0, f64::from)
         };
-        let response = &times.response;
-        let at = |quantile: f64| us(response.value_at_quantile(quantile));
         Interval {
-            throughput: response.len() as f64 / length_s,
-            errors: *failed as f64 / length_s,
-            response_us: [at(0.5), at(0.95), at(0.99), us(response.max())],
-            ..empty
+            start_s,
+            length_s,
+            throughput: times_us.len() as f64 / length_s,
+            errors: failed as f64 / length_s,
+            response_us: [at(0.5), at(0.95), at(0.99), at(1.0)],
         }
     };
     all.map(interval).filter(|interval| interval.length_s > 0.0).collect()
@@ -193,6 +203,7 @@ mod tests {
             .map(|i| (i.start_s, (i.throughput * i.length_s).round()))
             .collect();
         assert_eq!(shapes, [(0.0, 2.0), (0.51, 0.0), (1.51, 1.0)]);
+        assert_eq!(run.intervals[0].response_us, [10000.0, 20000.0, 20000.0, 20000.0]);
     }
 
     #[test]
@@ -213,6 +224,7 @@ mod tests {
         };
         check("0 1 5000 0 1000 500000 400000\n", "--rate");
         check("0 1 failed 0 1000 500000\n", "no transaction of this log");
+        check("0 1 5 0 1000 500000\n0 2 5 0 9000000 500000\n", "make no sense");
         check("0 1 5000 0 1000 500000\nx\n", "line 2: this is no line");
         assert!(!(FORMAT.is_it)("1345828501 5601 1542744 483552416 61 2573\n"));
         assert!((FORMAT.is_it)("0 1 5000 0 1345828501 500000\n"));
