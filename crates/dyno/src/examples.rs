@@ -205,6 +205,22 @@ const OF_BENCH: &[Example] = &[
     ),
 ];
 
+/// Examples of the jobs that `dyno bench` knows by name.
+const OF_JOBS: &[(&str, &[Example])] = &[(
+    "create-index",
+    &[
+        (
+            "dyno bench create-index --on mariadb --table-size 1M --at-once 3",
+            "three at once, no load",
+        ),
+        (
+            "dyno bench create-index --on postgresql --sql \"CREATE INDEX CONCURRENTLY by_c ON sbtest1 (c)\" \
+             --load until-done --clients 4",
+            "beside updates",
+        ),
+    ],
+)];
+
 /// The command with examples after its help and that of its subcommands.
 pub(crate) fn with_examples(command: clap::Command) -> clap::Command {
     OF_COMMANDS.iter().fold(command, |command, (name, examples)| {
@@ -228,6 +244,12 @@ pub(crate) fn of_workload(name: &str, target: Target) -> String {
         lines.push(format!("dyno bench {name} --on {second} --rate 500 --duration 1min"));
     }
     format!("Examples:\n  {}", lines.join("\n  "))
+}
+
+/// Examples of a job, as a section of its help; empty if it has none.
+pub(crate) fn of_job(name: &str) -> String {
+    let job = OF_JOBS.iter().find(|(job, _)| *job == name);
+    job.map_or(String::new(), |(_, examples)| section(examples))
 }
 
 /// The comment is beside its example if there is room, else below.
@@ -268,7 +290,8 @@ mod tests {
 
     #[test]
     fn every_example_parses() {
-        let all = OF_COMMANDS.iter().flat_map(|(_, examples)| *examples).chain(OF_BENCH);
+        let all =
+            OF_COMMANDS.iter().chain(OF_JOBS).flat_map(|(_, examples)| *examples).chain(OF_BENCH);
         all.for_each(|(line, _)| check(line));
         let catalog = dyno_workload::catalog::Catalog::built_in();
         let loads = catalog.workloads().iter().filter(|one| one.target != Target::Anything);

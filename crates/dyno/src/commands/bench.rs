@@ -1,6 +1,7 @@
 //! `dyno bench`: one trial without a study file.
 
 pub(crate) mod arguments;
+mod job;
 mod place;
 mod result;
 mod search;
@@ -10,6 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use dyno_lab::{Lab, RunEnd, RunOrder};
 use dyno_record::{Environment, EventKind, Run, StepSummary, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
@@ -161,11 +163,16 @@ fn unfit(trial: &TrialSummary) -> Option<String> {
     if let Some(row) = trial.audit.iter().find(|row| !row.pass) {
         return Some(format!("the audit failed ({})", row.name));
     }
-    refused(&trial.steps)
+    job::unfinished(&trial.steps).or_else(|| refused(&trial.steps))
 }
 
 /// Why steps in which nothing was done, or nearly all was refused, measured nothing.
 fn refused(steps: &[StepSummary]) -> Option<String> {
+    // A job that runs alone has no load.
+    let is_alone = |step: &StepSummary| step.kinds.is_empty() && !step.activities.is_empty();
+    if !steps.is_empty() && steps.iter().all(is_alone) {
+        return None;
+    }
     let (mut done, mut all) = (0, 0);
     for (outcome, n) in steps.iter().flat_map(|step| &step.kinds).flat_map(|k| &k.outcomes) {
         all += n;
@@ -211,8 +218,13 @@ fn print_measured(
     Ok(())
 }
 
+/// What an option was given as; none, too, where a subcommand has no such option: a job has no search.
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
-    matches.get_one::<String>(name)
+    matches.try_get_one::<String>(name).ok().flatten()
+}
+
+fn is_given(matches: &ArgMatches, option: &str) -> bool {
+    matches.value_source(option) == Some(ValueSource::CommandLine)
 }
 
 #[cfg(test)]

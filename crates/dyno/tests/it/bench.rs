@@ -86,6 +86,50 @@ fn every_workload_on(product: &str) {
 }
 
 #[test]
+fn indexes_are_created_alone_and_beside_the_load() {
+    let bench = Workbench::new();
+    for product in ["sqlite", "mariadb", "postgresql"] {
+        let on = ["create-index", "--on", product, "--table-size", "2000"];
+        let result = bench.bench(&on);
+        let activity = &result["job"]["activities"][0];
+        assert_eq!(
+            (&activity["is_done"], &activity["name"]),
+            (&true.into(), &"create-index".into())
+        );
+        assert_eq!(activity["output"].as_array().map(Vec::len), Some(3), "{activity:#}");
+        let figures = result["job"]["figures"].as_array().unwrap();
+        let time = figures.iter().find(|figure| figure["id"] == "job.time").unwrap();
+        assert!(time["value"].as_f64().unwrap() > 0.0 && time["unit"] == "s", "{time}");
+        assert_eq!(result["transactions"], 0, "{product}: there is no load");
+        check_audit(&result, product);
+    }
+    let beside = ["create-index", "--on", "postgresql", "--table-size", "2000", "--clients", "2"];
+    let beside = [&beside[..], &["--load", "until-done", "--start-after", "2s"]].concat();
+    let result = bench.bench(&[&beside[..], &["--at-once", "3"]].concat());
+    assert!(
+        result["transactions"].as_u64() > Some(0)
+            && result["job"]["activities"][0]["is_done"] == true
+    );
+
+    let text =
+        bench.dyno_good(&["bench", "create-index", "--on", "sqlite", "--table-size", "2000"]).out;
+    assert!(
+        text.contains("\njob             create-index ") && !text.contains("throughput"),
+        "{text}"
+    );
+}
+
+/// A job that the load's end has stopped was not measured.
+#[test]
+fn an_index_that_was_not_finished_is_no_measurement() {
+    let arguments =
+        ["create-index", "--on", "postgresql", "--table-size", "10", "--duration", "1s"];
+    let endless = ["--sql", "SELECT pg_sleep(600)", "--load", "on"];
+    let result = Workbench::new().bench_to(1, &[&arguments[..], &endless].concat());
+    assert_eq!(result["job"]["activities"][0]["is_done"], false);
+}
+
+#[test]
 fn every_workload_runs_on_sqlite() {
     every_workload_on("sqlite");
 }

@@ -1,4 +1,4 @@
-//! The options of `dyno bench`: a subcommand for each workload, so that `--help` lists its own.
+//! The options of `dyno bench`: a subcommand for each workload and job, so that `--help` lists its own.
 
 use std::ffi::OsStr;
 
@@ -9,13 +9,15 @@ use dyno_model::{OptionKind, OptionSpec};
 use dyno_workload::Target;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
 
-use super::search;
+use super::{job, search};
 use crate::examples;
 
 /// Headings of the help, in their order.
 const DATABASE: &str = "Database";
 const LOAD: &str = "Load";
 pub(super) const SEARCH: &str = "Search for the highest load";
+/// Options of a job.
+pub(super) const JOB: &str = "Job";
 const TIME: &str = "Time";
 const RECORD: &str = "Record and output";
 const WORKLOAD: &str = "Options of the workload";
@@ -23,14 +25,15 @@ const WORKLOAD: &str = "Options of the workload";
 /// The subcommand `bench`.
 pub(crate) fn command() -> Command {
     Command::new("bench")
-        .about("Run one trial of a workload without a study file")
+        .about("Run one trial of a workload or job without a study file")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand_value_name("WORKLOAD")
-        .subcommand_help_heading("Workloads")
+        .subcommand_help_heading("Workloads and jobs")
         .disable_help_subcommand(true)
         .after_help(examples::of_bench())
         .subcommands(Catalog::built_in().workloads().iter().filter(is_load).map(workload_command))
+        .subcommands(job::commands())
 }
 
 /// What sends nothing is `dyno watch`.
@@ -83,7 +86,7 @@ fn owned(words: Vec<&str>) -> Vec<String> {
 }
 
 /// An option of which completions propose these words, and which takes others, too.
-fn proposing(option: Arg, words: Vec<String>) -> Arg {
+pub(super) fn proposing(option: Arg, words: Vec<String>) -> Arg {
     option.value_parser(Proposed(words)).hide_possible_values(true)
 }
 
@@ -97,7 +100,7 @@ fn engines() -> Vec<String> {
     engines
 }
 
-fn database_arguments(target: Target) -> Vec<Arg> {
+pub(super) fn database_arguments(target: Target) -> Vec<Arg> {
     let arguments = [
         on(target),
         proposing(
@@ -124,7 +127,7 @@ fn database_arguments(target: Target) -> Vec<Arg> {
 }
 
 /// The options that say how hard the load is, but for those of a search.
-fn load_arguments() -> Vec<Arg> {
+pub(super) fn load_arguments() -> Vec<Arg> {
     let arguments = [
         option(
             "clients",
@@ -156,7 +159,7 @@ fn load_arguments() -> Vec<Arg> {
     arguments.map(|argument| argument.help_heading(LOAD)).into()
 }
 
-fn time_arguments() -> Vec<Arg> {
+pub(super) fn time_arguments() -> Vec<Arg> {
     let arguments = [
         option("duration", "TIME", "Measured time").default_value("10s"),
         option("warm-up", "TIME", "Warm-up before the measured time").default_value("1s"),
@@ -170,7 +173,7 @@ fn time_arguments() -> Vec<Arg> {
     arguments.map(|argument| argument.help_heading(TIME)).into()
 }
 
-fn record_arguments() -> Vec<Arg> {
+pub(super) fn record_arguments() -> Vec<Arg> {
     let arguments = [
         option("out", "FOLDER", "Keep the record in this folder, with a report")
             .value_hint(ValueHint::DirPath),
@@ -197,7 +200,7 @@ fn record_arguments() -> Vec<Arg> {
     arguments.map(|argument| argument.help_heading(RECORD)).into()
 }
 
-fn workload_argument(spec: &OptionSpec) -> Arg {
+pub(super) fn workload_argument(spec: &OptionSpec) -> Arg {
     let argument = Arg::new(format!("option:{}", spec.name))
         .long(spec.name.replace('_', "-"))
         .alias(spec.name.clone().into_owned())

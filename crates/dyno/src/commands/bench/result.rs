@@ -13,7 +13,7 @@ use dyno_units::{MetricId, Nanoseconds};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-use super::search;
+use super::{job, search};
 use crate::calibration;
 use crate::commands::report;
 
@@ -48,6 +48,10 @@ pub(super) fn of(
         result["generator"]["share_of_calibrated_absent_because"] =
             json!(why_no_share(trial, step, environment));
         search::add_to(&mut result, manifest, step);
+        let job = job::result(trial, step);
+        if !job.is_null() {
+            result["job"] = job;
+        }
         if manifest.variants[0].workload == tpcc::WORKLOAD {
             let planned = &manifest.steps[step.step];
             result["new_orders"] = new_orders(&result, &manifest.variants[0].options, planned);
@@ -231,6 +235,12 @@ fn why_no_share(
 pub(super) fn text(result: &Value) -> String {
     let text = match result["steps"].as_array() {
         Some(steps) => steps_text(result, steps),
+        None if is_alone(result) => format!(
+            "{}{}audit           {}\n",
+            heading(result),
+            job::lines(&result["job"]),
+            audit(&result["audit"])
+        ),
         // What was sought comes first, how it was found last.
         None => {
             let search = &result["search"];
@@ -238,6 +248,17 @@ pub(super) fn text(result: &Value) -> String {
         }
     };
     text + &caveats_text(&result["caveats"])
+}
+
+/// Whether there was a job, and no load beside it.
+fn is_alone(result: &Value) -> bool {
+    !result["job"].is_null() && result["kinds"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// The first line: what ran on what.
+fn heading(result: &Value) -> String {
+    let word = |name: &str| result[name].as_str().unwrap_or_default();
+    format!("{} on {}\n", word("workload"), word("database"))
 }
 
 /// The keys of a study of which an advice may speak, which are options here.
@@ -353,7 +374,7 @@ fn summary(result: &Value) -> String {
     };
     let failures = failures(&result["outcomes"]);
     format!(
-        "{} on {}\n\
+        "{}{}\
          throughput      {} transactions/s{}, {} statements/s ({} transactions in {} s{}; one \
          trial, so no CI)\n\
          {}response time   mean {}, p50 {}, p95 {}, p99 {}{}, max {}\n\
@@ -361,8 +382,8 @@ fn summary(result: &Value) -> String {
          CPU/statement   generator {} µs user + {} µs system, server {}\n\
          generator       busiest worker {} of a CPU, {headroom}\n\
          audit           {}\n",
-        result["workload"].as_str().unwrap_or_default(),
-        result["database"].as_str().unwrap_or_default(),
+        heading(result),
+        job::lines(&result["job"]),
         fixed("/throughput_tps", 1),
         result["new_orders"]["mode"].as_str().map_or(String::new(), |mode| format!(" ({mode})")),
         fixed("/statements_per_s", 1),

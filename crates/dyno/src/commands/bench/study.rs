@@ -2,13 +2,12 @@
 
 use anyhow::{Context, bail};
 use clap::ArgMatches;
-use clap::parser::ValueSource;
 use dyno_model::{OptionKind, OptionSpec};
 use dyno_study::{LoadLevel, Study};
 use dyno_workload::catalog::Catalog;
 use toml::Value;
 
-use super::text;
+use super::{is_given, job, text};
 use crate::commands::products;
 use crate::hints;
 use crate::written::{Written, scalar};
@@ -60,14 +59,12 @@ pub(super) fn printed(study: &str) -> String {
     format!("# For `dyno run`.\n{}{study}", notes.collect::<String>())
 }
 
-fn is_given(matches: &ArgMatches, option: &str) -> bool {
-    matches.value_source(option) == Some(ValueSource::CommandLine)
-}
-
 fn written(workload: &str, matches: &ArgMatches, has_warm_up: bool) -> anyhow::Result<Written> {
     let on = text(matches, "on").map_or("", String::as_str);
     let mut study = Written::new(&format!("{workload} on {}", dyno_units::redact_secrets(on)));
     database(&mut study, on, matches)?;
+    let job = job::find(workload);
+    let workload = job.map_or(workload, |job| job.workload);
     study.table(&["workload", workload]);
     let catalog = Catalog::built_in();
     let spec = catalog.find(workload).context("there is no such workload")?;
@@ -76,6 +73,9 @@ fn written(workload: &str, matches: &ArgMatches, has_warm_up: bool) -> anyhow::R
         if let Some(value) = text(matches, &name).filter(|_| is_given(matches, &name)) {
             study.line(&option.name, option_value(option, value));
         }
+    }
+    if let Some(job) = job {
+        job.write(&mut study, matches)?;
     }
     study.table(&["design"]);
     study.fixed("repetitions", 1);
@@ -164,6 +164,7 @@ fn design(study: &mut Written, matches: &ArgMatches) {
 
 #[cfg(test)]
 mod tests {
+    use dyno_study::{JobLoad, JobWork};
     use dyno_units::{Nanoseconds, Seed, SettingValue};
 
     use super::*;
@@ -176,7 +177,17 @@ mod tests {
         read(workload, matches)
     }
 
-    const LINES: [&[&str]; 7] = [
+    const LINES: [&[&str]; 9] = [
+        &["create-index", "--on", "mariadb", "--engine", "RocksDB", "--at-once", "3"],
+        &[
+            "create-index",
+            "--on=postgresql",
+            "--sql=CREATE INDEX CONCURRENTLY by_c ON sbtest1 (c)",
+            "--check=SELECT 1",
+            "--load=on",
+            "--start-after=2s",
+            "--clients=4",
+        ],
         &["oltp_read_only", "--on", "mariadb@10.11"],
         &["oltp_read_only", "--on", "mariadb", "--setting", "x=true", "--setting", "a.b=8GiB"],
         &["oltp_insert", "--on=sqlite", "--rate=2k", "--arrivals", "constant", "--clients", "1k"],
@@ -228,15 +239,27 @@ mod tests {
 
     #[test]
     fn an_option_means_what_the_same_line_of_a_file_means() {
-        let (study, _) = read_words(LINES[1]).expect("it is right");
+        let (study, _) = read_words(LINES[3]).expect("it is right");
         let settings = &study.variants[0].database.settings;
         assert_eq!(settings["x"], SettingValue::Switch(true));
         assert_eq!(settings["a.b"].to_string(), "8 GiB");
-        let (study, _) = read_words(LINES[4]).expect("it is right");
+        let (study, _) = read_words(LINES[6]).expect("it is right");
         assert_eq!(study.design.warm_up, Nanoseconds::ZERO);
-        let (study, _) = read_words(LINES[2]).expect("it is right");
+        let (study, _) = read_words(LINES[4]).expect("it is right");
         assert_eq!(study.design.warm_up, Nanoseconds::SECOND);
         assert_eq!(study.design.loads[0].clients(), 1000);
+    }
+
+    #[test]
+    fn a_job_by_name_is_a_job_of_the_study() {
+        let (study, _) = read_words(LINES[0]).expect("it is right");
+        let job = study.variants[0].job().expect("there is one");
+        let JobWork::Sql { statements, at_once } = job.work else { panic!("{:?}", job.work) };
+        assert_eq!((job.name.as_str(), statements.len(), at_once), ("create-index", 3, 3));
+        assert_eq!(job.load, JobLoad::Off);
+        let (study, _) = read_words(LINES[1]).expect("it is right");
+        let job = study.variants[0].job().expect("there is one");
+        assert_eq!((job.load, job.check.as_deref()), (JobLoad::On, Some("SELECT 1")));
     }
 
     #[test]
@@ -259,6 +282,12 @@ mod tests {
         check(&on("--setting=bind_address=::"), "--setting: ");
         check(&on("--duration=soon"), "--duration: ");
         check(&on("--table-size=many"), "--table-size: ");
+        let on = |option: &'static str| ["create-index", "--on", "mariadb", option];
+        check(&on("--clients=4"), "--clients has no effect: the job runs alone");
+        check(&on("--duration=5s"), "--duration has no effect: the job runs alone");
+        check(&on("--at-once=none"), "--at-once: ");
+        check(&on("--load=always"), "--load: ");
+        let on = |option: &'static str| ["oltp_read_only", "--on", "mariadb", option];
         check(&on("--engine=InoDB"), "did you mean `InnoDB`?");
     }
 }
