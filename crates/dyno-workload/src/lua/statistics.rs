@@ -39,7 +39,8 @@ impl Default for ClientCells {
 }
 
 impl ClientCells {
-    pub(super) fn began(&self, at: Nanoseconds) {
+    /// The client is at work at this time.
+    pub fn began(&self, at: Nanoseconds) {
         if self.began.load(Relaxed) == u64::MAX {
             self.began.store(at.0, Relaxed);
             self.is_running.store(true, Relaxed);
@@ -47,12 +48,13 @@ impl ClientCells {
         self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
     }
 
-    pub(super) fn event_began(&self) {
+    /// An event begins.
+    pub fn event_began(&self) {
         self.is_in_event.store(true, Relaxed);
     }
 
     /// An event has ended, which took so long.
-    pub(super) fn event_ended(&self, at: Nanoseconds, took: Nanoseconds) {
+    pub fn event_ended(&self, at: Nanoseconds, took: Nanoseconds) {
         self.counters.add(Counter::Event, 1);
         let bucket = &self.buckets[bucket_of(took.0 as f64 / 1e6)];
         bucket.store(bucket.load(Relaxed) + 1, Relaxed);
@@ -63,7 +65,8 @@ impl ClientCells {
         self.is_in_event.store(false, Relaxed);
     }
 
-    pub(super) fn ended(&self, at: Nanoseconds) {
+    /// The client has ended.
+    pub fn ended(&self, at: Nanoseconds) {
         self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);
         self.is_running.store(false, Relaxed);
         self.is_in_event.store(false, Relaxed);

@@ -45,6 +45,8 @@ mod studies;
 mod support;
 mod sysbench;
 #[cfg(feature = "lua")]
+mod sysbench_machine;
+#[cfg(feature = "lua")]
 mod sysbench_tool;
 mod tpcb;
 mod tpcc;

@@ -122,7 +122,7 @@ fn digits(text: &str) -> String {
 }
 
 /// The text with a `#` for each number, without the line of the version and without blanks in a row.
-fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     let is_kept = |line: &&str| {
         // How many intervals there are depends on moments.
         !line.starts_with("sysbench 1.0.20") && !line.starts_with("record: ")
@@ -139,7 +139,7 @@ fn masked(text: &str) -> String {
                 _ => masked.push(c),
             }
         }
-        let is_interval = masked.starts_with("[ #s ] thds");
+        let is_interval = masked.starts_with("[ #s ] ");
         if !(is_interval && out.last() == Some(&masked)) {
             out.push(masked);
         }

@@ -3,6 +3,7 @@
 
 mod commands;
 pub(crate) mod host;
+mod machine;
 mod options;
 mod output;
 mod reports;
@@ -30,9 +31,6 @@ use crate::{End, lab, terminal};
 
 /// The version of sysbench whose output this is.
 const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
-
-/// Tests of sysbench that do not use a database.
-const NOT_THERE: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
 
 /// A script that was found.
 struct Script {
@@ -113,6 +111,9 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     if verbosity >= 3 {
         terminal::out_part(&format!("sysbench {VERSION}\n\n"));
     }
+    if let Some(outcome) = machine::perform(&options, verbosity) {
+        return outcome;
+    }
     let script = find_script(&options)?;
     let abort = AbortFlag::new();
     lab::stop_on_signals(&abort)?;
@@ -150,13 +151,6 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
     if let Some(script) = built_in(&name) {
         let text = script.text.to_owned();
         return Ok(Script { path: name.clone(), name, text, folder: None, is_built_in: true });
-    }
-    if NOT_THERE.contains(&name.as_str()) {
-        let instead = match name.as_str() {
-            "fileio" => "; for files, see `dyno bench --workload file_io --help`",
-            _ => "",
-        };
-        return Err(fatal(format!("Dyno does not have the test '{name}' of sysbench{instead}")));
     }
     let searched = Terminal::new(0, AbortFlag::new(), Some(".".into()), &variable);
     match host::find_module(&name, &Host::package_path(&searched), Some(Path::new("."))) {
@@ -232,18 +226,24 @@ fn prepare(
     Ok(Some(Session { options, script, settings, single, host, endpoint, abort }))
 }
 
+/// What decides about all random numbers: what the command line says, else the time.
+fn seed(options: &Options, clock: &SystemClock) -> u64 {
+    match options.count("rand_seed") {
+        0 => {
+            let now = clock.unix_millis() * 1_000_000 + clock.now().0;
+            now ^ u64::from(std::process::id()) << 32
+        }
+        seed => seed,
+    }
+}
+
 fn settings(
     options: &Options,
     script: &Script,
     host: &Arc<Terminal>,
     endpoint: &Endpoint,
 ) -> Result<Settings, Stop> {
-    let clock = SystemClock::start();
-    let now = clock.unix_millis() * 1_000_000 + clock.now().0;
-    let seed = match options.count("rand_seed") {
-        0 => now ^ u64::from(std::process::id()) << 32,
-        seed => seed,
-    };
+    let seed = seed(options, &SystemClock::start());
     let unique = |label| Seed(seed).derive(label, 0).0 as u32;
     let ignored = options.list("mysql_ignore_errors");
     let stem = Path::new(&script.name).file_stem().unwrap_or_default();

@@ -201,6 +201,10 @@ impl Options {
         if !(0.0..=100.0).contains(&percentile) {
             return Err(Wrong::Fatal(format!("Invalid value for --percentile: {percentile}")));
         }
+        if self.is_on("histogram") && percentile == 0.0 {
+            let text = "--histogram cannot be used with --percentile=0";
+            return Err(Wrong::Fatal(text.to_owned()));
+        }
         let word = self.text("rand_type");
         if dyno_sysbench::Distribution::of_word(&word).is_none() {
             return Err(Wrong::Fatal(format!("Invalid random numbers distribution: {word}.")));
@@ -239,6 +243,9 @@ pub(super) fn help() -> String {
             Compiled-in tests:\n";
     for script in &dyno_sysbench::BUILT_IN {
         out += &format!("  {}\n", script.name);
+    }
+    for name in super::machine::names() {
+        out += &format!("  {name}\n");
     }
     out += "\nSee 'dyno sysbench <testname> help' for a list of options for each test.\n";
     out
@@ -291,6 +298,8 @@ mod tests {
         refuses("x --threads=a run", "Invalid value for the 'threads' option: 'a'");
         refuses("x --validate=x run", "invalid option: --validate=x");
         refuses("x --rand-type=foo run", "Invalid random numbers distribution: foo.");
+        let text = "--histogram cannot be used with --percentile=0";
+        refuses("x --histogram --percentile=0 run", text);
         refuses("x run more", "Unrecognized command line argument: more");
     }
 }

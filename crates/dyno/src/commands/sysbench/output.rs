@@ -7,6 +7,9 @@ use dyno_workload::lua::Snapshot;
 
 use super::options::Options;
 
+/// What is printed before the threads are made.
+pub(super) const INITIALIZING: &str = "Initializing worker threads...\n";
+
 /// The first lines of a run.
 pub(super) fn header(options: &Options) -> String {
     let mut out = String::from("Running the test with following options:\n");
@@ -38,7 +41,7 @@ pub(super) fn header(options: &Options) -> String {
         0 => line("Initializing random number generator from current time\n".to_owned()),
         seed => line(format!("Initializing random number generator from seed ({seed}).\n")),
     }
-    out + "\nInitializing worker threads...\n"
+    out + "\n"
 }
 
 /// A span of time and what the clients did in it.
@@ -53,7 +56,8 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    fn per_second(&self, n: u64) -> f64 {
+    /// A count as a rate.
+    pub(super) fn per_second(&self, n: u64) -> f64 {
         n as f64 / self.seconds.max(1e-9)
     }
 
@@ -111,6 +115,15 @@ pub(super) fn interval(options: &Options, stretch: &Stretch, uses_database: bool
 
 /// The report on a whole run, or on what came after the last checkpoint.
 pub(super) fn report(options: &Options, stretch: &Stretch, uses_database: bool) -> String {
+    let mut own = String::new();
+    if uses_database {
+        statements(&mut own, stretch);
+    }
+    report_with(options, stretch, &own)
+}
+
+/// The same with this text before the general statistics.
+pub(super) fn report_with(options: &Options, stretch: &Stretch, own: &str) -> String {
     let mut out = String::new();
     if options.is_on("histogram") {
         let text = stretch.done.latencies.text();
@@ -119,9 +132,7 @@ pub(super) fn report(options: &Options, stretch: &Stretch, uses_database: bool) 
             let _ = write!(out, "Latency histogram (values are in milliseconds)\n{text} \n");
         }
     }
-    if uses_database {
-        statements(&mut out, stretch);
-    }
+    out.push_str(own);
     general(&mut out, options, stretch);
     fairness(&mut out, &stretch.done);
     out

@@ -84,6 +84,7 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         }
     }
     host.notice(&output::header(&options));
+    host.notice(output::INITIALIZING);
     host.notice("\n");
     if let Some(connector) = &settings.connector
         && let Err(error) = connector()

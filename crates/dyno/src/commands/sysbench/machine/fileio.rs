@@ -1,0 +1,686 @@
+//! `fileio`: reads, writes and syncs of files `test_file.0`, `test_file.1`, … in the current folder.
+//!
+//! What is asked next is one sequence for all threads, as in sysbench 1.0: blocks one after the other, or at
+//! uniformly random places; and a sync of each file after so many requests, each an event of its own.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use dyno_sysbench::{Counter, Kind};
+use dyno_units::{Clock, RandomStream};
+use dyno_workload::lua::ClientCells;
+use rustix::fs::OFlags;
+
+use super::{Client, Options, Spec, Stretch, Terminal, Test, Values};
+use crate::clock::SystemClock;
+use crate::terminal;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "fileio",
+    options: &[
+        ("file-num", Kind::Int, Some("128"), "number of files to create"),
+        ("file-block-size", Kind::Int, Some("16384"), "block size to use in all IO operations"),
+        ("file-total-size", Kind::Size, Some("2G"), "total size of files to create"),
+        (
+            "file-test-mode",
+            Kind::String,
+            None,
+            "test mode {seqwr, seqrewr, seqrd, rndrd, rndwr, rndrw}",
+        ),
+        (
+            "file-io-mode",
+            Kind::String,
+            Some("sync"),
+            "file operations mode; Dyno has {sync}, not async and mmap",
+        ),
+        ("file-async-backlog", Kind::Int, Some("128"), "taken and not used"),
+        (
+            "file-extra-flags",
+            Kind::List,
+            Some(""),
+            "list of additional flags to use to open files {sync,dsync,direct}",
+        ),
+        (
+            "file-fsync-freq",
+            Kind::Int,
+            Some("100"),
+            "do fsync() after this number of requests (0 - don't use fsync())",
+        ),
+        ("file-fsync-all", Kind::Bool, Some("off"), "do fsync() after each write operation"),
+        ("file-fsync-end", Kind::Bool, Some("on"), "do fsync() at the end of test"),
+        (
+            "file-fsync-mode",
+            Kind::String,
+            Some("fsync"),
+            "which method to use for synchronization {fsync, fdatasync}",
+        ),
+        (
+            "file-merged-requests",
+            Kind::Int,
+            Some("0"),
+            "merge at most this number of IO requests if possible (0 - don't merge)",
+        ),
+        ("file-rw-ratio", Kind::Double, Some("1.5"), "reads/writes ratio for combined test"),
+    ],
+    make: |values, options| {
+        let settings = Settings::read(values, options)?;
+        let mode = match values.text("file_test_mode") {
+            "" => {
+                return Err(format!(
+                    "Missing required argument: --file-test-mode\n\n{}",
+                    SPEC.help()
+                ));
+            }
+            word => {
+                Mode::of_word(word).ok_or_else(|| format!("Invalid IO operations mode: {word}."))?
+            }
+        };
+        Ok(Box::new(FileIo { settings, mode, files: OnceLock::new(), next: Mutex::default() }))
+    },
+    commands: &[("prepare", prepare), ("cleanup", cleanup)],
+};
+
+/// Buffers begin at a multiple of this, for direct I/O.
+const ALIGNMENT: usize = 4096;
+
+/// The largest block.
+const BLOCK_MOST: f64 = (1_u32 << 30) as f64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Write,
+    Rewrite,
+    Read,
+    RandomRead,
+    RandomWrite,
+    RandomBoth,
+}
+
+impl Mode {
+    fn of_word(word: &str) -> Option<Mode> {
+        Some(match word {
+            "seqwr" => Mode::Write,
+            "seqrewr" => Mode::Rewrite,
+            "seqrd" => Mode::Read,
+            "rndrd" => Mode::RandomRead,
+            "rndwr" => Mode::RandomWrite,
+            "rndrw" => Mode::RandomBoth,
+            _ => return None,
+        })
+    }
+
+    fn is_random(self) -> bool {
+        matches!(self, Mode::RandomRead | Mode::RandomWrite | Mode::RandomBoth)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Mode::Write => "sequential write (creation)",
+            Mode::Rewrite => "sequential rewrite",
+            Mode::Read => "sequential read",
+            Mode::RandomRead => "random read",
+            Mode::RandomWrite => "random write",
+            Mode::RandomBoth => "random r/w",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Settings {
+    files: u64,
+    block: u64,
+    /// Bytes of one file.
+    size: u64,
+    total: u64,
+    flags: Vec<String>,
+    /// Requests between two rounds of syncs; none if there are no such rounds.
+    sync_every: Option<u64>,
+    syncs_all: bool,
+    syncs_at_end: bool,
+    is_data_sync: bool,
+    /// Blocks of a sequential request.
+    merged: u64,
+    read_ratio: f64,
+    events: u64,
+}
+
+impl Settings {
+    fn read(values: &Values, options: &Options) -> Result<Settings, String> {
+        let files = values.number("file_num");
+        if files < 1.0 || files > 1e6 {
+            return Err(format!("Invalid value for file-num: {files}"));
+        }
+        let block = values.number("file_block_size");
+        if !(1.0..=BLOCK_MOST).contains(&block) {
+            return Err(format!("Invalid value for file-block-size: {block}."));
+        }
+        match values.text("file_io_mode") {
+            "sync" => {}
+            "async" | "mmap" => {
+                return Err(format!(
+                    "Dyno does not have --file-io-mode={}: it reads and writes by pread and pwrite (sync); \
+                     for queues of requests, see the option `depth` of the workload file-io",
+                    values.text("file_io_mode")
+                ));
+            }
+            other => return Err(format!("unknown I/O mode: {other}")),
+        }
+        if options.is_on("validate") {
+            return Err(
+                "Dyno does not have --validate for fileio: the audit of the workload file-io \
+                        checks what was written"
+                    .to_owned(),
+            );
+        }
+        let is_data_sync = match values.text("file_fsync_mode") {
+            "fsync" => false,
+            "fdatasync" => true,
+            other => return Err(format!("Invalid fsync mode: {other}.")),
+        };
+        let flags = values.list("file_extra_flags").to_vec();
+        if let Some(flag) = flags.iter().find(|flag| flag_of(flag).is_none()) {
+            return Err(format!("Invalid value for file-extra-flags: {flag}"));
+        }
+        let read_ratio = values.number("file_rw_ratio");
+        if read_ratio < 0.0 {
+            return Err(format!("Invalid value for --file-rw-ratio: {read_ratio:.6}."));
+        }
+        let (files, block) = (files as u64, block as u64);
+        let total = values.count("file_total_size");
+        let size = total / files;
+        if size < block {
+            return Err(format!(
+                "Invalid value for file-total-size: {total} bytes in {files} files are less than a block of \
+                 {block} bytes in each"
+            ));
+        }
+        let syncs_all = values.is_on("file_fsync_all");
+        let sync_every = Some(values.count("file_fsync_freq")).filter(|n| *n > 0 && !syncs_all);
+        Ok(Settings {
+            files,
+            block,
+            size,
+            total,
+            flags,
+            sync_every,
+            syncs_all,
+            syncs_at_end: values.is_on("file_fsync_end") && !syncs_all,
+            is_data_sync,
+            merged: values.count("file_merged_requests").clamp(1, 1 << 20),
+            read_ratio,
+            events: options.count("events"),
+        })
+    }
+
+    fn flag_words(&self) -> String {
+        let word = |flag: &String| match flag.as_str() {
+            "direct" => "directio".to_owned(),
+            other => other.to_owned(),
+        };
+        match self.flags.as_slice() {
+            [] => "(none)".to_owned(),
+            flags => flags.iter().map(word).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// Opens a file of the test; a link of its name is not followed.
+    fn open(&self, number: u64, is_made: bool) -> Result<File, String> {
+        let name = file_name(number);
+        let flags = self.flags.iter().filter_map(|flag| flag_of(flag));
+        let flags = flags.fold(OFlags::NOFOLLOW, |all, flag| all | flag);
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(is_made)
+            .mode(0o600)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&name)
+            .map_err(|error| {
+                let hint =
+                    if is_made { "" } else { "\nWARNING: Did you forget to run the prepare step?" };
+                format!("Cannot open file '{name}' {}{hint}", in_words(&error))
+            })
+    }
+
+    fn sync(&self, file: &File, number: u64) -> Result<(), String> {
+        let done = if self.is_data_sync { file.sync_data() } else { file.sync_all() };
+        done.map_err(|error| format!("Failed to fsync file! file: {number} {}", in_words(&error)))
+    }
+}
+
+/// An error as sysbench prints it.
+fn in_words(error: &std::io::Error) -> String {
+    let number = error.raw_os_error().unwrap_or(0);
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    format!("errno = {number} ({text})")
+}
+
+fn flag_of(word: &str) -> Option<OFlags> {
+    match word {
+        "sync" => Some(OFlags::SYNC),
+        "dsync" => Some(OFlags::DSYNC),
+        "direct" => Some(OFlags::DIRECT),
+        _ => None,
+    }
+}
+
+fn file_name(number: u64) -> String {
+    format!("test_file.{number}")
+}
+
+/// A buffer whose used part begins at a multiple of [`ALIGNMENT`].
+struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Buffer {
+    fn new(len: u64) -> Buffer {
+        let bytes = vec![0; len as usize + ALIGNMENT];
+        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Buffer { bytes, start }
+    }
+
+    fn part(&mut self, len: u64) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + len as usize]
+    }
+}
+
+fn prepare(values: &Values, host: &Terminal) -> Result<(), String> {
+    let settings = Settings::read(values, &Options::default())?;
+    host.notice(&format!(
+        "{} files, {}Kb each, {}Mb total\nCreating files for the test...\nExtra file open flags: {}\n",
+        settings.files,
+        settings.size >> 10,
+        (settings.size * settings.files) >> 20,
+        settings.flag_words()
+    ));
+    let clock = SystemClock::start();
+    let mut buffer = Buffer::new(settings.block);
+    let mut written = 0;
+    for number in 0..settings.files {
+        let file = settings.open(number, true)?;
+        let failed = |error: std::io::Error| {
+            format!("Failed to write file '{}': {}", file_name(number), in_words(&error))
+        };
+        let mut at = file.metadata().map_err(failed)?.len();
+        let verb = if at == 0 { "Creating" } else { "Reusing existing" };
+        host.notice(&format!("{verb} file {}\n", file_name(number)));
+        while at < settings.size {
+            if host.abort.is_raised() {
+                return Err(
+                    "stopped before all files were complete; `cleanup` removes them".to_owned()
+                );
+            }
+            let len = settings.block.min(settings.size - at);
+            file.write_all_at(buffer.part(len), at).map_err(failed)?;
+            at += len;
+            written += len;
+        }
+        file.sync_all().map_err(failed)?;
+    }
+    let seconds = clock.now().0 as f64 / 1e9;
+    host.notice(&match written {
+        0 => "No bytes written.\n".to_owned(),
+        bytes => {
+            let rate = bytes as f64 / f64::from(1 << 20) / seconds.max(1e-9);
+            format!("{bytes} bytes written in {seconds:.2} seconds ({rate:.2} MiB/sec).\n")
+        }
+    });
+    Ok(())
+}
+
+fn cleanup(values: &Values, host: &Terminal) -> Result<(), String> {
+    let settings = Settings::read(values, &Options::default())?;
+    host.notice("Removing test files...\n");
+    for number in 0..settings.files {
+        let name = file_name(number);
+        match fs::symlink_metadata(&name) {
+            Ok(found) if found.is_file() => {
+                fs::remove_file(&name)
+                    .map_err(|error| format!("{name} cannot be removed: {error}"))?;
+            }
+            Ok(_) => {
+                terminal::say(&format!("WARNING: {name} is no regular file and is left alone"))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("{name} cannot be removed: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// What one event does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Read { file: u64, at: u64, len: u64 },
+    Write { file: u64, at: u64, len: u64 },
+    Sync { file: u64 },
+}
+
+/// What all threads have asked for so far.
+#[derive(Debug, Default)]
+struct Next {
+    file: u64,
+    at: u64,
+    /// The file that is synced next.
+    synced: u64,
+    /// Whether something was written since the last round of syncs.
+    is_dirty: bool,
+    reads: u64,
+    writes: u64,
+}
+
+impl Next {
+    /// What comes next; `unit` is a random number in [0, 1).
+    fn draw(&mut self, mode: Mode, settings: &Settings, unit: f64) -> Request {
+        let performed = self.reads + self.writes;
+        if let Some(every) = settings.sync_every
+            && self.is_dirty
+            && performed.is_multiple_of(every)
+        {
+            let file = self.synced;
+            self.synced = (file + 1) % settings.files;
+            self.is_dirty = self.synced != 0;
+            return Request::Sync { file };
+        }
+        let (file, at, len) = match mode.is_random() {
+            true => {
+                let place = (unit * (settings.size * settings.files) as f64) as u64;
+                let place = place - place % settings.block;
+                let at = place % settings.size;
+                (place / settings.size, at, settings.block.min(settings.size - at))
+            }
+            false => {
+                if self.file == settings.files {
+                    self.file = 0;
+                }
+                let len = (settings.block * settings.merged).min(settings.size - self.at);
+                let place = (self.file, self.at, len);
+                self.at += len;
+                if self.at == settings.size {
+                    (self.file, self.at) = (self.file + 1, 0);
+                }
+                place
+            }
+        };
+        let reads = match mode {
+            Mode::Read | Mode::RandomRead => true,
+            Mode::Write | Mode::Rewrite | Mode::RandomWrite => false,
+            Mode::RandomBoth => {
+                ((self.reads + 1) as f64 / (self.writes + 1) as f64) < settings.read_ratio
+            }
+        };
+        match reads {
+            true => {
+                self.reads += 1;
+                Request::Read { file, at, len }
+            }
+            false => {
+                self.writes += 1;
+                self.is_dirty = true;
+                Request::Write { file, at, len }
+            }
+        }
+    }
+}
+
+struct FileIo {
+    settings: Settings,
+    mode: Mode,
+    files: OnceLock<Vec<File>>,
+    next: Mutex<Next>,
+}
+
+impl FileIo {
+    /// MiB a second that were read and written.
+    fn rates(&self, stretch: &Stretch) -> (f64, f64) {
+        let merged = if self.mode.is_random() { 1 } else { self.settings.merged };
+        let requests = self.settings.size.div_ceil(self.settings.block * merged);
+        // The last request of a file may be shorter: this is the mean.
+        let mib = self.settings.size as f64 / requests as f64 / f64::from(1 << 20);
+        (
+            stretch.per_second(stretch.done.reads) * mib,
+            stretch.per_second(stretch.done.writes) * mib,
+        )
+    }
+}
+
+fn sized(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (0..units.len() - 1).take_while(|power| bytes >> (10 * (power + 1)) > 0).count();
+    let value = bytes as f64 / 1024_f64.powi(power as i32);
+    // As many digits as six significant ones need, and no zeros at the end.
+    let text = format!("{value:.3}");
+    format!("{}{}", text.trim_end_matches('0').trim_end_matches('.'), units[power])
+}
+
+impl Test for FileIo {
+    fn mode(&self) -> String {
+        let Settings { files, size, total, block, events, .. } = &self.settings;
+        let mut out = format!(
+            "Extra file open flags: {}\n{files} files, {} each\n{} total file size\nBlock size {}\n",
+            self.settings.flag_words(),
+            sized(*size),
+            sized(*total),
+            sized(*block)
+        );
+        if self.settings.merged > 1 {
+            let most = sized(self.settings.merged * block);
+            out += &format!("Merging requests up to {most} for sequential IO.\n");
+        }
+        if self.mode.is_random() {
+            let ratio = self.settings.read_ratio;
+            out += &format!(
+                "Number of IO requests: {events}\nRead/Write ratio for combined random IO test: {ratio:.2}\n"
+            );
+        }
+        // sysbench says so for fdatasync, too.
+        if let Some(every) = self.settings.sync_every {
+            out += &format!("Periodic FSYNC enabled, calling fsync() each {every} requests.\n");
+        }
+        if self.settings.syncs_at_end {
+            out += "Calling fsync() at the end of test, Enabled.\n";
+        }
+        if self.settings.syncs_all {
+            out += "Calling fsync() after each write operation.\n";
+        }
+        out + "Using synchronous I/O mode\nDoing " + self.mode.words() + " test\n"
+    }
+
+    fn begin(&self) -> Result<(), String> {
+        let makes = self.mode == Mode::Write;
+        let files: Result<Vec<File>, String> = (0..self.settings.files)
+            .map(|number| {
+                let file = self.settings.open(number, makes)?;
+                let wrong = |why: String| format!("file '{}' {why}", file_name(number));
+                let found = file.metadata().map_err(|error| wrong(in_words(&error)))?.len();
+                if makes {
+                    file.set_len(0).map_err(|error| wrong(in_words(&error)))?;
+                } else if found < self.settings.size {
+                    return Err(format!(
+                        "Size of file '{}' is {}, but at least {} is expected.\nWARNING: Did you run \
+                         'prepare' with different --file-total-size or --file-num values?",
+                        file_name(number),
+                        sized(found),
+                        sized(self.settings.size)
+                    ));
+                }
+                Ok(file)
+            })
+            .collect();
+        let _ = self.files.set(files?);
+        Ok(())
+    }
+
+    fn client(&self, _tid: usize, random: RandomStream) -> Box<dyn Client + '_> {
+        let buffer = Buffer::new(self.settings.block * self.settings.merged);
+        Box::new(User { test: self, random, buffer, request: Request::Sync { file: 0 } })
+    }
+
+    fn interval(&self, options: &Options, stretch: &Stretch) -> Option<String> {
+        let (read, written) = self.rates(stretch);
+        let percentile = options.number("percentile");
+        let latency = stretch.done.latencies.percentile(percentile);
+        let syncs = stretch.per_second(stretch.done.others);
+        Some(format!(
+            "reads: {read:4.2} MiB/s writes: {written:4.2} MiB/s fsyncs: {syncs:4.2}/s \
+             latency (ms,{percentile}%): {latency:4.3}"
+        ))
+    }
+
+    fn summary(&self, stretch: &Stretch) -> String {
+        let done = &stretch.done;
+        let (read, written) = self.rates(stretch);
+        format!(
+            "\nFile operations:\n    reads/s:                      {:4.2}\n    \
+             writes/s:                     {:4.2}\n    fsyncs/s:                     {:4.2}\n\n\
+             Throughput:\n    read, MiB/s:                  {read:4.2}\n    \
+             written, MiB/s:               {written:4.2}\n",
+            stretch.per_second(done.reads),
+            stretch.per_second(done.writes),
+            stretch.per_second(done.others),
+        )
+    }
+}
+
+struct User<'a> {
+    test: &'a FileIo,
+    random: RandomStream,
+    buffer: Buffer,
+    request: Request,
+}
+
+impl User<'_> {
+    fn file(&self, number: u64) -> Result<&File, String> {
+        let file = self.test.files.get().and_then(|files| files.get(number as usize));
+        file.ok_or_else(|| format!("there is no file {number}"))
+    }
+}
+
+impl Client for User<'_> {
+    fn draw(&mut self) -> bool {
+        let unit = self.random.unit();
+        let mut next = self.test.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.request = next.draw(self.test.mode, &self.test.settings, unit);
+        true
+    }
+
+    fn perform(&mut self, cells: &ClientCells) -> Result<(), String> {
+        let failed = |verb: &str, (file, at): (u64, u64), error: std::io::Error| {
+            let why = in_words(&error);
+            format!("Failed to {verb} file! file: {file} pos: {at} {why}")
+        };
+        let files = self.test.files.get().map_or(&[][..], Vec::as_slice);
+        match self.request {
+            Request::Read { file, at, len } => {
+                let open = &files[file as usize];
+                let buffer = self.buffer.part(len);
+                open.read_exact_at(buffer, at).map_err(|e| failed("read", (file, at), e))?;
+                cells.counters.add(Counter::Read, 1);
+            }
+            Request::Write { file, at, len } => {
+                let open = &files[file as usize];
+                let buffer = self.buffer.part(len);
+                open.write_all_at(buffer, at).map_err(|e| failed("write", (file, at), e))?;
+                cells.counters.add(Counter::Write, 1);
+                if self.test.settings.syncs_all {
+                    self.test.settings.sync(open, file)?;
+                    cells.counters.add(Counter::Other, 1);
+                }
+            }
+            Request::Sync { file } => {
+                self.test.settings.sync(self.file(file)?, file)?;
+                cells.counters.add(Counter::Other, 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, cells: &ClientCells) -> Result<(), String> {
+        let reads_only = matches!(self.test.mode, Mode::Read | Mode::RandomRead);
+        if !self.test.settings.syncs_at_end || reads_only {
+            return Ok(());
+        }
+        for number in 0..self.test.settings.files {
+            self.test.settings.sync(self.file(number)?, number)?;
+            cells.counters.add(Counter::Other, 1);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings {
+            files: 2,
+            block: 16,
+            size: 40,
+            total: 80,
+            flags: Vec::new(),
+            sync_every: None,
+            syncs_all: false,
+            syncs_at_end: false,
+            is_data_sync: false,
+            merged: 1,
+            read_ratio: 1.5,
+            events: 0,
+        }
+    }
+
+    #[test]
+    fn sequential_requests_go_through_all_files_and_begin_again() {
+        let (mut next, settings) = (Next::default(), settings());
+        let mut places = Vec::new();
+        for _ in 0..7 {
+            match next.draw(Mode::Read, &settings, 0.9) {
+                Request::Read { file, at, len } => places.push((file, at, len)),
+                other => panic!("{other:?}"),
+            }
+        }
+        let of = |file| [(file, 0, 16), (file, 16, 16), (file, 32, 8)];
+        assert_eq!(places, [&of(0)[..], &of(1), &of(0)[..1]].concat());
+    }
+
+    #[test]
+    fn all_files_are_synced_after_so_many_requests() {
+        let mut next = Next::default();
+        let settings = Settings { sync_every: Some(2), ..settings() };
+        let drawn: Vec<Request> =
+            (0..6).map(|_| next.draw(Mode::RandomWrite, &settings, 0.5)).collect();
+        // 0.5 of 80 bytes is byte 40, in the block of byte 32.
+        let write = Request::Write { file: 0, at: 32, len: 8 };
+        let [first, second] = [Request::Sync { file: 0 }, Request::Sync { file: 1 }];
+        assert_eq!(drawn, [write, write, first, second, write, write]);
+        // Where nothing was written, nothing is synced.
+        let mut next = Next::default();
+        let is_read =
+            |_| matches!(next.draw(Mode::RandomRead, &settings, 0.0), Request::Read { .. });
+        assert!((0..6).all(is_read));
+    }
+
+    #[test]
+    fn reads_and_writes_keep_their_ratio() {
+        let mut next = Next::default();
+        let settings = settings();
+        for _ in 0..1000 {
+            next.draw(Mode::RandomBoth, &settings, 0.1);
+        }
+        assert_eq!((next.reads, next.writes), (600, 400));
+    }
+
+    #[test]
+    fn sizes_are_written_as_by_sysbench() {
+        let check = |bytes: u64, expected: &str| assert_eq!(sized(bytes), expected);
+        check(16_384, "16KiB");
+        check(2 << 30, "2GiB");
+        check(1_536, "1.5KiB");
+        check(512, "512B");
+    }
+}

@@ -1,0 +1,471 @@
+//! Tests of sysbench that measure the machine and use no database: cpu, memory, threads, mutex and
+//! fileio. Each client is a thread of its own, as there, since what is measured is what threads do to
+//! each other. They leave no record: a study compares volumes with the workloads `file-io` and `fsync`.
+
+mod cpu;
+mod fileio;
+mod locks;
+mod memory;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Barrier, Mutex, PoisonError};
+
+use dyno_load::AbortFlag;
+use dyno_sysbench::{Host, Kind, Level, OptionValue, ScriptOption, options_text};
+use dyno_units::{Clock, Nanoseconds, RandomStream, Seed};
+use dyno_workload::lua::{ClientCells, Snapshot, Statistics};
+
+use super::host::Terminal;
+use super::options::Options;
+use super::output::{self, Stretch};
+use super::{Stop, seed, variable};
+use crate::clock::SystemClock;
+use crate::{End, lab, terminal};
+
+/// A test, once its options are read.
+trait Test: Sync {
+    /// What is printed about its options before it begins.
+    fn mode(&self) -> String {
+        String::new()
+    }
+
+    /// Makes ready what all clients share.
+    fn begin(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The client of this number, with random numbers of its own.
+    fn client(&self, tid: usize, random: RandomStream) -> Box<dyn Client + '_>;
+
+    /// The line of an interval, without its time.
+    fn interval(&self, _options: &Options, _stretch: &Stretch) -> Option<String> {
+        None
+    }
+
+    /// The first part of the report.
+    fn summary(&self, _stretch: &Stretch) -> String {
+        String::new()
+    }
+}
+
+/// What one thread does.
+trait Client {
+    /// Draws the next event; false if there is none left.
+    fn draw(&mut self) -> bool {
+        true
+    }
+
+    /// Does what was drawn, and counts it, events excepted.
+    fn perform(&mut self, cells: &ClientCells) -> Result<(), String>;
+
+    /// Does what comes after the last event.
+    fn finish(&mut self, _cells: &ClientCells) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A command of a test besides `run` and `help`.
+type Command = fn(&Values, &Terminal) -> Result<(), String>;
+
+/// A test as it is found by its name.
+struct Spec {
+    name: &'static str,
+    options: &'static [Declared],
+    make: fn(&Values, &Options) -> Result<Box<dyn Test>, String>,
+    commands: &'static [(&'static str, Command)],
+}
+
+/// Name, type, default and meaning of an option.
+type Declared = (&'static str, Kind, Option<&'static str>, &'static str);
+
+const TESTS: [Spec; 5] = [cpu::SPEC, memory::SPEC, locks::THREADS, locks::MUTEX, fileio::SPEC];
+
+/// The names of the tests.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TESTS.iter().map(|test| test.name)
+}
+
+/// The values of a test's own options.
+struct Values(Vec<(String, OptionValue)>);
+
+impl Values {
+    /// Reads what the command line gives for these options; the word that is not one of them is the error.
+    fn read(declared: &[ScriptOption], options: &Options) -> Result<Values, String> {
+        let mut values: Vec<(String, OptionValue)> =
+            declared.iter().map(|one| (one.name.clone(), one.default_value())).collect();
+        for (name, text, word) in &options.unknown {
+            let option = declared.iter().find(|one| one.name == *name).ok_or(word)?;
+            let value = option.kind.parse(text.as_deref()).map_err(|_| word)?;
+            values.retain(|(known, _)| known != name);
+            values.push((name.clone(), value));
+        }
+        Ok(Values(values))
+    }
+
+    fn value(&self, name: &str) -> Option<&OptionValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Some(OptionValue::Number(number)) => *number,
+            _ => 0.0,
+        }
+    }
+
+    /// A whole number; below 0 it is 0.
+    fn count(&self, name: &str) -> u64 {
+        self.number(name).max(0.0) as u64
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.value(name) == Some(&OptionValue::Bool(true))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        match self.value(name) {
+            Some(OptionValue::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    fn list(&self, name: &str) -> &[String] {
+        match self.value(name) {
+            Some(OptionValue::List(texts)) => texts,
+            _ => &[],
+        }
+    }
+}
+
+impl Spec {
+    fn declared(&self) -> Vec<ScriptOption> {
+        let option = |&(name, kind, default, description): &Declared| ScriptOption {
+            name: name.replace('-', "_"),
+            description: description.to_owned(),
+            kind,
+            default: default.map(str::to_owned),
+        };
+        self.options.iter().map(option).collect()
+    }
+
+    fn help(&self) -> String {
+        // The names are shown as they are usually written.
+        let mut shown = self.declared();
+        for (option, (name, ..)) in shown.iter_mut().zip(self.options) {
+            (*name).clone_into(&mut option.name);
+        }
+        format!("{} options:\n{}\n", self.name, options_text(&shown))
+    }
+}
+
+/// Does the command of a test of the machine; none if the command line names no such test.
+pub(super) fn perform(options: &Options, verbosity: u64) -> Option<Result<End, Stop>> {
+    let spec = TESTS.iter().find(|test| Some(test.name) == options.test.as_deref())?;
+    Some(dispatch(spec, options, verbosity))
+}
+
+fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop> {
+    let name = spec.name;
+    let Some(command) = options.command.as_deref() else {
+        terminal::say(&format!(
+            "The '{name}' test requires a command argument. See 'dyno sysbench {name} help'"
+        ));
+        return Ok(End::Bad);
+    };
+    if command == "help" {
+        terminal::out(&spec.help());
+        return Ok(End::Good);
+    }
+    let values = Values::read(&spec.declared(), options).map_err(|word| {
+        terminal::say(&format!("invalid option: {word}"));
+        Stop::Said
+    })?;
+    if options.record.is_some() {
+        terminal::say(&format!(
+            "dyno sysbench {name} keeps no record: leave --record out. For files, a study with the \
+             workload file-io or fsync does."
+        ));
+        return Err(Stop::Said);
+    }
+    let abort = AbortFlag::new();
+    lab::stop_on_signals(&abort)?;
+    let host = Terminal::new(verbosity, abort.clone(), None, &variable);
+    let fatal = |text: String| {
+        host.log(Level::Fatal, &text);
+        Stop::Said
+    };
+    if command == "run" {
+        let test = (spec.make)(&values, options).map_err(fatal)?;
+        return run(&*test, options, (&host, &abort));
+    }
+    match spec.commands.iter().find(|(known, _)| *known == command) {
+        Some((_, perform)) => perform(&values, &host).map(|()| End::Good).map_err(fatal),
+        None if ["prepare", "cleanup"].contains(&command) => {
+            terminal::say(&format!("'{name}' test does not implement the '{command}' command."));
+            Ok(End::Bad)
+        }
+        None => {
+            terminal::say(&format!("Unknown command: {command}"));
+            Ok(End::Bad)
+        }
+    }
+}
+
+/// What the threads of a run share.
+struct Shared<'a> {
+    clock: &'a SystemClock,
+    abort: &'a AbortFlag,
+    /// Events that were begun, and how many there may be.
+    taken: AtomicU64,
+    most: Option<u64>,
+    /// When the last event may begin, by the clock; 0 before the threads begin.
+    deadline: AtomicU64,
+    arrivals: Option<Mutex<Arrivals>>,
+    has_failed: AtomicBool,
+}
+
+/// When events are due: at random times, as many a second as are wanted.
+struct Arrivals {
+    next: Nanoseconds,
+    mean_ns: f64,
+    random: RandomStream,
+}
+
+impl Shared<'_> {
+    fn is_over(&self, now: Nanoseconds) -> bool {
+        self.abort.is_raised()
+            || self.has_failed.load(Relaxed)
+            || now.0 >= self.deadline.load(Relaxed)
+            || self.most.is_some_and(|most| self.taken.fetch_add(1, Relaxed) >= most)
+    }
+
+    /// Waits until the next event is due; none if the run ends before.
+    fn arrival(&self, arrivals: &Mutex<Arrivals>) -> Option<Nanoseconds> {
+        let due = {
+            let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+            let due = arrivals.next;
+            let mean = arrivals.mean_ns;
+            let gap = arrivals.random.exponential(mean) as u64;
+            arrivals.next = Nanoseconds(due.0.saturating_add(gap));
+            due
+        };
+        if due.0 >= self.deadline.load(Relaxed) {
+            return None;
+        }
+        // In pieces, so that Ctrl-C is noticed.
+        let mut now = self.clock.now();
+        while now < due {
+            if self.abort.is_raised() {
+                return None;
+            }
+            self.clock.sleep_until(due.min(now + Nanoseconds::from_millis(100)));
+            now = self.clock.now();
+        }
+        Some(due)
+    }
+
+    /// One thread's events, one after the other.
+    fn work(&self, client: &mut dyn Client, cells: &ClientCells) -> Result<(), String> {
+        let mut now = self.clock.now();
+        cells.began(now);
+        while !self.is_over(now) {
+            let start = match &self.arrivals {
+                Some(arrivals) => match self.arrival(arrivals) {
+                    Some(due) => due,
+                    None => break,
+                },
+                None => now,
+            };
+            if !client.draw() {
+                break;
+            }
+            cells.event_began();
+            client.perform(cells)?;
+            now = self.clock.now();
+            cells.event_ended(now, now.saturating_sub(start));
+        }
+        client.finish(cells)
+    }
+}
+
+fn run(
+    test: &dyn Test,
+    options: &Options,
+    (host, abort): (&Terminal, &AbortFlag),
+) -> Result<End, Stop> {
+    host.notice(&output::header(options));
+    host.notice(&test.mode());
+    let fatal = |text: String| {
+        host.log(Level::Fatal, &text);
+        Stop::Said
+    };
+    test.begin().map_err(fatal)?;
+    host.notice(output::INITIALIZING);
+    host.notice("\n");
+    let clock = SystemClock::start();
+    let seed = Seed(seed(options, &clock));
+    let rate = options.number("rate");
+    let arrivals = (rate > 0.0).then(|| {
+        let random = seed.derive("arrivals", 0).stream();
+        Mutex::new(Arrivals { next: Nanoseconds::ZERO, mean_ns: 1e9 / rate, random })
+    });
+    let events = options.count("events");
+    let shared = Shared {
+        clock: &clock,
+        abort,
+        taken: AtomicU64::new(0),
+        most: (events > 0).then_some(events),
+        deadline: AtomicU64::new(0),
+        arrivals,
+        has_failed: AtomicBool::new(false),
+    };
+    let statistics = Statistics::default();
+    let threads = options.count("threads") as usize;
+    let barrier = Barrier::new(threads + 1);
+    let (ended, ends) = channel();
+    let mut reports = Reports {
+        test,
+        options,
+        host,
+        statistics: &statistics,
+        base: Mark::default(),
+        last: Mark::default(),
+    };
+    let outcome = std::thread::scope(|scope| {
+        for tid in 0..threads {
+            let (cells, ended) = (statistics.client(), ended.clone());
+            let random = seed.derive("thread", tid as u64).stream();
+            let (shared, barrier) = (&shared, &barrier);
+            scope.spawn(move || {
+                let mut client = test.client(tid, random);
+                barrier.wait();
+                let outcome = shared.work(&mut *client, &cells);
+                cells.ended(shared.clock.now());
+                shared.has_failed.fetch_or(outcome.is_err(), Relaxed);
+                // Nobody listens any more if another thread has failed.
+                let _ = ended.send(outcome);
+            });
+        }
+        drop(ended);
+        let began = clock.now();
+        let (warm_up, time) = (options.count("warmup_time"), options.count("time"));
+        let end = if time == 0 { u64::MAX } else { began.0 + (warm_up + time) * 1_000_000_000 };
+        shared.deadline.store(end, Relaxed);
+        if let Some(arrivals) = &shared.arrivals {
+            arrivals.lock().unwrap_or_else(PoisonError::into_inner).next = began;
+        }
+        host.notice("Threads started!\n\n");
+        barrier.wait();
+        reports.follow(&clock, began, &ends)
+    });
+    outcome.map_err(fatal)?;
+    let now = statistics.span().map_or_else(|| clock.now(), |(_, latest)| latest);
+    reports.finish(now);
+    Ok(End::Good)
+}
+
+/// What was counted by a moment.
+#[derive(Clone, Default)]
+struct Mark {
+    at: Nanoseconds,
+    counted: Snapshot,
+}
+
+/// Reports while a run goes on and at its end.
+struct Reports<'a> {
+    test: &'a dyn Test,
+    options: &'a Options,
+    host: &'a Terminal,
+    statistics: &'a Statistics,
+    /// The beginning, or the last checkpoint.
+    base: Mark,
+    last: Mark,
+}
+
+impl Reports<'_> {
+    fn mark(&self, at: Nanoseconds) -> Mark {
+        Mark { at, counted: self.statistics.snapshot() }
+    }
+
+    /// Prints what is due each second, until all threads have ended; the first failure of one is the error.
+    fn follow(
+        &mut self,
+        clock: &SystemClock,
+        began: Nanoseconds,
+        ends: &std::sync::mpsc::Receiver<Result<(), String>>,
+    ) -> Result<(), String> {
+        let second = Nanoseconds::SECOND;
+        let warm_up = Nanoseconds::from_secs(self.options.count("warmup_time"));
+        let start = began + warm_up;
+        (self.base.at, self.last.at) = (began, began);
+        let mut checkpoints: Vec<u64> = self
+            .options
+            .list("report_checkpoints")
+            .iter()
+            .filter_map(|text| text.trim().parse().ok())
+            .collect();
+        checkpoints.sort_unstable_by(|a, b| b.cmp(a));
+        let every = self.options.count("report_interval");
+        let (mut running, mut tick, mut failure) = (self.options.count("threads"), 1, Ok(()));
+        while running > 0 {
+            let due = began + Nanoseconds(second.0 * tick);
+            let wait = due.saturating_sub(clock.now()).to_duration();
+            match ends.recv_timeout(wait) {
+                Ok(outcome) => {
+                    running -= 1;
+                    failure = failure.and(outcome);
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => tick += 1,
+            }
+            let now = clock.now();
+            if now < start + Nanoseconds(second.0 / 2) {
+                if warm_up > Nanoseconds::ZERO {
+                    self.base = self.mark(now);
+                    self.last = self.base.clone();
+                }
+                continue;
+            }
+            let passed = now.saturating_sub(start).0.saturating_add(second.0 / 2) / second.0;
+            if every > 0 && passed.is_multiple_of(every) {
+                self.interval(start, now);
+            }
+            if checkpoints.last().is_some_and(|at| *at <= passed) {
+                checkpoints.pop();
+                self.host.notice(&format!("[ {passed}s ] Checkpoint report:\n"));
+                self.finish(now);
+            }
+        }
+        failure
+    }
+
+    fn stretch(&self, from: &Mark, to: &Mark, start: Nanoseconds) -> Stretch {
+        Stretch {
+            done: to.counted.since(&from.counted),
+            seconds: to.at.saturating_sub(from.at).0 as f64 / 1e9,
+            at: to.at.saturating_sub(start).0 as f64 / 1e9,
+        }
+    }
+
+    fn interval(&mut self, start: Nanoseconds, now: Nanoseconds) {
+        let mark = self.mark(now);
+        let stretch = self.stretch(&self.last, &mark, start);
+        let line = match self.test.interval(self.options, &stretch) {
+            Some(own) => format!("[ {:.0}s ] {own}\n", stretch.at),
+            None => output::interval(self.options, &stretch, false),
+        };
+        self.host.notice(&line);
+        self.last = mark;
+    }
+
+    /// The report on what came after the last one.
+    fn finish(&mut self, now: Nanoseconds) {
+        let mark = self.mark(now);
+        let stretch = self.stretch(&self.base, &mark, self.base.at);
+        let report = output::report_with(self.options, &stretch, &self.test.summary(&stretch));
+        self.host.notice(&report);
+        self.base = mark;
+    }
+}
