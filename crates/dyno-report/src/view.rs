@@ -74,6 +74,21 @@ impl<'a> View<'a> {
         if cell.is_some_and(|c| c.few_beyond.contains_key(&metric)) { FEW } else { "" }
     }
 
+    /// The same for one kind of transaction.
+    pub(crate) fn few_of_kind(kind: &KindCell, metric: MetricId) -> &'static str {
+        let is_few = kind.few_beyond.contains_key(&metric) && kind.metrics.contains_key(&metric);
+        if is_few { FEW } else { "" }
+    }
+
+    /// What [`FEW`] means, if any of these metrics of some kind of transaction has it.
+    pub(crate) fn few_of_kinds_in_words(&self, metrics: &[MetricId]) -> Option<&'static str> {
+        let has = |kind: &KindCell| metrics.iter().any(|m| !View::few_of_kind(kind, *m).is_empty());
+        self.findings.kinds.iter().any(has).then_some(
+            "† rests on few observations: in some trial, fewer than 20 transactions of this kind took \
+             longer than this percentile.",
+        )
+    }
+
     /// What [`FEW`] means, if any of these metrics has it anywhere.
     pub(crate) fn few_in_words(&self, metrics: &[MetricId]) -> Option<&'static str> {
         let has = |cell: &Cell| {

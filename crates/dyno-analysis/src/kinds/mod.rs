@@ -41,6 +41,9 @@ pub struct KindCell {
     pub role: Option<String>,
     /// Estimates: throughput, and response times where it committed.
     pub metrics: BTreeMap<MetricId, Estimate>,
+    /// Percentiles beyond which some trial has fewer than 20 transactions of this kind, and how many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub few_beyond: BTreeMap<MetricId, u64>,
     /// Attempts by outcome, all repetitions together.
     pub outcomes: BTreeMap<String, u64>,
     /// Whether it kept to the rate that its role offers; none where the role offers none.
@@ -129,6 +132,10 @@ fn of_kind(
     (here, summaries): (&[&Measured], &[&StepSummary]),
     rule: &Rule,
 ) -> KindCell {
+    let own_kinds = || summaries.iter().flat_map(|s| &s.kinds).filter(|own| own.name == cell.kind);
+    let committed_least = own_kinds().map(metrics::committed_of).min().unwrap_or(0);
+    let outcomes: Vec<(String, u64)> =
+        own_kinds().flat_map(|own| &own.outcomes).map(|(name, n)| (name.clone(), *n)).collect();
     for metric in Metrics::default().iter() {
         let id = metric.id;
         let values: Vec<f64> = here.iter().filter_map(|m| value(m, &cell.kind, id)).collect();
@@ -136,12 +143,12 @@ fn of_kind(
             let resolution = resolution_of_class(id, geometric_mean(&values).unwrap_or(0.0));
             let found = estimate_metric(metric, values, rule.confidence, resolution);
             cell.metrics.insert(id, found);
+            let few = metrics::quantile(id).and_then(|q| metrics::few_beyond(q, committed_least));
+            cell.few_beyond.extend(few.map(|n| (id, n)));
         }
     }
-    for kind in summaries.iter().flat_map(|s| &s.kinds).filter(|kind| kind.name == cell.kind) {
-        for (outcome, n) in &kind.outcomes {
-            *cell.outcomes.entry(outcome.clone()).or_default() += n;
-        }
+    for (outcome, n) in outcomes {
+        *cell.outcomes.entry(outcome).or_default() += n;
     }
     let role = record.and_then(|record| role_of(record, &cell.kind));
     cell.role = role.map(|role| role.name.clone());

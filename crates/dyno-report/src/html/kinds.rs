@@ -64,6 +64,9 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
             out.raw("</div>");
         }
     }
+    if let Some(text) = view.few_of_kinds_in_words(&SHOWN) {
+        out.classed("p", "quiet", text);
+    }
 }
 
 fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
@@ -89,7 +92,7 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
             out.raw(format_args!("</th><td>{}</td>", parts::name(view, kind.variant)));
             for metric in SHOWN {
                 let compared = comparison(view, kind, step, metric);
-                cell(out, kind.metrics.get(&metric), compared);
+                cell(out, (kind.metrics.get(&metric), View::few_of_kind(kind, metric)), compared);
             }
             if is_offered {
                 offered(out, kind);
@@ -134,7 +137,11 @@ fn comparison<'a>(
     own.map(|c| &c.comparison).find(is_it)
 }
 
-fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Comparison>) {
+fn cell(
+    out: &mut Markup,
+    (estimate, few): (Option<&Estimate>, &str),
+    compared: Option<&Comparison>,
+) {
     let Some(estimate) = estimate else {
         out.raw("<td class=\"n none\">–</td>");
         return;
@@ -143,7 +150,7 @@ fn cell(out: &mut Markup, estimate: Option<&Estimate>, compared: Option<&Compari
     let (class, strength) = heat.unwrap_or(("", 0));
     out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength}%\">"));
     let (value, spread) = format::value_and_spread(estimate);
-    out.element("b", value);
+    out.element("b", format!("{value}{few}"));
     if !spread.is_empty() {
         out.raw(" ").element("i", spread);
     }

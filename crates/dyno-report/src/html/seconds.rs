@@ -3,6 +3,7 @@
 //!
 //! Variants share a chart. Repetitions are light, their median is bold.
 
+use dyno_analysis::kinds::KindCell;
 use dyno_analysis::stalls::{Moved, StallFacts};
 use dyno_analysis::{Estimate, MetricId, metrics};
 
@@ -101,7 +102,10 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
             metrics::RESPONSE_P99,
             metrics::RESPONSE_P999,
         ] {
-            let few = if kind.is_empty() { view.few(variant, step, metric) } else { "" };
+            let few = match kind_cell(view, (variant, step, kind)) {
+                Some(of_kind) => View::few_of_kind(of_kind, metric),
+                None => view.few(variant, step, metric),
+            };
             let text = shown(estimated(metric), Unit::Micros, None);
             let mark = if text == "–" { "" } else { few };
             out.classed("td", "n", format!("{text}{mark}"));
@@ -133,14 +137,18 @@ fn estimate_of<'a>(
 ) -> Option<&'a Estimate> {
     let estimate = match kind {
         "" => view.estimate(variant, step, metric)?,
-        kind => {
-            let is_it = |c: &&dyno_analysis::kinds::KindCell| {
-                (c.variant, c.step, c.kind.as_str()) == (variant, step, kind)
-            };
-            view.findings.kinds.iter().find(is_it)?.metrics.get(&metric)?
-        }
+        kind => kind_cell(view, (variant, step, kind))?.metrics.get(&metric)?,
     };
     Some(estimate).filter(|estimate| estimate.value.is_finite())
+}
+
+/// What is known of one kind of transaction; none for all kinds together, which have no name.
+fn kind_cell<'a>(
+    view: &View<'a>,
+    (variant, step, kind): (usize, usize, &str),
+) -> Option<&'a KindCell> {
+    let is_it = |c: &&KindCell| (c.variant, c.step, c.kind.as_str()) == (variant, step, kind);
+    view.findings.kinds.iter().find(is_it)
 }
 
 /// Why the percentiles of a stretch of time are not known.

@@ -9,6 +9,7 @@ use dyno_model::Load;
 use dyno_record::{Manifest, Run, read_manifest, read_run};
 use dyno_study::{Design, LoadLevel, Order, Plan, Product};
 use dyno_units::Nanoseconds;
+use dyno_workload::none;
 
 /// The power: the share of studies that detect an existing difference.
 const POWER: f64 = 0.8;
@@ -161,7 +162,10 @@ fn spread(findings: &Findings, is_counted: &[bool]) -> (f64, f64) {
 
 /// What the design detects, line by line; empty if nothing is compared.
 pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> {
-    let compared = plan.variants.iter().filter(|variant| variant.baseline.is_some()).count();
+    // Without load there is no throughput and no response time whose difference could be detected.
+    let has_load = |variant: &&dyno_study::Variant| variant.workload.workload != none::NAME;
+    let compared =
+        plan.variants.iter().filter(has_load).filter(|variant| variant.baseline.is_some()).count();
     let comparisons = compared * plan.steps.len();
     if comparisons == 0 {
         return Vec::new();
@@ -250,9 +254,13 @@ mod tests {
     use super::*;
 
     fn lines_of(design: &str, noise: f64) -> Vec<String> {
+        lines_of_load("oltp_insert", design, noise)
+    }
+
+    fn lines_of_load(workload: &str, design: &str, noise: f64) -> Vec<String> {
         let source = format!(
             "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[database.b]\nlike = 'a'\n\
-             [workload.oltp_insert]\n[design]\n{design}\n"
+             [workload.{workload}]\n[design]\n{design}\n"
         );
         let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
@@ -268,6 +276,9 @@ mod tests {
         assert!(text.contains("3.0 % (the threshold) with about"), "{text}");
         // If nothing is compared, nothing is detected.
         assert_eq!(lines_of("database = 'a'", 0.03), [] as [&str; 0]);
+        // Without load nothing is, either.
+        let idle = lines_of_load("none", "vary = { database = ['a', 'b'] }", 0.03);
+        assert_eq!(idle, [] as [&str; 0]);
         let one = lines_of("vary = { database = ['a', 'b'] }\nrepetitions = 1", 0.03);
         assert!(one[0].starts_with("nothing: one repetition"), "{one:?}");
     }
