@@ -18,12 +18,17 @@ fn script(script: &str, load: &str) -> String {
 
 /// Runs one trial of so many seconds with this job on a server of this product.
 fn run_with(product: &str, seconds: u32, job: &str) -> Run {
+    run_trials(product, (1, seconds), job)
+}
+
+/// The same with several trials.
+fn run_trials(product: &str, (trials, seconds): (u32, u32), job: &str) -> Run {
     let folder = tempfile::tempdir().unwrap();
     // The job may run as another user.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let source = format!(
         "title = 'x'\n[database.a]\nproduct = '{product}'\n[workload.oltp_point_select]\n\
-         table_size = 10\n[job.copy]\n{job}[design]\nclients = 2\nrepetitions = 1\n\
+         table_size = 10\n[job.copy]\n{job}[design]\nclients = 2\nrepetitions = {trials}\n\
          warm_up = '0s'\nrest = '0s'\nduration = '{seconds}s'\nseed = 3\nreuse = false\n"
     );
     let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
@@ -122,6 +127,36 @@ fn a_job_beside_the_load_is_stopped_when_that_ends() {
         // What it was doing is no result, even if it says that it succeeded.
         assert!(step.figures.is_empty(), "{:?}", step.figures);
     }
+}
+
+#[test]
+fn after_a_job_that_was_killed_the_next_trial_starts_clean() {
+    let marks = tempfile::tempdir().unwrap();
+    fs::set_permissions(marks.path(), Permissions::from_mode(0o777)).unwrap();
+    let mark = marks.path().join("was-here");
+    // In the first trial it leaves half of its work and a child behind.
+    let text = format!(
+        "if [ -e {mark} ]; then ls $DYNO_SCRATCH; echo rows 1; exit 0; fi; touch {mark}; \
+         echo half > $DYNO_SCRATCH/half; echo half done; sleep 613 & kill -9 $$",
+        mark = mark.display()
+    );
+    let job = format!("{}setup = ['true']\n", script(&text, "until-done"));
+    let run = run_trials("sqlite", (2, 60), &job);
+    let [killed, next] = &run.trials[..] else { panic!("{} trials", run.trials.len()) };
+    let TrialOutcome::Failed { message, server_log } = &killed.outcome else {
+        panic!("{:?}", killed.outcome)
+    };
+    assert!(message.contains("the command `copy` was ended by signal 9"), "{message}");
+    assert_eq!(server_log, &["half done"]);
+    assert!(killed.steps[0].figures.is_empty());
+    // `run_trials` has seen that nothing is left; the next trial finds nothing of the one before.
+    assert_eq!(next.outcome, TrialOutcome::Finished);
+    assert_eq!(next.steps[0].activities[0].output, ["rows 1"]);
+    let commands = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    assert!(!commands.into_iter().any(|words| words.starts_with(b"sleep\x00613\x00")));
 }
 
 #[test]
