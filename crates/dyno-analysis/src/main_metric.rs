@@ -1,6 +1,7 @@
 //! The main metric of a step: the one number that the answer, the verdict shown first, sequential
 //! stopping and the gate all go by. Every other metric describes.
 
+use dyno_record::{OwnStepRecord, RoleRecord};
 use dyno_units::{MetricId, MetricRole};
 
 use crate::join::Joined;
@@ -9,22 +10,38 @@ use crate::{metrics, searches};
 /// The main metric of a step.
 ///
 /// * a search: what it found, the sustained rate or number of clients;
-/// * a step that all variants end by quota: the time it took;
+/// * a step that ends when its quotas are done, none of which is done at a given rate: the time it
+///   took;
 /// * no load: what its activities declare to be their main metric, the first if there are several;
 /// * open load: p95 response time, because throughput there is the offered rate;
-/// * closed load: throughput.
+/// * closed load, also beside roles at a given rate: throughput.
+///
+/// A step of the workload's own is judged by its time or by p95 only if that suits all variants.
 pub(crate) fn main_metric(joined: &Joined<'_>, step: usize) -> MetricId {
     let record = &joined.steps[step];
-    let ends_by_quota = |variant| {
-        record.own_of(variant).is_some_and(|own: &dyno_record::OwnStepRecord| own.ends_by_quota)
+    let all = |suits: fn(&OwnStepRecord) -> bool| {
+        joined.variants.iter().all(|variant| record.own_of(variant).is_some_and(suits))
     };
     match (&record.search, record.rate) {
         (Some(search), _) => searches::metric(search),
-        _ if joined.variants.iter().all(ends_by_quota) => metrics::STEP_TIME,
+        _ if all(takes_its_time) => metrics::STEP_TIME,
         (None, Some(_)) => metrics::RESPONSE_P95,
+        _ if all(is_open) => metrics::RESPONSE_P95,
         (None, None) if metrics::has_load(record) => metrics::THROUGHPUT,
         (None, None) => declared(joined, step).unwrap_or(metrics::THROUGHPUT),
     }
+}
+
+/// Whether the server decides how long the step takes. Where a role has a rate and a quota, the
+/// schedule decides.
+fn takes_its_time(own: &OwnStepRecord) -> bool {
+    let is_scheduled = |role: &RoleRecord| role.quota.is_some() && role.rate.is_some();
+    own.ends_by_quota && !own.roles.iter().any(is_scheduled)
+}
+
+/// Whether the transactions of all roles are due at given times.
+fn is_open(own: &OwnStepRecord) -> bool {
+    !own.roles.is_empty() && own.roles.iter().all(|role| role.rate.is_some())
 }
 
 /// The first figure of a step without load that is declared to be main; if none is, the first.
@@ -83,5 +100,38 @@ mod tests {
             run.manifest.variants[1].own_steps.insert(name, own(false));
         };
         check(mixed, metrics::THROUGHPUT);
+    }
+
+    /// A step with roles that have a rate, a quota, both or neither.
+    fn roles(run: &mut dyno_record::Run, roles: &[(Option<f64>, Option<u64>)]) {
+        let role = |&(rate, quota): &(Option<f64>, Option<u64>)| RoleRecord {
+            name: "client".to_owned(),
+            clients: 1,
+            pacing: if rate.is_some() { "constant" } else { "closed" }.to_owned(),
+            rate,
+            quota,
+            kinds: Vec::new(),
+        };
+        let ends_by_quota = roles.iter().any(|(_, quota)| quota.is_some());
+        let roles = roles.iter().map(role).collect();
+        run.manifest.steps[0].own = Some(OwnStepRecord { roles, ends_by_quota, settle_s: 0.0 });
+    }
+
+    #[test]
+    fn a_step_whose_schedule_sets_its_length_is_not_judged_by_its_time() {
+        let (rate, quota) = (Some(100.0), Some(5_000));
+        let check = |own: &[(Option<f64>, Option<u64>)], expected| {
+            check(|run| roles(run, own), expected);
+        };
+        check(&[(None, quota)], metrics::STEP_TIME);
+        check(&[(None, quota), (None, None)], metrics::STEP_TIME);
+        check(&[(None, quota), (rate, None)], metrics::STEP_TIME);
+        // The query steps of the Insert Benchmark: inserts at a rate, queries one after the other.
+        check(&[(rate, quota), (rate, quota), (None, None)], metrics::THROUGHPUT);
+        check(&[(rate, quota), (None, quota)], metrics::THROUGHPUT);
+        check(&[(rate, None), (None, None)], metrics::THROUGHPUT);
+        check(&[(None, None)], metrics::THROUGHPUT);
+        check(&[(rate, quota)], metrics::RESPONSE_P95);
+        check(&[(rate, None), (rate, quota)], metrics::RESPONSE_P95);
     }
 }

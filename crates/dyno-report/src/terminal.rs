@@ -103,13 +103,10 @@ const PLACE_AND_VALUE: usize = 4;
 fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
     let is_compared = !view.findings.comparisons.is_empty();
     let mut heads = vec!["variant", "step", "n", field::main_head(view, view.main_metric())];
-    let short = |metric: &MetricId| match *metric {
-        metrics::RESPONSE_P95 => "p95",
-        other => &view.metric(other).title,
-    };
-    heads.extend(beside.iter().map(short));
+    heads.extend(beside.iter().map(|metric| short(view, *metric)));
+    let effect_head = effect_head(view);
     if is_compared {
-        heads.extend([effect_head(view), "verdict"]);
+        heads.extend([&*effect_head, "verdict"]);
     }
     let mut table = Table::new("", &heads, 2);
     if is_compared {
@@ -136,11 +133,35 @@ fn with_baselines(view: &View<'_>, table: &Table) -> Table {
     wider
 }
 
-/// What the effect is of, where that is not the value beside it.
-fn effect_head(view: &View<'_>) -> &'static str {
-    let is_of_p95 = |step: &dyno_analysis::StepFacts| step.main_metric == metrics::RESPONSE_P95;
-    let steps = &view.findings.steps;
-    if !steps.is_empty() && steps.iter().all(is_of_p95) { "effect on p95" } else { "effect" }
+/// What all effects of the table are of, where that is one metric, and not the value beside them.
+fn effect_metric(view: &View<'_>) -> Option<MetricId> {
+    let mut metrics = main_comparisons(view).map(|comparison| comparison.metric);
+    let first = metrics.next()?;
+    (first != view.main_metric() && metrics.all(|metric| metric == first)).then_some(first)
+}
+
+/// What effects are of, where that is not the value beside them.
+fn effect_head(view: &View<'_>) -> String {
+    match effect_metric(view) {
+        Some(metric) => format!("effect on {}", short(view, metric)),
+        None => "effect".to_owned(),
+    }
+}
+
+/// An effect with its confidence interval. If effects of the table are of different metrics, those that
+/// are not of the value beside them name theirs.
+fn effect(view: &View<'_>, comparison: &Comparison) -> String {
+    let text = view.effect_style(comparison.metric).with_ci(&comparison.relative);
+    let is_named = comparison.metric != view.main_metric() && effect_metric(view).is_none();
+    if is_named { format!("{text} on {}", short(view, comparison.metric)) } else { text }
+}
+
+/// A metric's name where there is little room.
+fn short<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
+    match metric {
+        metrics::RESPONSE_P95 => "p95",
+        other => &view.metric(other).title,
+    }
 }
 
 fn row(
@@ -171,7 +192,7 @@ fn row(
     if is_compared {
         match view.main_comparison(variant, step) {
             Some(c) => {
-                cells.push(view.effect_style(c.metric).with_ci(&c.relative).into());
+                cells.push(effect(view, c).into());
                 cells.push(Cell::Verdict(c.verdict));
             }
             None => cells.extend([Cell::from(""), Cell::from("")]),

@@ -318,6 +318,35 @@ fn open_load_is_settled_by_response_time_and_not_by_the_offered_rate() {
     assert!(findings.caveats.iter().any(|c| c.kind == CaveatKind::NotSettled));
 }
 
+#[test]
+fn a_step_whose_schedule_sets_its_length_is_settled_by_throughput() {
+    use dyno_record::{OwnStepRecord, RoleRecord};
+    let role = |name: &str, rate, quota| RoleRecord {
+        name: name.to_owned(),
+        clients: 1,
+        pacing: "bursts".to_owned(),
+        rate,
+        quota,
+        kinds: Vec::new(),
+    };
+    // As long in both, because inserts are done at a rate; queries differ by 3 %, and noisily.
+    let mut run = partly(&[1_000.0, 1_030.0], &[3, 3], 6.0);
+    let roles = vec![role("inserter", Some(100.0), Some(6_000)), role("query", None, None)];
+    let own = OwnStepRecord { roles, ends_by_quota: true, settle_s: 0.0 };
+    run.manifest.steps[0].own = Some(own);
+    for trial in &mut run.trials {
+        trial.steps[0].ended_by = Some("quota".to_owned());
+    }
+    assert_eq!(settled(&run), [] as [usize; 0], "throughput is open");
+    let findings = analyse(&[run], &Options::default());
+    let of = |metric: MetricId| {
+        findings.comparisons.iter().find(|c| c.metric == metric).expect("compared").verdict
+    };
+    assert_eq!(of(metrics::STEP_TIME), Verdict::NoDifference);
+    assert_eq!(of(metrics::THROUGHPUT), Verdict::Inconclusive);
+    assert_eq!(findings.steps[0].main_metric, metrics::THROUGHPUT);
+}
+
 /// A study that is looked at after every block, simulated.
 fn looked_at(effects: &[f64], noise: f64, random: &mut RandomStream) -> Series {
     let stopping = stopping(3, 12);

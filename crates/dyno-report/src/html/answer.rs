@@ -95,22 +95,24 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     let findings = view.findings;
     let threshold = findings.threshold * 100.0;
     let main = rows.iter().find_map(|row| row.main).map_or(metrics::THROUGHPUT, |c| c.metric);
+    let is_mixed = main_metrics(&rows).len() > 1;
     let column = |(idx, metric): (usize, &MetricId)| {
         let of = rows.iter().filter_map(|r| if idx == 0 { r.main } else { r.others[idx - 1] });
         let ruler = Ruler::new(of.map(|c| &c.relative), threshold);
-        (view.heading(*metric), ruler, view.effect_style(*metric))
+        let is_named = is_mixed && idx == 0;
+        let heading = if is_named { "Main metric".to_owned() } else { view.heading(*metric) };
+        Column { heading, ruler, style: view.effect_style(*metric), is_named }
     };
     let metrics = std::iter::once(&main).chain(&beside);
-    let columns: Vec<(String, Ruler, EffectStyle)> = metrics.enumerate().map(column).collect();
+    let columns: Vec<Column> = metrics.enumerate().map(column).collect();
     out.raw("<details class=\"fold\">");
     let n = words::counted(rows.len(), "comparison", "comparisons");
-    let of = &view.metric(main).title;
-    out.element("summary", format!("{n} with CIs and verdicts ({of}: {})", tally(&rows)));
+    out.element("summary", format!("{n} with CIs and verdicts ({})", tallies(view, &rows)));
     out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
     if findings.steps.len() > 1 {
         out.raw("<th>Step</th>");
     }
-    columns.iter().for_each(|(name, ruler, _)| head(out, name, ruler));
+    columns.iter().for_each(|column| head(out, &column.heading, &column.ruler));
     out.raw("</tr></thead><tbody>");
     let mut variant_before = None;
     for row in &rows {
@@ -120,8 +122,8 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         out.raw(format_args!("<tr class=\"v{}{first}\">", row.variant));
         verdict_row(out, view, row, is_first);
         let of_row = std::iter::once(row.main).chain(row.others.iter().copied());
-        for (comparison, (name, ruler, style)) in of_row.zip(&columns) {
-            effect(out, (name, comparison), (ruler, *style), threshold);
+        for (comparison, column) in of_row.zip(&columns) {
+            effect(out, view, comparison, column, threshold);
         }
         out.raw("</tr>");
     }
@@ -176,13 +178,39 @@ fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     text
 }
 
-/// How many comparisons ended with which verdict in the main metric; verdicts that none has are left
-/// out.
-fn tally(rows: &[Row<'_>]) -> String {
+/// A column of effects.
+struct Column {
+    heading: String,
+    ruler: Ruler,
+    style: EffectStyle,
+    /// Whether its effects are of several metrics, so that each names its own.
+    is_named: bool,
+}
+
+/// The main metrics of these rows, each once, in their order.
+fn main_metrics(rows: &[Row<'_>]) -> Vec<MetricId> {
+    let mut all = Vec::new();
+    for comparison in rows.iter().filter_map(|row| row.main) {
+        if !all.contains(&comparison.metric) {
+            all.push(comparison.metric);
+        }
+    }
+    all
+}
+
+/// How many comparisons ended with which verdict, for each main metric.
+fn tallies(view: &View<'_>, rows: &[Row<'_>]) -> String {
+    let of = |metric: MetricId| format!("{}: {}", view.metric(metric).title, tally(rows, metric));
+    main_metrics(rows).into_iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+/// How many comparisons of a main metric ended with which verdict; verdicts that none has are left out.
+fn tally(rows: &[Row<'_>], metric: MetricId) -> String {
     [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive]
         .into_iter()
         .filter_map(|verdict| {
-            let has = |r: &&Row<'_>| r.main.is_some_and(|c| c.verdict == verdict);
+            let has =
+                |r: &&Row<'_>| r.main.is_some_and(|c| c.metric == metric && c.verdict == verdict);
             let n = rows.iter().filter(has).count();
             (n > 0).then(|| format!("{n} {}", words::verdict(verdict)))
         })
@@ -190,12 +218,13 @@ fn tally(rows: &[Row<'_>]) -> String {
         .join(", ")
 }
 
-/// Three cells: the effect in numbers, as a drawing, and the verdict. `of` is the metric's name, which
-/// a narrow screen shows in place of the table's head.
+/// Three cells: the effect in numbers, as a drawing, and the verdict. A narrow screen shows the metric's
+/// name in place of the table's head.
 fn effect(
     out: &mut Markup,
-    (of, comparison): (&str, Option<&Comparison>),
-    (ruler, style): (&Ruler, EffectStyle),
+    view: &View<'_>,
+    comparison: Option<&Comparison>,
+    column: &Column,
     threshold: f64,
 ) {
     let Some(comparison) = comparison else {
@@ -203,14 +232,23 @@ fn effect(
         return;
     };
     let relative = &comparison.relative;
+    let (of, style, named) = match column.is_named {
+        true => {
+            let metric = comparison.metric;
+            let named = format!("{}, ", view.metric(metric).title);
+            (view.heading(metric), view.effect_style(metric), named)
+        }
+        false => (column.heading.clone(), column.style, String::new()),
+    };
     let class = words::verdict_class(comparison.verdict);
     out.raw(format_args!(
-        "<td class=\"n\" data-of=\"{}\"><b>{}</b><small>{}</small></td><td class=\"strip\">{}</td>\
+        "<td class=\"n\" data-of=\"{}\"><b>{}</b><small>{}{}</small></td><td class=\"strip\">{}</td>\
          <td class=\"v\">{}",
-        escape(of),
+        escape(&of),
         style.show(relative.value),
+        escape(&named),
         escape(&spread(relative, style)),
-        strip::effect(relative, ruler, threshold, class),
+        strip::effect(relative, &column.ruler, threshold, class),
         parts::badge(comparison.verdict)
     ));
     let mut remarks = Vec::new();

@@ -399,6 +399,21 @@ fn kinds_are_told_apart_and_steps_of_the_workload_have_no_axis_of_clients() {
 }
 
 #[test]
+fn what_is_cheaper_because_it_is_less_durable_says_so() {
+    use dyno_record::CommitSafety;
+    let (mut findings, runs) = fixture::three_variants();
+    let beaten =
+        findings.cost.iter().find_map(|cost| Some((cost.variant, cost.dominated.as_ref()?.by)));
+    let (variant, by) = beaten.expect("one is beaten");
+    assert!(!render(&findings, &runs, MADE).contains("less durable"));
+    findings.variants[by].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
+    let expected = ", which is less durable (last commits at risk)</td>";
+    assert!(render(&findings, &runs, MADE).contains(expected));
+    findings.variants[variant].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
+    assert!(!render(&findings, &runs, MADE).contains(expected));
+}
+
+#[test]
 fn evidence_has_its_place() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);

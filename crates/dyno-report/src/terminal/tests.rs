@@ -170,3 +170,22 @@ fn no_text_from_outside_steers_the_terminal() {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
     assert!(!text.lines().any(|l| l == "forged line"));
 }
+
+/// A step that is judged by p95 among others that are judged by throughput, whose value is shown.
+#[test]
+fn an_effect_that_is_not_of_the_value_beside_it_names_its_metric() {
+    let (mut findings, _) = fixture::three_variants();
+    findings.steps[0].main_metric = metrics::RESPONSE_P95;
+    let text = render(&findings, 200, false);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("better")).collect();
+    let (first, others) = rows.split_first().expect("the second variant is better");
+    assert!(first.contains(") on p95 "), "{text}");
+    assert!(!others.is_empty() && others.iter().all(|row| !row.contains(" on p95")), "{text}");
+    // If all are, the head says so.
+    for step in &mut findings.steps {
+        step.main_metric = metrics::RESPONSE_P95;
+    }
+    findings.comparisons.retain(|comparison| comparison.metric != metrics::THROUGHPUT);
+    let text = render(&findings, 200, false);
+    assert!(text.contains("effect on p95  ") && !text.contains(") on p95"), "{text}");
+}
