@@ -46,6 +46,13 @@ impl WorkloadStep {
     pub fn ends_by_quota(&self) -> bool {
         self.roles.iter().any(|role| role.quota.is_some())
     }
+
+    /// Whether the time that it takes is a result: it ends when quotas are done, and none of them at a
+    /// rate that was given.
+    pub fn is_timed(&self) -> bool {
+        let is_scheduled = |role: &Role| role.quota.is_some() && role.pacing.rate().is_some();
+        self.ends_by_quota() && !self.roles.iter().any(is_scheduled)
+    }
 }
 
 /// Clients of one step that do the same work with the same pacing.
@@ -67,14 +74,15 @@ pub struct Role {
 }
 
 impl fmt::Display for Role {
-    /// Writes `4 × inserter at 100/s until 5000 done`; rate and quota are those of each.
+    /// Writes `4 × inserter at 100/s until 5000 are committed`; rate and quota are those of each
+    /// client, the rate with at most three decimals.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} × {}", self.clients, self.name)?;
         if let Some(rate) = self.pacing.rate() {
-            write!(out, " at {rate}/s")?;
+            write!(out, " at {}/s", (rate * 1e3).round() / 1e3)?;
         }
         match self.quota {
-            Some(quota) => write!(out, " until {quota} done"),
+            Some(quota) => write!(out, " until {quota} are committed"),
             None => Ok(()),
         }
     }

@@ -178,6 +178,9 @@ pub enum EventKind {
         throughput: f64,
         /// p95 response time in microseconds.
         p95_us: f64,
+        /// Length of the measurement phase in seconds; none in records of before.
+        #[serde(default)]
+        measured_s: Option<f64>,
     },
     /// The tables were audited after the last step.
     Audited {

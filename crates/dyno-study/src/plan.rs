@@ -75,6 +75,11 @@ impl PlannedStep {
         self.until_steady.is_some() || self.ends_by_quota()
     }
 
+    /// Whether the time that it takes is a result ([`dyno_model::WorkloadStep::is_timed`]).
+    pub fn is_timed(&self) -> bool {
+        matches!(&self.load, LoadLevel::Own(own) if own.step.is_timed())
+    }
+
     fn ends_by_quota(&self) -> bool {
         matches!(&self.load, LoadLevel::Own(own) if own.step.ends_by_quota())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
-use dyno_study::{LoadLevel, Plan, PlannedStep};
+use dyno_study::{LoadLevel, Plan, PlannedStep, Sought};
 use dyno_units::{ByteCount, Clock, Nanoseconds, utc_date_time};
 
 use crate::live::{LoadView, Panel, SearchView, WaitView};
@@ -162,7 +162,7 @@ impl Progress {
                 }
             }
             EventKind::ReadingsTaken { values } => self.load.set_readings(values),
-            EventKind::LoadProbed { number, level, throughput, limited_us, broken_by, .. } => {
+            EventKind::LoadProbed { step, number, level, throughput, limited_us, broken_by } => {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
                 let ending =
                     broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
@@ -172,16 +172,17 @@ impl Progress {
                 });
                 let left = left.filter(|_| !self.is_interactive).unwrap_or_default();
                 self.permanent(&format!(
-                    "probe {number} at {level}: {throughput:.1} tx/s, {limited}, {ending}{left}"
+                    "probe {number} at {}: {throughput:.1} tx/s, {limited}, {ending}{left}",
+                    self.level(*step, *level)
                 ));
             }
             EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
                 let ending = if *is_done { "ended" } else { "failed" };
                 self.permanent(&format!("{activity}: {ending} after {took_s:.1} s"));
             }
-            EventKind::StepEnded { step, throughput, p95_us } => {
-                let name = self.steps[*step].name.clone();
-                let text = format!("{name}: {throughput:.1} tx/s, p95 {}", time(*p95_us));
+            EventKind::StepEnded { step, throughput, p95_us, measured_s } => {
+                let result = (*throughput, *p95_us, *measured_s);
+                let text = step_ended(&self.steps[*step], result);
                 self.permanent(&text);
             }
             _ => {}
@@ -276,6 +277,14 @@ impl Progress {
     }
 
     /// The view of a step that searches.
+    /// A load that a search tried, with its unit.
+    fn level(&self, step: usize, level: f64) -> String {
+        match self.steps.get(step).map(|step| &step.load) {
+            Some(LoadLevel::Search(search)) => probed(search.sought, level),
+            _ => level.to_string(),
+        }
+    }
+
     fn search_of(&self, step: usize) -> Option<SearchView> {
         let step = self.steps.get(step)?;
         let LoadLevel::Search(search) = &step.load else { return None };
@@ -315,6 +324,27 @@ fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     format!("populating, {rows} of {rows_total} rows ({rate:.0}/s, {left} left)")
 }
 
+/// A load that was tried, with its unit.
+fn probed(sought: Sought, level: f64) -> String {
+    match sought {
+        Sought::Rate { .. } => format!("{}/s", (level * 10.0).round() / 10.0),
+        Sought::Clients { .. } if level.total_cmp(&1.0).is_eq() => "1 client".to_owned(),
+        Sought::Clients { .. } => format!("{level} clients"),
+    }
+}
+
+/// The result of a step in a line. If its time is the result, that is said: transactions of its kinds
+/// may be as unlike as an insert and the creation of an index.
+fn step_ended(
+    step: &PlannedStep,
+    (throughput, p95_us, measured_s): (f64, f64, Option<f64>),
+) -> String {
+    match measured_s.filter(|_| step.is_timed()) {
+        Some(took) => format!("{}: took {took:.1} s", step.name),
+        None => format!("{}: {throughput:.1} tx/s, p95 {}", step.name, time(p95_us)),
+    }
+}
+
 fn time(us: f64) -> String {
     Nanoseconds((us * 1e3) as u64).to_string()
 }
@@ -322,6 +352,34 @@ fn time(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_load_that_was_tried_has_its_unit() {
+        let rate = Sought::Rate { arrivals: dyno_model::Arrivals::Poisson, clients: 4 };
+        let clients = Sought::Clients { most: 64 };
+        let check = |sought, level, expected: &str| assert_eq!(probed(sought, level), expected);
+        check(rate, 800.0, "800/s");
+        check(rate, 812.3456, "812.3/s");
+        check(clients, 1.0, "1 client");
+        check(clients, 16.0, "16 clients");
+    }
+
+    #[test]
+    fn a_step_whose_time_is_the_result_says_its_time() {
+        let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[workload.insert-benchmark]\n\
+                      [design]\nclients = 1\n";
+        let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
+        let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+        let check = |name: &str, expected: &str| {
+            let step = plan.steps.iter().find(|step| step.name == name).expect(name);
+            let text = step_ended(step, (20.9, 1500.0, Some(47.0)));
+            assert_eq!(text, format!("{name}: {expected}"));
+        };
+        check("l.i0", "took 47.0 s");
+        check("l.x", "took 47.0 s");
+        // Its inserts are done at a given rate, until as many are done as that rate asks for.
+        check("qr100", "20.9 tx/s, p95 1.5 ms");
+    }
 
     #[test]
     fn populating_is_reported_with_its_rate_and_the_time_left() {

@@ -44,6 +44,7 @@ impl Phase for Step {
             step: self.step,
             throughput: throughput(&summary),
             p95_us: p95_us(&summary),
+            measured_s: Some(summary.measured_s),
         });
         for dip in summary.dips.clone() {
             let VolumeDip { volume, start_s, length_s, limit } = dip;

@@ -145,7 +145,7 @@ fn one_index_is_searched_with_every_parameter() {
         outline(&[("ef_search", "10,40")]),
         [
             "exact: 2 × query",
-            "index: 1 × builder until 2 done",
+            "index: 1 × builder until 2 are committed",
             "search 1: 2 × query",
             "search 2: 2 × query"
         ]

@@ -1,6 +1,6 @@
 //! What all commands that run trials check and print before the first one.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -76,6 +76,11 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
 /// The question, the size of the run, and where its record goes.
 pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
     let time = match plan.time_bounds(Nanoseconds::ZERO) {
+        // What ends when it is done has no time that is known beforehand, and its limit is no guess.
+        _ if plan.is_open_ended() => {
+            let likely = plan.time_likely(Nanoseconds::ZERO, &BTreeMap::new());
+            format!("about {likely} (a guess, as some steps end when their work is done)")
+        }
         (least, most) if least == most => format!("about {most}"),
         (least, most) => format!("{least} to {most}"),
     };
@@ -104,5 +109,15 @@ mod tests {
         let error = check_place(&file).unwrap_err();
         assert!(error.is::<crate::UsageError>(), "{error}");
         assert!(error.to_string().contains("is a file"), "{error}");
+    }
+
+    #[test]
+    fn a_time_that_is_not_known_beforehand_is_a_guess_and_no_span() {
+        let source = "title = 'x'\n[database.a]\nproduct = 'simulated'\n[workload.insert-benchmark]\n\
+                      [design]\nclients = 1\n";
+        let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
+        let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+        let text = super::headline(&plan, &study.design, "x".as_ref());
+        assert!(text.contains("(a guess, as some steps end") && !text.contains(" to "), "{text}");
     }
 }

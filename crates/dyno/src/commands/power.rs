@@ -239,9 +239,14 @@ pub(crate) fn section(lines: &[String]) -> String {
     lines.iter().enumerate().map(row).collect()
 }
 
-/// A percentage with two significant digits; from a doubling on a factor.
+/// A percentage with two significant digits; from a doubling on a factor, and beyond ten no number:
+/// a design that finds only such differences finds nothing that anybody asks for.
 fn difference(effect: f64) -> String {
-    if effect >= 1.0 { format!("a factor of {:.1}", 1.0 + effect) } else { percent(effect) }
+    match 1.0 + effect {
+        factor if factor > 10.0 => "a factor of more than 10".to_owned(),
+        factor if factor >= 2.0 => format!("a factor of {factor:.1}"),
+        _ => percent(effect),
+    }
 }
 
 fn percent(share: f64) -> String {
@@ -296,5 +301,6 @@ mod tests {
         assert_eq!(difference(0.031), "3.1 %");
         assert_eq!(difference(0.25), "25 %");
         assert_eq!(difference(1.5), "a factor of 2.5");
+        assert_eq!(difference(173.3), "a factor of more than 10");
     }
 }

@@ -35,6 +35,37 @@ fn wrong_command_lines_end_with_2() {
     check(&explain(&["sqlite", "--setting", "x"]), "NAME=VALUE");
 }
 
+#[test]
+fn a_study_that_is_not_utf_8_is_refused_with_its_place() {
+    let bench = Workbench::new();
+    std::fs::write(bench.path("study.toml"), b"title = \"x\"\n# caf\xe9\n").unwrap();
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("line 2, byte 6 of it (0xe9) is not UTF-8"), "{}", answer.err);
+}
+
+#[test]
+fn a_port_that_is_taken_names_a_way_out() {
+    let bench = Workbench::new();
+    std::fs::create_dir(bench.path("runs")).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let answer = bench.dyno(&["serve", "runs", "--listen", &address]);
+    assert_ne!(answer.code, 0);
+    assert!(answer.err.contains("`--listen 127.0.0.1:0` picks a free port"), "{}", answer.err);
+}
+
+#[test]
+fn a_port_without_a_server_is_said_once() {
+    let bench = Workbench::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("mysql://nobody@{free}/test");
+    let answer = bench.dyno(&["bench", "oltp_point_select", "--on", &url]);
+    assert_ne!(answer.code, 0);
+    assert_eq!(answer.err.matches("Connection refused").count(), 1, "{}", answer.err);
+    assert_eq!(answer.err.matches(&free.to_string()).count(), 1, "{}", answer.err);
+}
+
 /// Whatever is printed, results and messages alike: no escape sequence of somebody else's (colours do no harm), and no
 /// character that turns the direction of writing.
 #[test]

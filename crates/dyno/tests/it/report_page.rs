@@ -221,7 +221,9 @@ fn a_reader_isolates_zooms_switches_and_reads_what_the_findings_say() {
     keeps_the_choice_in_its_address(&mut browser);
     reads_all_charts_of_a_row_by_key(&mut browser);
     switches_theme(&mut browser);
-    is_readable_on_a_phone(&mut browser);
+    for width in [400, 768] {
+        is_readable_when_narrow(&mut browser, width);
+    }
     prints_what_is_open(&mut browser);
     is_whole_without_scripts(&mut browser, &url);
 }
@@ -320,10 +322,10 @@ fn switches_theme(browser: &mut Browser) {
     assert!(browser.text("location.hash").contains("theme=dark"));
 }
 
-/// At 400 px texts of charts are as large as other small texts, verdicts are in sight, and the page
-/// does not go beyond its edge.
-fn is_readable_on_a_phone(browser: &mut Browser) {
-    browser.resize(400);
+/// On phones and tablets texts of charts are as large as other small texts, verdicts are in sight, the
+/// page does not go beyond its edge, and the bar that stays at the top leaves most of it.
+fn is_readable_when_narrow(browser: &mut Browser, width: u32) {
+    browser.resize(width);
     let sizes = browser.value(
         "[...document.querySelectorAll('svg.ch text')].filter(t => t.getClientRects().length)\
          .map(t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)",
@@ -334,9 +336,12 @@ fn is_readable_on_a_phone(browser: &mut Browser) {
         "[...document.querySelectorAll('#answer .badge')].map(b => b.getBoundingClientRect().right)",
     );
     let right: Vec<f64> = right.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
-    assert!(!right.is_empty() && right.iter().all(|x| *x <= 400.0), "{right:?}");
-    let width = browser.value("document.documentElement.scrollWidth");
-    assert!(width.as_u64() <= Some(400), "{width}");
+    assert!(!right.is_empty() && right.iter().all(|x| *x <= f64::from(width)), "{right:?}");
+    let shown = browser.value("document.documentElement.scrollWidth");
+    assert!(shown.as_u64() <= Some(width.into()), "{shown}");
+    let bar = "document.querySelector('.legend').getBoundingClientRect().height / innerHeight";
+    let bar = browser.value(bar).as_f64().expect("it is a number");
+    assert!(bar > 0.0 && bar <= 0.3, "{bar} at {width} px");
     browser.resize(1280);
 }
 

@@ -57,7 +57,7 @@ fn the_plan_says_what_is_not_known_beforehand() {
         a        (baseline)
 
         step of each trial  warm-up  measured                 wait for backlog  clients
-        load                0 s      until done, at most 2 h  none              4 × inserter until 250 done
+        load                0 s      until done, at most 2 h  none              4 × inserter until 250 are committed
         read                0 s      30 s                     at most 10 min    4 × query, 1 × deleter at 100/s
 
         trial  block  variant  repetition  steps  elapsed
