@@ -96,3 +96,29 @@ fn the_documents_are_there() {
         assert!(text.len() > 500, "{name} is missing or empty");
     }
 }
+
+/// A rule of the method that names the code which holds it is checked by reading both: the names must
+/// lead there.
+#[test]
+fn what_the_method_names_exists() {
+    let mut documents = vec![root().join("METHOD.md")];
+    let folder = std::fs::read_dir(root().join("docs/method")).expect("the appendices are there");
+    documents.extend(folder.map(|entry| entry.expect("the entry can be read").path()));
+    let code: String = sources().into_iter().map(|(_, text)| text).collect();
+    let words: std::collections::HashSet<&str> =
+        code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let (mut n_names, mut unknown) = (0, Vec::new());
+    for path in documents {
+        let text = std::fs::read_to_string(&path).expect("a document is text");
+        let quoted = text.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains("::"));
+        for name in quoted.flat_map(|quoted| quoted.split("::")) {
+            let name = name.trim_end_matches("()");
+            n_names += 1;
+            if !words.contains(name) {
+                unknown.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(n_names > 20, "the names were not found");
+    assert!(unknown.is_empty(), "names of nothing in the code: {unknown:#?}");
+}

@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct Sent {
     pub(crate) sql: String,
     pub(crate) values: Vec<String>,
+    /// Whether it was prepared, and is executed; else it is sent as text.
+    pub(crate) is_prepared: bool,
     /// In which round trip, counted from 0.
     pub(crate) trip: usize,
 }
@@ -163,8 +165,10 @@ struct FakeConnection {
 }
 
 impl FakeConnection {
-    fn send(&mut self, sql: String, values: Vec<String>, rows: KeptRows) {
-        self.sent.lock().unwrap().push(Sent { sql, values, trip: self.n_trips });
+    fn send(&mut self, sql: &str, values: Option<Vec<String>>, rows: KeptRows) {
+        let (sql, is_prepared) = (sql.to_owned(), values.is_some());
+        let values = values.unwrap_or_default();
+        self.sent.lock().unwrap().push(Sent { sql, values, is_prepared, trip: self.n_trips });
         match &mut self.pipeline {
             Some(pipeline) => pipeline.push_back(rows),
             None => {
@@ -206,11 +210,11 @@ impl Connection for FakeConnection {
         if let (Some(answer), true) = (&mut self.answers, self.prepared[statement].keeps_rows) {
             answer(&sql, values, &mut rows);
         }
-        self.send(sql, values.iter().map(show).collect(), rows);
+        self.send(&sql, Some(values.iter().map(show).collect()), rows);
     }
 
     fn send_text(&mut self, sql: &str) {
-        self.send(sql.to_owned(), Vec::new(), KeptRows::default());
+        self.send(sql, None, KeptRows::default());
     }
 
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
@@ -219,7 +223,7 @@ impl Connection for FakeConnection {
             answer(sql, &[], &mut rows);
         }
         assert!(n_columns > 0, "{sql}");
-        self.send(sql.to_owned(), Vec::new(), rows);
+        self.send(sql, None, rows);
     }
 
     fn begin_pipeline(&mut self) -> bool {
@@ -266,8 +270,12 @@ impl Connection for FakeConnection {
 
     /// Only what sets something up for later statements is asked so by clients.
     fn query(&mut self, sql: &str) -> Result<TextRows, StatementError> {
-        let sent = Sent { sql: sql.to_owned(), values: Vec::new(), trip: self.n_trips };
-        self.sent.lock().unwrap().push(sent);
+        self.sent.lock().unwrap().push(Sent {
+            sql: sql.to_owned(),
+            values: Vec::new(),
+            is_prepared: false,
+            trip: self.n_trips,
+        });
         Ok(Vec::new())
     }
 

@@ -206,6 +206,24 @@ fn range_queries_in_each_dialect() {
     );
 }
 
+/// The original's program sends these as text too.
+#[test]
+fn the_smallest_and_the_largest_id_are_asked_for_as_text() {
+    let check = |more: &[(&str, &str)], dialect, place, is_prepared| {
+        let ran = run(more, dialect, place, 1);
+        let asked = ran.sent.iter().find(|sent| sent.sql.contains("(transactionid) from pi1"));
+        let asked = asked.unwrap_or_else(|| panic!("{}", ran.sent_text()));
+        assert_eq!(asked.is_prepared, is_prepared, "{dialect:?}: {}", asked.sql);
+    };
+    for dialect in [Dialect::MySql, Dialect::PostgreSql] {
+        check(&[], dialect, (CHURN, DELETER), false);
+        check(&[], dialect, (POINTS, QUERY), false);
+        let prepared = [("query_protocol", "prepared")];
+        check(&prepared, dialect, (CHURN, DELETER), true);
+        check(&prepared, dialect, (POINTS, QUERY), true);
+    }
+}
+
 #[test]
 fn point_queries_ask_for_the_largest_id_first() {
     check_sent(
