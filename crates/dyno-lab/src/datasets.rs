@@ -62,6 +62,9 @@ pub struct Contents {
     pub place: String,
     /// The seed of the run.
     pub seed: u64,
+    /// A digest of what decides the rows besides the seed, where the rest does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fills: Option<String>,
     /// The tables, in the order in which they are made.
     pub tables: Vec<TableContents>,
 }
@@ -99,7 +102,8 @@ impl Contents {
             after: table.after,
         });
         let dyno = env!("CARGO_PKG_VERSION").to_owned();
-        Contents { dyno, shape, place, seed, tables: tables.collect() }
+        let fills = workload.fills();
+        Contents { dyno, shape, place, seed, fills, tables: tables.collect() }
     }
 
     /// The name under which it is kept: 16 hexadecimal digits.

@@ -1,5 +1,5 @@
 //! The nouns that a study, a workload and the load generator share: load, arrivals, steps, roles
-//! and workload options.
+//! and workload options; and what a study declares of a workload of its own.
 //!
 //! Each is defined once, here, and knows nothing of its users. The record has types of its own, so
 //! that old records stay readable when these change.
@@ -8,8 +8,10 @@ mod load;
 mod name;
 mod option;
 mod step;
+mod tree;
 
 pub use load::{Arrivals, Load};
 pub use name::{Name, name, names};
 pub use option::{OptionError, OptionKind, OptionSpec, Words, parse_counts, parse_switch};
 pub use step::{Pacing, Role, StepRequest, WorkloadStep};
+pub use tree::{DefinitionProblem, Tree};

@@ -16,6 +16,38 @@ pub(crate) enum Node {
     Call(Function, Box<[Node]>),
 }
 
+impl Expression {
+    /// Reads an expression of one line, as it stands behind `\\if`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn read(text: &str, names: &mut Names) -> Result<Expression, String> {
+        if text.contains('\n') {
+            return Err("an expression is one line".to_owned());
+        }
+        Parser::read(&mut Lexer::new(text, 0), names).map_err(|problem| match problem.about {
+            Some(about) => format!("{} ({about})", problem.message),
+            None => problem.message.to_owned(),
+        })
+    }
+
+    /// The variables in it, each once.
+    pub fn variables(&self) -> Vec<Slot> {
+        let mut found = Vec::new();
+        let mut open = vec![&self.0];
+        while let Some(node) = open.pop() {
+            match node {
+                Node::Constant(_) => {}
+                Node::Variable(slot) if found.contains(slot) => {}
+                Node::Variable(slot) => found.push(*slot),
+                Node::Call(_, arguments) => open.extend(arguments),
+            }
+        }
+        found
+    }
+}
+
 /// How tightly operators bind, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {

@@ -54,6 +54,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("vectors", &[VECTORS]),
             workload("file-io", &[FILE_IO]),
             workload("fsync", &[FSYNC]),
+            workload("declared", &[&[("scale", "1")]]),
             WorkloadWord { rules: Some(Arc::new(StagedRules)), ..workload("staged", &[STAGED]) },
         ],
     }

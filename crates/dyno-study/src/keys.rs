@@ -117,6 +117,8 @@ pub(crate) enum Shape {
     Texts,
     /// Names from the study.
     Names,
+    /// Tables in tables, which declare a workload.
+    Declaration,
     /// What is known of the machine.
     Machine,
 }

@@ -141,6 +141,7 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Baseline => baseline(vocabulary),
         Shape::Design => table(&DESIGN, vocabulary),
         Shape::Machine => table(MACHINE, vocabulary),
+        Shape::Declaration => json!({ "type": "object", "minProperties": 1 }),
         Shape::Tables("workload") => workloads(vocabulary),
         Shape::Tables(kind) => json!({
             "type": "object",
@@ -309,7 +310,11 @@ fn any_workload(kind: &Kind, vocabulary: &Vocabulary) -> Value {
     for option in all_options(vocabulary) {
         value["properties"][option.name.as_ref()] = self::option(option);
     }
-    value["anyOf"] = json!([{ "required": ["workload"] }, { "required": ["like"] }]);
+    value["anyOf"] = json!([
+        { "required": ["workload"] },
+        { "required": ["like"] },
+        { "required": ["transaction"] },
+    ]);
     value
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use dyno_model::{OptionSpec, StepRequest, WorkloadStep};
+use dyno_model::{DefinitionProblem, OptionSpec, StepRequest, WorkloadStep};
 
 use crate::Product;
 
@@ -100,6 +100,12 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
     ///
     /// Why it cannot run with these options and so many clients, and what to do.
     fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String>;
+
+    /// All that is wrong with what a study declares of it.
+    fn problems(&self, options: &Options) -> Vec<DefinitionProblem> {
+        let _ = options;
+        Vec::new()
+    }
 
     /// Whether it can run with these options under such a load: open (a rate), or closed. Asked
     /// only of a request for which there are steps.

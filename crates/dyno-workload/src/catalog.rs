@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use dyno_model::{Name, OptionError, OptionSpec, StepRequest};
+use dyno_model::{DefinitionProblem, Name, OptionError, OptionSpec, StepRequest};
 use dyno_units::Seed;
 
 use crate::options::Options;
@@ -25,7 +25,11 @@ pub struct WorkloadSpec {
     /// What it works on.
     pub target: Target,
     plan: Plan,
+    problems: Option<Problems>,
 }
+
+/// Finds what is wrong with the options of a workload that is declared in the study.
+type Problems = Arc<dyn Fn(&BTreeMap<String, String>) -> Vec<DefinitionProblem> + Send + Sync>;
 
 /// Plans a workload, its options resolved.
 type Plan = Arc<dyn Fn(&PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> + Send + Sync>;
@@ -68,7 +72,23 @@ impl WorkloadSpec {
             options,
             target: Target::Sql,
             plan: Arc::new(plan),
+            problems: None,
         }
+    }
+
+    /// The same workload, with a pure function that finds all that is wrong with what a study declares
+    /// of it, and where.
+    #[must_use]
+    pub fn checked_by(
+        self,
+        problems: impl Fn(&BTreeMap<String, String>) -> Vec<DefinitionProblem> + Send + Sync + 'static,
+    ) -> WorkloadSpec {
+        WorkloadSpec { problems: Some(Arc::new(problems)), ..self }
+    }
+
+    /// All that is wrong with what a study declares of it.
+    pub fn problems(&self, given: &BTreeMap<String, String>) -> Vec<DefinitionProblem> {
+        self.problems.as_ref().map(|problems| problems(given)).unwrap_or_default()
     }
 
     /// The same workload, on something else than a database.

@@ -15,6 +15,7 @@ mod audit;
 pub mod catalog;
 mod connection;
 pub mod dbstress;
+pub mod declared;
 mod drive;
 #[cfg(test)]
 mod fake;

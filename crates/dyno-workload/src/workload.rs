@@ -115,6 +115,12 @@ pub trait Workload: Send + Sync {
         self.fill_row(table_idx, number, row);
     }
 
+    /// A digest of what decides its rows besides the seed, where statements, numbers of rows and samples
+    /// of them do not show all of it: a data set that is kept is used again only with the same one.
+    fn fills(&self) -> Option<String> {
+        None
+    }
+
     /// Bytes that its tables take on disk, where its rows do not say.
     fn bytes_on_disk(&self) -> Option<u64> {
         None

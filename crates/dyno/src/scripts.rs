@@ -1,9 +1,10 @@
-//! Script files that a study names: read before the study is, so that all that follows works on texts.
+//! Script files and lists of values that a study names: read before the study is, so that all that follows works on texts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use dyno_workload::catalog::Catalog;
+use dyno_workload::declared;
 use dyno_workload::pgbench::{self, ScriptText};
 use sha2::{Digest, Sha256};
 use toml::Value;
@@ -18,13 +19,17 @@ use toml::Value;
 /// A script file that cannot be read.
 pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::built_in();
-    let Ok(study) = study.parse::<toml::Table>() else { return Ok(catalog) };
+    let Ok(study) = study.parse::<toml::Table>() else {
+        // So that broken TOML is all that is reported.
+        catalog.add(declared::spec(BTreeMap::new()));
+        return Ok(catalog);
+    };
     if let Some(files) = named(&study, pgbench::NAME) {
         let is_built_in =
             |file: &String| dyno_pgbench::BUILT_IN.iter().any(|script| script.name == file);
         let mut texts = BTreeMap::new();
         for file in files.into_iter().filter(|file| !is_built_in(file)) {
-            let (text, digest) = read(&folder.join(&file))?;
+            let (text, digest) = read(&folder.join(&file), "script")?;
             texts.insert(file, ScriptText { text, digest });
         }
         catalog.add(pgbench::spec(texts));
@@ -33,13 +38,44 @@ pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     if let Some(files) = named(&study, dyno_workload::lua::NAME) {
         catalog.add(of_sysbench(files, folder)?);
     }
+    if let Some(files) = declared_files(&study) {
+        let mut texts = BTreeMap::new();
+        for file in files {
+            let (text, _) = read(&folder.join(&file), "list of values")?;
+            texts.insert(file, text);
+        }
+        catalog.add(declared::spec(texts));
+    }
     Ok(catalog)
 }
 
-/// The text of a script and its digest.
-fn read(path: &Path) -> anyhow::Result<(String, String)> {
+/// The files that generators of declared workloads name; none if no workload is declared.
+fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
+    let tables = study.get("workload")?.as_table()?;
+    let is_declared = |table: &&Value| {
+        table.get("transaction").is_some()
+            || table.get("workload").and_then(Value::as_str) == Some(declared::NAME)
+    };
+    let mut files = Vec::new();
+    let declared: Vec<&Value> = tables.values().filter(is_declared).collect();
+    let mut open = declared.clone();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Table(table) => {
+                files.extend(table.get("lines").and_then(Value::as_str).map(str::to_owned));
+                open.extend(table.values());
+            }
+            Value::Array(items) => open.extend(items),
+            _ => {}
+        }
+    }
+    (!declared.is_empty()).then_some(files)
+}
+
+/// The text of a file and its digest.
+fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        crate::usage_error(anyhow::anyhow!("cannot read the script {}: {error}", path.display()))
+        crate::usage_error(anyhow::anyhow!("cannot read the {what} {}: {error}", path.display()))
     })?;
     let digest = digest(&text);
     Ok((text, digest))
@@ -64,7 +100,7 @@ fn of_sysbench(
             continue;
         }
         let path = folder.join(&file);
-        let (text, own) = read(&path)?;
+        let (text, own) = read(&path, "script")?;
         let beside = path.parent().map(Path::to_owned);
         let host = Arc::new(StudyHost { folder: beside, ..StudyHost::default() });
         let path = path.display().to_string();

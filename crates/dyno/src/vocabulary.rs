@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dyno_database::{Endpoint, ProductSpec, Products, RouterSpec};
-use dyno_model::{StepRequest, WorkloadStep};
+use dyno_model::{DefinitionProblem, StepRequest, WorkloadStep};
 use dyno_study::{
     Options, Product, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules,
     WorkloadWord,
@@ -176,6 +176,10 @@ impl Rules {
 impl WorkloadRules for Rules {
     fn steps(&self, options: &Options, request: StepRequest) -> Result<Vec<WorkloadStep>, String> {
         Ok(self.plan(options, request)?.steps().to_vec())
+    }
+
+    fn problems(&self, options: &Options) -> Vec<DefinitionProblem> {
+        self.workload.problems(options)
     }
 
     fn check_load(

@@ -761,7 +761,9 @@ impl Connection for PgConnection {
         columns: &[Name],
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
-        let sql = format!("COPY {table} ({}) FROM STDIN", columns.join(", "));
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        let sql = format!("COPY {} ({}) FROM STDIN", quoted(table), columns.join(", "));
         self.blocking_as(Nanoseconds::ZERO, true, |connection| {
             // What makes the tables durable is the commit of whatever is done last: waiting for the
             // disk after each piece of a fill would buy nothing.

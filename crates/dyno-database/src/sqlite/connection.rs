@@ -335,7 +335,10 @@ impl Connection for SqliteConnection {
         next_row: &mut dyn FnMut(&mut Row) -> bool,
     ) -> Result<u64, StatementError> {
         let marks = vec!["?"; columns.len()].join(", ");
-        let insert = format!("INSERT INTO {table} ({}) VALUES ({marks})", columns.join(", "));
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let names: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        let table = quoted(table);
+        let insert = format!("INSERT INTO {table} ({}) VALUES ({marks})", names.join(", "));
         let wait_ms: i64 = self
             .database
             .query_row("PRAGMA busy_timeout", [], |row| row.get(0))

@@ -8,6 +8,7 @@ mod baseline;
 mod behind;
 mod choice;
 mod database;
+mod declaration;
 mod design;
 mod fault;
 mod host;

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::database;
+use super::declaration;
 use super::money;
 use super::problems::Problems;
 use crate::keys::{Key, Shape, names};
@@ -491,6 +492,7 @@ pub(super) fn field(
         Shape::Setting => setting(problems, entry).map(Value::Setting),
         Shape::Command => command(problems, entry).map(Value::Texts),
         Shape::Texts => texts(problems, entry).map(Value::Texts),
+        Shape::Declaration => declaration::read(problems, entry).map(Value::Text),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(problems, entry).map(Value::Text),
     }

@@ -6,6 +6,7 @@ use dyno_model::{OptionKind, OptionSpec};
 use dyno_units::ByteCount;
 use toml::de::DeValue;
 
+use super::declaration;
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::RawTable;
@@ -38,15 +39,50 @@ const KEYS: &[Key] = &[
     key("like", Shape::Text, "Another workload, whose keys this one inherits and may override.")
         .example("\"small\"")
         .fixed(INHERITED),
+    key(
+        TABLE,
+        Shape::Declaration,
+        "Tables of a workload that is declared here, by their names; see docs/declared-workloads.md.",
+    )
+    .example("{ item = { rows = 1000, columns = { id = { type = \"int\", value = { sequence = 1 } } } } }")
+    .fixed(DECLARED_FIXED),
+    key(
+        TRANSACTION,
+        Shape::Declaration,
+        "Transactions of a workload that is declared here, by their names; with them, `workload` is \
+         `declared`.",
+    )
+    .example("{ look = { steps = [{ sql = \"SELECT COUNT(*) FROM item\", rows = 1 }] } }")
+    .fixed(DECLARED_FIXED),
 ];
 
-/// Values for [`implied`]: the names of the tables.
+/// The workload of tables that declare one.
+const DECLARED: &str = "declared";
+
+/// The keys that declare a workload; they reach it as options.
+const TABLE: &str = "table";
+const TRANSACTION: &str = "transaction";
+
+/// Why what is declared is not varied.
+const DECLARED_FIXED: &str =
+    "declare several workloads and vary `workload`, or vary `option.scale`";
+
+/// Values for [`implied`]: the names of the tables, or what a table with transactions is.
 pub(super) fn name_values<'a>(study: &value::Section<'a>) -> Vec<(Entry<'a>, DeValue<'a>)> {
     let Some(DeValue::Table(tables)) = study.entry("workload").map(|entry| entry.value) else {
         return Vec::new();
     };
     let named = entries(tables).into_iter();
-    named.map(|entry| (entry.clone(), DeValue::String(entry.key.into()))).collect()
+    let named = named.map(|entry| {
+        let word = if declares(&entry) { DECLARED } else { entry.key };
+        (entry.clone(), DeValue::String(word.into()))
+    });
+    named.collect()
+}
+
+/// Whether a table declares transactions of its own.
+fn declares(table: &Entry<'_>) -> bool {
+    matches!(table.value, DeValue::Table(keys) if keys.contains_key(TRANSACTION))
 }
 
 /// What tables say by their names: a name of the vocabulary says what the workload is, also if `like`
@@ -57,7 +93,7 @@ pub(super) fn implied<'a>(
 ) -> Vec<Entry<'a>> {
     let is_implied = |table: &Entry<'_>| {
         let has_like = matches!(table.value, DeValue::Table(keys) if keys.contains_key("like"));
-        !has_like || find(vocabulary, table.key).is_some()
+        !has_like || declares(table) || find(vocabulary, table.key).is_some()
     };
     let implied = names.iter().filter(|(table, _)| is_implied(table));
     implied
@@ -92,7 +128,47 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             table.fields.remove(&*option.name);
         }
     }
-    Some(table)
+    check_declaration(problems, raw, (&table, word)).then_some(table)
+}
+
+/// Reports what is wrong with a declaration; of a workload that is built in, that there is one.
+fn check_declaration(
+    problems: &mut Problems,
+    raw: &RawTable<'_>,
+    (table, word): (&Table, &WorkloadWord),
+) -> bool {
+    if word.name != DECLARED {
+        let declared = [TABLE, TRANSACTION].into_iter().filter_map(|key| raw.entry(key));
+        let before = problems.count();
+        declared.for_each(|entry| {
+            report_unknown_option(problems, entry.key_span.clone(), entry.key, word);
+        });
+        return problems.count() == before;
+    }
+    if raw.entry(TRANSACTION).is_none() {
+        problems.add(
+            Diagnostic::new(raw.name_span.clone(), format!("workload `{}` does nothing", raw.name))
+                .with_label("it declares no transaction")
+                .with_help(format!("add [workload.{}.transaction.NAME] with `steps`", raw.name)),
+        );
+        return false;
+    }
+    let Some((rules, choice)) = word.rules.as_ref().zip(WorkloadChoice::of(table)) else {
+        return true;
+    };
+    let found = rules.problems(&choice.options);
+    for problem in &found {
+        let first = problem.path.first().and_then(|key| raw.entry(key));
+        let rest = problem.path.get(1..).unwrap_or_default();
+        let span = first.map_or(raw.name_span.clone(), |entry| declaration::place(entry, rest));
+        let message = format!("workload `{}` is not declared right", raw.name);
+        let diagnostic = Diagnostic::new(span, message).with_label(problem.message.clone());
+        problems.add(match &problem.help {
+            Some(help) => diagnostic.with_help(help.clone()),
+            None => diagnostic,
+        });
+    }
+    found.is_empty()
 }
 
 /// The default of an option, as text like all values.
@@ -105,7 +181,9 @@ fn default_text(option: &OptionSpec) -> String {
 impl WorkloadChoice {
     /// The workload of a table that was checked, with its options.
     pub(super) fn of(table: &Table) -> Option<WorkloadChoice> {
-        let is_option = |field: &str| KEYS.iter().all(|key| key.name != field);
+        let is_option = |field: &str| {
+            KEYS.iter().all(|key| key.name != field || key.shape == Shape::Declaration)
+        };
         let options = table.fields.iter().filter(|(field, _)| is_option(field));
         Some(WorkloadChoice {
             name: table.name.clone(),

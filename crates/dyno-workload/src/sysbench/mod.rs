@@ -15,7 +15,7 @@ mod audit;
 mod digits;
 pub mod distribution;
 mod schema;
-mod sequence;
+pub(crate) mod sequence;
 mod settings;
 mod statements;
 mod transactions;

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// far it got, and clients of a later step begin above that; so which number is whose follows
 /// from the clients' indexes and from how much each inserted, and never from timing inside a step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sequences {
+pub(crate) struct Sequences {
     // All numbers below this one may be taken.
     n_taken: Arc<AtomicU64>,
 }
 
 impl Sequences {
     /// The sequence of member `offset` of `stride` members. `offset` must be below `stride`.
-    pub(super) fn member(&self, offset: u64, stride: u64) -> Sequence {
+    pub(crate) fn member(&self, offset: u64, stride: u64) -> Sequence {
         assert!(offset < stride, "member {offset} of {stride}");
         // A multiple of the stride, so that a member that starts after another one has ended still
         // keeps to its own residue.
@@ -27,7 +27,7 @@ impl Sequences {
 
 /// The numbers of one client, from 0 upwards.
 #[derive(Debug)]
-pub(super) struct Sequence {
+pub(crate) struct Sequence {
     next: u64,
     stride: u64,
     n_taken: Arc<AtomicU64>,
@@ -35,7 +35,7 @@ pub(super) struct Sequence {
 
 impl Sequence {
     /// Takes the next number.
-    pub(super) fn take(&mut self) -> u64 {
+    pub(crate) fn take(&mut self) -> u64 {
         let number = self.next;
         self.next += self.stride;
         number
@@ -52,7 +52,7 @@ impl Drop for Sequence {
 /// quadratic residues; here: the finalizer of MurmurHash3, which is a bijection).
 ///
 /// Above 2³² numbers it starts again.
-pub(super) fn scattered_id(number: u64) -> i64 {
+pub(crate) fn scattered_id(number: u64) -> i64 {
     let mut id = number as u32;
     id = (id ^ (id >> 16)).wrapping_mul(0x85eb_ca6b);
     id = (id ^ (id >> 13)).wrapping_mul(0xc2b2_ae35);

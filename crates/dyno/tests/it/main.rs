@@ -9,6 +9,7 @@ mod command_line;
 mod compare;
 mod datasets;
 mod dbstress;
+mod declared;
 mod dump;
 mod explain_cost;
 mod failures;

@@ -20,6 +20,8 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "cpu-shootout/bench-top.toml",
         "durability/full.toml",
         "durability/bench-top.toml",
+        "declared/quickstart.toml",
+        "declared/oltp-read-write.toml",
         "dbstress/full.toml",
         "dbstress/stable-load.toml",
         "dbstress/bench-top.toml",

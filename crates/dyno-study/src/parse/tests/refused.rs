@@ -603,7 +603,7 @@ fn unknown_workload_in_a_named_table() {
             5 | workload = 'linkbench'
               |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `staged`; scripts are run by `sysbench` and `pgbench`, with `script = "FILE"`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; scripts are run by `sysbench` and `pgbench`, with `script = "FILE"`
         "#]],
     );
 }

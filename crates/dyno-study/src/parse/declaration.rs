@@ -1,0 +1,84 @@
+//! What a study declares in nested tables: it is handed on as text, and only the workload knows what it
+//! means. Here it is turned into that text, and places in it are found again.
+
+use std::ops::Range;
+
+use dyno_model::Tree;
+use toml::de::DeValue;
+
+use super::problems::Problems;
+use super::value::{Entry, entries, wrong_type, wrong_value};
+
+/// The text of a table, its keys in the order of the file.
+pub(super) fn read(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
+    if !matches!(entry.value, DeValue::Table(_)) {
+        wrong_type(problems, entry, "a table");
+        return None;
+    }
+    tree(problems, entry).map(|tree| tree.to_text())
+}
+
+fn tree(problems: &mut Problems, entry: &Entry<'_>) -> Option<Tree> {
+    match entry.value {
+        DeValue::String(text) => Some(Tree::Text(text.to_string())),
+        DeValue::Boolean(is_on) => Some(Tree::Switch(*is_on)),
+        DeValue::Integer(number) => {
+            let read = i64::from_str_radix(number.as_str(), number.radix());
+            read.map(Tree::Integer).map_err(|_| too_large(problems, entry, number.as_str())).ok()
+        }
+        DeValue::Float(number) => match number.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => Some(Tree::Real(number)),
+            _ => {
+                too_large(problems, entry, number.as_str());
+                None
+            }
+        },
+        DeValue::Datetime(_) => {
+            wrong_type(problems, entry, "a date in quotes");
+            None
+        }
+        DeValue::Array(items) => {
+            let items = items.iter().map(|item| {
+                let (value, span) = (item.get_ref(), item.span());
+                tree(problems, &Entry { value, span, ..entry.clone() })
+            });
+            let items: Vec<Option<Tree>> = items.collect();
+            Some(Tree::List(items.into_iter().collect::<Option<_>>()?))
+        }
+        DeValue::Table(table) => {
+            let read = entries(table).into_iter();
+            let read = read.map(|entry| Some((entry.key.to_owned(), tree(problems, &entry)?)));
+            let read: Vec<Option<(String, Tree)>> = read.collect();
+            Some(Tree::Table(read.into_iter().collect::<Option<_>>()?))
+        }
+    }
+}
+
+fn too_large(problems: &mut Problems, entry: &Entry<'_>, number: &str) {
+    wrong_value(problems, entry, format!("`{number}` is too large, or no number"));
+}
+
+/// Where the value is that these keys lead to; of a table its key, and as near as there is something.
+pub(super) fn place(entry: &Entry<'_>, path: &[String]) -> Range<usize> {
+    let here = match entry.value {
+        DeValue::Table(_) => entry.key_span.clone(),
+        _ => entry.span.clone(),
+    };
+    let Some((key, rest)) = path.split_first() else { return here };
+    match entry.value {
+        DeValue::Table(table) => {
+            let found = entries(table).into_iter().find(|entry| entry.key == key);
+            found.map_or(here, |entry| place(&entry, rest))
+        }
+        DeValue::Array(items) => {
+            let item = key.parse::<usize>().ok().and_then(|idx| items.iter().nth(idx));
+            item.map_or(here, |item| {
+                // The items of a list have no key of their own.
+                let (value, span) = (item.get_ref(), item.span());
+                let inner = Entry { value, span: span.clone(), key_span: span, ..entry.clone() };
+                place(&inner, rest)
+            })
+        }
+        _ => here,
+    }
+}

@@ -1,0 +1,291 @@
+//! The loop of one client. All that a transaction needs is drawn into memory that was made with the
+//! client; while it runs, nothing is allocated once the texts have had their longest.
+
+use std::sync::Arc;
+
+use dyno_pgbench::EvaluationError;
+use dyno_units::{Nanoseconds, RandomStream};
+
+use crate::session::Answer;
+use crate::skew::DrawnByClient;
+use crate::sysbench::sequence::Sequence;
+use crate::{
+    Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Transactions,
+    Value,
+};
+
+use super::audit::{Change, Counting};
+use super::definition::{Definition, place};
+use super::generator::Drawing;
+use super::transaction::{Action, Form, Let, ROWS, Sql, Think};
+use super::values::{Scratch, Slot, Values};
+
+/// One client.
+pub(super) struct Client {
+    definition: Arc<Definition>,
+    /// By transaction and step.
+    statements: Vec<Vec<Prepared>>,
+    /// By transaction.
+    values: Vec<Values>,
+    scratch: Scratch,
+    sequences: Vec<Sequence>,
+    counting: Counting,
+    drawn: Vec<DrawnByClient>,
+    /// The weights of each transaction and of all before it.
+    cumulated: Vec<u64>,
+}
+
+/// A statement as a client sends it; of a step that sends none, nothing.
+#[derive(Clone, Debug, Default)]
+struct Prepared {
+    statement: usize,
+    values: Vec<usize>,
+    is_read: bool,
+    change: Change,
+}
+
+impl Client {
+    /// A client that speaks this dialect. `seed` is of the random numbers in expressions.
+    pub(super) fn new(
+        definition: &Arc<Definition>,
+        dialect: Dialect,
+        (sequences, (counting, drawn), seed): (Vec<Sequence>, (Counting, Vec<DrawnByClient>), u64),
+    ) -> Client {
+        let mut next = 0;
+        let mut statements = Vec::new();
+        for transaction in &definition.transactions {
+            let steps = transaction.steps.iter().map(|step| {
+                let Action::Sql(sql) = &step.action else { return Prepared::default() };
+                let Ok(form) = &sql.forms[place(dialect)] else { return Prepared::default() };
+                next += 1;
+                Prepared {
+                    statement: next - 1,
+                    values: form.values.clone(),
+                    is_read: form.is_read,
+                    change: Change::of(&form.effect, definition),
+                }
+            });
+            statements.push(steps.collect());
+        }
+        let transactions = &definition.transactions;
+        let cumulated = transactions.iter().scan(0, |sum, transaction| {
+            *sum += transaction.weight;
+            Some(*sum)
+        });
+        Client {
+            statements,
+            values: transactions.iter().map(|one| Values::new(one.n_values, one.room)).collect(),
+            scratch: Scratch::new(&definition.names, seed),
+            sequences,
+            counting,
+            drawn,
+            cumulated: cumulated.collect(),
+            definition: Arc::clone(definition),
+        }
+    }
+}
+
+/// The class under which a statement is counted.
+pub(super) fn class_of(form: &Form) -> StatementClass {
+    match (form.is_read, form.is_write) {
+        (true, _) => StatementClass::Read,
+        (false, true) => StatementClass::Write,
+        (false, false) => StatementClass::Other,
+    }
+}
+
+impl Transactions for Client {
+    fn draw(&mut self, random: &mut RandomStream) -> usize {
+        if self.cumulated.len() == 1 {
+            return 0;
+        }
+        let drawn = random.below(self.cumulated.last().copied().unwrap_or(1));
+        self.cumulated.partition_point(|weight| *weight <= drawn)
+    }
+
+    fn pause_after(&mut self, kind: usize, random: &mut RandomStream) -> Nanoseconds {
+        match self.definition.transactions[kind].think {
+            Think::No => Nanoseconds::ZERO,
+            Think::Fixed(length) => length,
+            Think::Exponential(mean) => Nanoseconds(random.exponential(mean.0 as f64) as u64),
+        }
+    }
+
+    async fn perform(
+        &mut self,
+        kind: usize,
+        random: &mut RandomStream,
+        session: &mut Session,
+    ) -> Result<(), StatementError> {
+        let Client { definition, statements, values, scratch, sequences, counting, drawn, .. } =
+            self;
+        let transaction = &definition.transactions[kind];
+        let values = &mut values[kind];
+        values.clear();
+        counting.begin();
+        let names = &definition.names;
+        let mut drawing = Drawing { random, row: 0, names, scratch, sequences, drawn };
+        draw_all(&transaction.lets, values, &mut drawing)
+            .map_err(|error| no_value(definition, (kind, 0), &error))?;
+        if transaction.has_begin {
+            session.begin().await?;
+        }
+        for (nth, (step, prepared)) in transaction.steps.iter().zip(&statements[kind]).enumerate() {
+            let at = (kind, nth + 1);
+            let mark = values.mark();
+            for _ in 0..step.times {
+                if step.reads_nothing() {
+                    // The texts that were drawn the last time are drawn again.
+                    values.truncate(mark);
+                }
+                draw_all(&step.lets, values, &mut drawing)
+                    .map_err(|error| no_value(definition, at, &error))?;
+                if let Some(condition) = &step.condition {
+                    let scope = (names, &mut *drawing.scratch);
+                    let value = condition.evaluate(values, scope);
+                    if !value.map_err(|error| no_value(definition, at, &error))?.is_true() {
+                        continue;
+                    }
+                }
+                let Action::Sql(sql) = &step.action else {
+                    return session.roll_back_as_designed().await;
+                };
+                let reply = send(session, values, prepared).await?;
+                let n_rows = match prepared.is_read {
+                    true => reply.rows,
+                    false => reply.rows.max(reply.affected),
+                };
+                counting.note(prepared.change, reply.affected);
+                if !transaction.has_begin {
+                    counting.commit();
+                }
+                if let Some((least, most)) = sql.rows
+                    && !(least..=most).contains(&n_rows)
+                {
+                    return Err(wrong_rows(definition, at, sql, n_rows));
+                }
+                values.set(ROWS, Slot::Integer(n_rows as i64));
+                if !sql.read.is_empty() {
+                    take(&sql.read, session.kept_rows(), values, reply)
+                        .map_err(|why| unread(definition, at, &why))?;
+                }
+            }
+        }
+        if transaction.has_begin {
+            session.commit().await?;
+            counting.commit();
+        }
+        Ok(())
+    }
+}
+
+/// Draws values in their order.
+#[inline]
+fn draw_all(
+    lets: &[Let],
+    values: &mut Values,
+    drawing: &mut Drawing<'_>,
+) -> Result<(), EvaluationError> {
+    lets.iter().try_for_each(|one| one.generator.draw(one.at, values, drawing))
+}
+
+/// Sends a statement with its values.
+#[inline]
+fn send<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> Answer<'s> {
+    match prepared.values.len() {
+        0..=2 => send_up_to::<2>(session, values, prepared),
+        3..=8 => send_up_to::<8>(session, values, prepared),
+        9..=32 => send_up_to::<32>(session, values, prepared),
+        _ => send_up_to::<255>(session, values, prepared),
+    }
+}
+
+/// Sends a statement of at most so many values.
+fn send_up_to<'s, const N: usize>(
+    session: &'s mut Session,
+    values: &Values,
+    prepared: &Prepared,
+) -> Answer<'s> {
+    let mut all = [Value::Null; N];
+    for (value, at) in all.iter_mut().zip(&prepared.values) {
+        *value = values.value(*at);
+    }
+    session.execute(prepared.statement, &all[..prepared.values.len()])
+}
+
+/// Takes the columns of the first row; NULL if there is no row.
+fn take(
+    places: &[usize],
+    kept: &KeptRows,
+    values: &mut Values,
+    reply: Reply,
+) -> Result<(), String> {
+    if kept.n_rows() == 0 {
+        if reply.rows > 0 {
+            return Err("the connection has not kept the rows".to_owned());
+        }
+        places.iter().for_each(|at| values.set(*at, Slot::Null));
+        return Ok(());
+    }
+    if kept.n_columns() < places.len() {
+        return Err(format!(
+            "{} columns are read, and it returns {}",
+            places.len(),
+            kept.n_columns()
+        ));
+    }
+    for (column, at) in places.iter().enumerate() {
+        if kept.is_null(0, column) {
+            values.set(*at, Slot::Null);
+        } else if let Some(text) = kept.text(0, column) {
+            values.set_text_with(*at, |out| out.extend_from_slice(text));
+        } else if let Some(number) = kept.integer(0, column) {
+            values.set(*at, Slot::Integer(number));
+        } else {
+            values.set(*at, kept.real(0, column).map_or(Slot::Null, Slot::Real));
+        }
+    }
+    Ok(())
+}
+
+/// Where a step is, for messages.
+fn step_name(definition: &Definition, (kind, step): (usize, usize)) -> String {
+    let name = &definition.transactions[kind].name;
+    match step {
+        0 => format!("transaction `{name}`"),
+        step => format!("transaction `{name}`, step {step}"),
+    }
+}
+
+#[cold]
+fn no_value(
+    definition: &Definition,
+    at: (usize, usize),
+    error: &EvaluationError,
+) -> StatementError {
+    let message = format!("{}: an expression has no value: {error}", step_name(definition, at));
+    StatementError::new(ErrorClass::Refused, "dyno:expression", message)
+}
+
+#[cold]
+fn unread(definition: &Definition, at: (usize, usize), why: &str) -> StatementError {
+    let message = format!("{}: {why}", step_name(definition, at));
+    StatementError::new(ErrorClass::Refused, "dyno:read", message)
+}
+
+#[cold]
+fn wrong_rows(
+    definition: &Definition,
+    at: (usize, usize),
+    sql: &Sql,
+    found: u64,
+) -> StatementError {
+    let expected = match sql.rows.unwrap_or_default() {
+        (least, most) if least == most => least.to_string(),
+        (least, u64::MAX) => format!("at least {least}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let step = step_name(definition, at);
+    let message = format!("{step}: {found} rows, and {expected} were expected");
+    StatementError::new(ErrorClass::Refused, "dyno:rows", message)
+}

@@ -1,0 +1,256 @@
+//! A workload that a study declares itself: tables with generators for their columns, and transactions
+//! of SQL statements with values that are drawn or read before.
+//!
+//! The tables `table` and `transaction` of the study arrive as texts (see [`dyno_model::Tree`]) and are
+//! read by `definition`, which finds all mistakes at once. What can be known only with the dialect is
+//! refused by [`Workload::check`]. Rows are functions of the seed, the table and their number (`rows`);
+//! a client draws all values of a statement into memory of its own before it sends it (`client`).
+
+mod audit;
+mod calendar;
+mod client;
+mod definition;
+mod generator;
+mod problems;
+mod read_generator;
+mod rows;
+mod schema;
+mod sql;
+mod template;
+mod transaction;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_model::{DefinitionProblem, Name, OptionError, OptionSpec};
+use dyno_units::Seed;
+use md5::{Digest, Md5};
+
+use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::sysbench::sequence::Sequences;
+use crate::{
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
+    TextRows, Workload, drive,
+};
+
+use audit::Counts;
+use client::{Client, class_of};
+use definition::{Definition, Source};
+use transaction::{Action, Form, Sql};
+
+/// The name in the catalogue.
+pub const NAME: &str = "declared";
+
+/// The text of `table` where a study declares no tables.
+const NO_TABLES: &str = "{}";
+
+/// The files that generators name.
+type Files = BTreeMap<String, Arc<str>>;
+
+/// The workload of studies whose generators name these files, by the names that they use.
+pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
+    let files: Files = files.into_iter().map(|(name, text)| (name, text.into())).collect();
+    let options = vec![
+        OptionSpec::text("table", NO_TABLES, "the tables, by their names"),
+        OptionSpec::text("transaction", "{}", "the transactions, by their names"),
+        OptionSpec::count("scale", "1", "what the numbers of rows are multiplied by"),
+    ];
+    let of_problems = files.clone();
+    WorkloadSpec::new(NAME, "tables and transactions of the study's own", options, move |input| {
+        plan(input, &files)
+    })
+    .checked_by(move |given| problems(given, &of_problems))
+}
+
+/// All that is wrong with a declaration, with its places.
+fn problems(given: &BTreeMap<String, String>, files: &Files) -> Vec<DefinitionProblem> {
+    let text = |name: &str| given.get(name).map_or("{}", String::as_str);
+    let scale = given.get("scale").and_then(|scale| dyno_units::parse_count(scale).ok());
+    let source = Source {
+        tables: text("table"),
+        transactions: text("transaction"),
+        scale: scale.unwrap_or(1),
+        files,
+    };
+    Definition::read(source).err().unwrap_or_default()
+}
+
+fn plan(input: &PlanInput<'_>, files: &Files) -> Result<Arc<dyn Workload>, PlanError> {
+    let options = input.options;
+    let (tables, transactions) = (options.text("table"), options.text("transaction"));
+    let scale = options.count("scale");
+    let definition = Definition::read(Source { tables, transactions, scale, files });
+    let definition = definition.map_err(|problems| {
+        let first = &problems[0];
+        let name = first.path.first().cloned().unwrap_or_default();
+        let place = first.path.get(1..).unwrap_or_default().join(".");
+        let reason = format!("{place}: {}", first.message);
+        PlanError::Option(OptionError { name, reason })
+    })?;
+    let of_files: String =
+        files.iter().map(|(name, text)| format!("\n{name} {}", digest(text))).collect();
+    let seeds = (0..definition.tables.len() as u64).map(|idx| input.seed.derive("declared", idx));
+    let rows = |one: &definition::DeclaredTable| format!("{} {}", one.name, one.rows);
+    let weight = |one: &transaction::Transaction| format!("{} {}", one.name, one.weight);
+    let joined = |texts: Vec<String>| texts.join(", ");
+    Ok(Arc::new(Declared {
+        name: input.name.clone(),
+        kinds: definition.transactions.iter().map(|one| one.name.clone().into()).collect(),
+        recorded: vec![
+            ("scale".to_owned(), scale.to_string()),
+            ("tables".to_owned(), joined(definition.tables.iter().map(rows).collect())),
+            (
+                "transactions".to_owned(),
+                joined(definition.transactions.iter().map(weight).collect()),
+            ),
+            ("definition_md5".to_owned(), digest(&format!("{tables}\n{transactions}{of_files}"))),
+        ],
+        fills: digest(&format!("{scale}\n{tables}{of_files}")),
+        seeds: seeds.collect(),
+        definition: Arc::new(definition),
+    }))
+}
+
+/// The MD5 of a text, in hexadecimal digits.
+fn digest(text: &str) -> String {
+    Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+struct Declared {
+    name: Name,
+    kinds: Vec<Name>,
+    recorded: Vec<(String, String)>,
+    /// A digest of what fills the tables.
+    fills: String,
+    /// Of the rows of each table.
+    seeds: Vec<Seed>,
+    definition: Arc<Definition>,
+}
+
+impl Declared {
+    /// All statements, with where each stands.
+    fn statements_of(&self) -> impl Iterator<Item = (String, &Sql)> {
+        self.definition.transactions.iter().flat_map(|transaction| {
+            transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
+                Action::Sql(sql) => {
+                    Some((format!("transaction `{}`, step {}", transaction.name, nth + 1), sql))
+                }
+                Action::RollBack => None,
+            })
+        })
+    }
+}
+
+impl Workload for Declared {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kinds(&self) -> &[Name] {
+        &self.kinds
+    }
+
+    fn options(&self) -> Vec<(String, String)> {
+        self.recorded.clone()
+    }
+
+    fn check(&self, dialect: Dialect) -> Result<(), String> {
+        schema::check(&self.definition, dialect)?;
+        for (place, sql) in self.statements_of() {
+            if let Err(why) = &sql.forms[definition::place(dialect)] {
+                return Err(format!("{place}: {why}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_rows(&self) -> bool {
+        self.statements_of().any(|(_, sql)| sql.rows.is_some() || !sql.read.is_empty())
+    }
+
+    fn check_apart(&self) -> Result<(), String> {
+        match self.definition.numbering.sequences {
+            0 => Ok(()),
+            _ => Err(
+                "a `sequence` in its transactions counts the rows of all clients, which so run in \
+                      one process"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn tables(&self, dialect: Dialect) -> Vec<Table> {
+        schema::tables(&self.definition, dialect)
+    }
+
+    fn makes_nothing(&self) -> bool {
+        self.definition.tables.is_empty()
+    }
+
+    fn fills(&self) -> Option<String> {
+        Some(self.fills.clone())
+    }
+
+    fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
+        rows::fill(&self.definition, (table_idx, self.seeds[table_idx]), number, row);
+    }
+
+    fn statements(&self, dialect: Dialect) -> Vec<Statement> {
+        let statement = |(form, sql): (&Form, &Sql)| {
+            let statement = Statement::new(form.prepared.clone(), class_of(form));
+            if sql.read.is_empty() { statement } else { statement.keeping_rows() }
+        };
+        let forms = self.statements_of().filter_map(|(_, sql)| {
+            let form = sql.forms[definition::place(dialect)].as_ref().ok()?;
+            Some(statement((form, sql)))
+        });
+        forms.collect()
+    }
+
+    fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
+        audit::queries(&self.definition, dialect)
+    }
+
+    fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
+        let counts = Counts::new(&self.definition);
+        // Each with a count of its own, which a clone would share.
+        let n_sequences = self.definition.numbering.sequences;
+        let sequences = (0..n_sequences).map(|_| Sequences::default()).collect();
+        Arc::new(DeclaredClients { workload: self, counts, sequences })
+    }
+}
+
+/// The clients with what they count.
+struct DeclaredClients {
+    workload: Arc<Declared>,
+    counts: Counts,
+    /// Of the generators in transactions.
+    sequences: Vec<Sequences>,
+}
+
+impl Clients for DeclaredClients {
+    fn client(&self, mut context: ClientContext) -> ClientFuture {
+        let place = (context.client_idx as u64, context.n_clients as u64);
+        let sequences = self.sequences.iter().map(|one| one.member(place.0, place.1)).collect();
+        let seed = context.random.next_u64();
+        let dialect = context.session.dialect();
+        let own = (sequences, self.counts.client(), seed);
+        Box::pin(drive(Client::new(&self.workload.definition, dialect, own), context))
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        self.counts.all()
+    }
+
+    fn add_counts(&self, counts: &[u64]) {
+        self.counts.add(counts);
+    }
+
+    fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
+        audit::judge(&self.workload.definition, &self.counts, totals, answers)
+    }
+}

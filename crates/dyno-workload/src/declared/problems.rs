@@ -1,0 +1,166 @@
+//! Collects what is wrong in a declaration, with the place of each.
+
+use dyno_model::{DefinitionProblem, Tree};
+
+/// What was found so far, and where the reader is.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    found: Vec<DefinitionProblem>,
+    path: Vec<String>,
+}
+
+impl Problems {
+    /// Reads something that stands under `key`.
+    pub(super) fn within<T>(
+        &mut self,
+        key: impl Into<String>,
+        read: impl FnOnce(&mut Problems) -> T,
+    ) -> T {
+        self.path.push(key.into());
+        let result = read(self);
+        self.path.pop();
+        result
+    }
+
+    /// Reads something that stands under these keys, one in the other.
+    pub(super) fn path_of(&mut self, keys: &[&str], read: impl FnOnce(&mut Problems)) {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        let before = std::mem::replace(&mut self.path, keys);
+        read(self);
+        self.path = before;
+    }
+
+    /// Reads something that stands under `key` in the table `under`.
+    pub(super) fn path_in(&mut self, under: &str, key: &str, read: impl FnOnce(&mut Problems)) {
+        self.within(under, |problems| problems.within(key, read));
+    }
+
+    /// Adds a problem of the place where the reader is.
+    pub(super) fn add(&mut self, message: impl Into<String>, help: &str) {
+        let help = (!help.is_empty()).then(|| help.to_owned());
+        self.found.push(DefinitionProblem {
+            path: self.path.clone(),
+            message: message.into(),
+            help,
+        });
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// All of them.
+    pub(super) fn into_found(self) -> Vec<DefinitionProblem> {
+        self.found
+    }
+
+    /// A value of the wrong kind.
+    pub(super) fn wrong_kind(&mut self, wanted: &str, found: &Tree) {
+        self.add(format!("expected {wanted}, found {}", found.kind()), "");
+    }
+}
+
+/// The entries of a table.
+pub(super) fn table<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [(String, Tree)]> {
+    match tree {
+        Tree::Table(entries) => Some(entries),
+        other => {
+            problems.wrong_kind("a table", other);
+            None
+        }
+    }
+}
+
+/// The items of a list.
+pub(super) fn list<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t [Tree]> {
+    match tree {
+        Tree::List(items) => Some(items),
+        other => {
+            problems.wrong_kind("a list", other);
+            None
+        }
+    }
+}
+
+/// A text.
+pub(super) fn text<'t>(problems: &mut Problems, tree: &'t Tree) -> Option<&'t str> {
+    match tree {
+        Tree::Text(text) => Some(text),
+        other => {
+            problems.wrong_kind("a text", other);
+            None
+        }
+    }
+}
+
+/// `true` or `false`.
+pub(super) fn switch(problems: &mut Problems, tree: &Tree) -> Option<bool> {
+    match tree {
+        Tree::Switch(is_on) => Some(*is_on),
+        other => {
+            problems.wrong_kind("true or false", other);
+            None
+        }
+    }
+}
+
+/// A number.
+pub(super) fn number(problems: &mut Problems, tree: &Tree) -> Option<f64> {
+    match tree {
+        Tree::Integer(number) => Some(*number as f64),
+        Tree::Real(number) => Some(*number),
+        other => {
+            problems.wrong_kind("a number", other);
+            None
+        }
+    }
+}
+
+/// A whole number that is not negative; as text also `250k`.
+pub(super) fn count(problems: &mut Problems, tree: &Tree) -> Option<u64> {
+    let read = match tree {
+        Tree::Integer(number) => u64::try_from(*number).ok(),
+        Tree::Text(text) => dyno_units::parse_count(text).ok(),
+        _ => None,
+    };
+    if read.is_none() {
+        problems.add("expected a whole number such as 5000 or \"250k\"", "");
+    }
+    read
+}
+
+/// Texts: a list of them.
+pub(super) fn texts(problems: &mut Problems, tree: &Tree) -> Option<Vec<String>> {
+    let items = list(problems, tree)?;
+    let read = items.iter().enumerate().map(|(idx, item)| {
+        problems.within(idx.to_string(), |problems| text(problems, item).map(str::to_owned))
+    });
+    read.collect::<Vec<_>>().into_iter().collect()
+}
+
+/// The value under a key.
+pub(super) fn find<'t>(entries: &'t [(String, Tree)], key: &str) -> Option<&'t Tree> {
+    entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+}
+
+/// Reports the keys that are none of `known`.
+pub(super) fn only(problems: &mut Problems, entries: &[(String, Tree)], known: &[&str]) {
+    for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        let help = format!("the keys here are {}", known.join(", "));
+        problems.within(key.clone(), |problems| {
+            problems.add(format!("unknown key `{key}`"), &help);
+        });
+    }
+}
+
+/// Reads the value under a key, if there is one.
+pub(super) fn read<T>(
+    problems: &mut Problems,
+    entries: &[(String, Tree)],
+    key: &str,
+    reader: impl FnOnce(&mut Problems, &Tree) -> Option<T>,
+) -> Option<T> {
+    let value = find(entries, key)?;
+    problems.within(key, |problems| reader(problems, value))
+}

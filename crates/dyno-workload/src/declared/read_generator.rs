@@ -1,0 +1,520 @@
+//! Reads generators: what stands behind `value` of a column and behind a name in `let`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dyno_model::Tree;
+use dyno_pgbench::{Expression, Names};
+
+use crate::sysbench::distribution::DistributionSpec;
+
+use super::calendar;
+use super::generator::{Constant, Generator, Kind, Normal};
+use super::problems::{Problems, find, list, number, only, read, table, text};
+use super::template;
+use super::values::Formula;
+
+/// The kinds by the key that names them, each with the keys that may stand beside it.
+const KINDS: &[(&str, &[&str])] = &[
+    ("sequence", &["step"]),
+    ("uniform", &["decimals"]),
+    ("zipf", &["theta"]),
+    ("normal", &["mean", "deviation", "decimals"]),
+    ("text", &[]),
+    ("letters", &[]),
+    ("uuid", &[]),
+    ("date", &[]),
+    ("timestamp", &[]),
+    ("one_of", &["weights"]),
+    ("lines", &[]),
+    ("expression", &[]),
+    ("map", &["of", "otherwise"]),
+];
+
+/// The exponent of `zipf` where none is given.
+const THETA: f64 = 0.99;
+
+/// Most digits behind the point.
+const DECIMALS_MOST: i64 = 9;
+
+/// Longest text of `letters`.
+const LETTERS_MOST: i64 = 1 << 24;
+
+/// What generators refer to.
+pub(super) struct Known<'a> {
+    /// The values that can be used, by name, each with its place.
+    pub(super) values: &'a BTreeMap<String, usize>,
+    /// What `values` holds, for messages: "columns before this one".
+    pub(super) what: &'static str,
+    /// Rows of the tables, by their names.
+    pub(super) rows: &'a BTreeMap<String, u64>,
+    /// Texts of the files that the study names.
+    pub(super) files: &'a BTreeMap<String, Arc<str>>,
+    /// The names in expressions.
+    pub(super) names: &'a mut Names,
+    /// What is counted while clients run; none for columns.
+    pub(super) numbering: Option<&'a mut Numbering>,
+    /// Places whose values were used.
+    pub(super) used: &'a mut Vec<usize>,
+}
+
+/// Numbers given to generators that clients count with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbering {
+    pub(super) sequences: usize,
+    pub(super) counted: usize,
+}
+
+impl Known<'_> {
+    /// The place of a value.
+    fn place(&mut self, name: &str) -> Result<usize, String> {
+        let Some(&place) = self.values.get(name) else {
+            let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
+            let there = match names.is_empty() {
+                true => format!("there are no {}", self.what),
+                false => format!("the {} are {}", self.what, names.join(", ")),
+            };
+            return Err(format!("`{name}` is not known here; {there}"));
+        };
+        self.used.push(place);
+        Ok(place)
+    }
+}
+
+/// Reads a generator.
+pub(super) fn generator(
+    problems: &mut Problems,
+    tree: &Tree,
+    known: &mut Known<'_>,
+) -> Option<Generator> {
+    let Tree::Table(entries) = tree else {
+        let kind = Kind::Constant(constant(problems, tree)?);
+        return Some(Generator { kind, null_share: 0.0 });
+    };
+    let named = KINDS.iter().filter(|(name, _)| find(entries, name).is_some());
+    let named: Vec<_> = named.collect();
+    let [(name, beside)] = named[..] else {
+        let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+        let message = match named.len() {
+            0 => "this names no generator".to_owned(),
+            _ => {
+                let names: Vec<String> =
+                    named.iter().map(|(name, _)| format!("`{name}`")).collect();
+                format!("{} are generators, and a value has one", names.join(" and "))
+            }
+        };
+        problems.add(message, &format!("the generators are {}", names.join(", ")));
+        return None;
+    };
+    let keys: Vec<&str> = [*name, "null"].into_iter().chain(beside.iter().copied()).collect();
+    only(problems, entries, &keys);
+    let null_share = read(problems, entries, "null", share).unwrap_or(0.0);
+    let value = find(entries, name)?;
+    let kind = match *name {
+        "sequence" => sequence(problems, (entries, value), known),
+        "uniform" => uniform(problems, (entries, value), known),
+        "zipf" => zipf(problems, (entries, value), known),
+        "normal" => normal(problems, (entries, value), known),
+        "one_of" => one_of(problems, entries, value),
+        "map" => map(problems, (entries, value), known),
+        name => problems.within(name, |problems| simple(problems, name, value, known)),
+    };
+    Some(Generator { kind: kind?, null_share })
+}
+
+type Entries<'t> = (&'t [(String, Tree)], &'t Tree);
+
+/// Generators of which one value says all.
+fn simple(
+    problems: &mut Problems,
+    name: &str,
+    value: &Tree,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    match name {
+        "text" => {
+            let pieces = template::read(text(problems, value)?, |name| known.place(name));
+            pieces.map(Kind::Template).map_err(|why| problems.add(why, "")).ok()
+        }
+        "letters" => letters(problems, value),
+        "uuid" => match value {
+            Tree::Switch(true) => Some(Kind::Uuid),
+            _ => {
+                problems.add("write `uuid = true`", "");
+                None
+            }
+        },
+        "date" => {
+            let (first, last) = moments(problems, value, calendar::date)?;
+            Some(Kind::Date { first, n: (last - first) as u64 + 1 })
+        }
+        "timestamp" => {
+            let (first, last) = moments(problems, value, calendar::timestamp)?;
+            Some(Kind::Timestamp { first, n: (last - first) as u64 + 1 })
+        }
+        "lines" => lines(problems, value, known),
+        _ => {
+            let text = text(problems, value)?;
+            formula(problems, text, known).map(Kind::Formula)
+        }
+    }
+}
+
+/// Reads an expression of pgbench's language.
+pub(super) fn formula(
+    problems: &mut Problems,
+    text: &str,
+    known: &mut Known<'_>,
+) -> Option<Formula> {
+    let help = "expressions are those of pgbench, with `:name` for a value: \":qty * 2 + 1\"";
+    let expression = match Expression::read(text, known.names) {
+        Ok(expression) => expression,
+        Err(why) => {
+            problems.add(format!("`{text}` is not an expression: {why}"), help);
+            return None;
+        }
+    };
+    let mut variables = Vec::new();
+    for slot in expression.variables() {
+        let name = known.names.name(slot).to_owned();
+        match known.place(&name) {
+            Ok(place) => variables.push((slot, place)),
+            Err(why) => problems.add(why, ""),
+        }
+    }
+    Some(Formula { expression, variables })
+}
+
+fn constant(problems: &mut Problems, tree: &Tree) -> Option<Constant> {
+    match tree {
+        Tree::Integer(number) => Some(Constant::Integer(*number)),
+        Tree::Real(number) => Some(Constant::Real(*number)),
+        Tree::Switch(is_on) => Some(Constant::Integer((*is_on).into())),
+        Tree::Text(text) => Some(Constant::Text(text.as_bytes().to_vec())),
+        Tree::List(_) | Tree::Table(_) => {
+            problems.wrong_kind("a number, a text, true or false", tree);
+            None
+        }
+    }
+}
+
+/// The share of NULL: `"10%"` or `0.1`.
+fn share(problems: &mut Problems, tree: &Tree) -> Option<f64> {
+    let share = match tree {
+        Tree::Text(text) => dyno_units::parse_percentage(text).ok().map(|percent| percent / 100.0),
+        Tree::Integer(number) => Some(*number as f64),
+        Tree::Real(number) => Some(*number),
+        _ => None,
+    };
+    let share = share.filter(|share| (0.0..=1.0).contains(share));
+    if share.is_none() {
+        problems.add("expected a share such as \"10%\" or 0.1", "");
+    }
+    share
+}
+
+/// A number, or the name of a table, which stands for its number of rows.
+fn bound(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<f64> {
+    match tree {
+        Tree::Text(name) => match known.rows.get(name) {
+            Some(rows) => Some(*rows as f64),
+            None => {
+                let message = format!("there is no table `{name}`");
+                problems.add(message, "a bound is a number, or a table, for its number of rows");
+                None
+            }
+        },
+        other => number(problems, other),
+    }
+}
+
+/// Two bounds; the name of a table alone stands for 1 to its number of rows.
+fn bounds(problems: &mut Problems, tree: &Tree, known: &Known<'_>) -> Option<(f64, f64)> {
+    let (low, high) = match tree {
+        Tree::Text(_) => (1.0, bound(problems, tree, known)?),
+        Tree::List(items) if items.len() == 2 => {
+            let mut read = |idx: usize| {
+                problems.within(idx.to_string(), |problems| bound(problems, &items[idx], known))
+            };
+            let (low, high) = (read(0), read(1));
+            (low?, high?)
+        }
+        _ => {
+            problems.add(
+                "expected two bounds such as [1, 5000], or the name of a table",
+                "the name of a table stands for 1 to its number of rows",
+            );
+            return None;
+        }
+    };
+    if low > high {
+        let message = match tree {
+            Tree::Text(name) => format!("table `{name}` has no rows to draw from"),
+            _ => format!("the lower bound, {low}, is above the upper one, {high}"),
+        };
+        problems.add(message, "");
+        return None;
+    }
+    Some((low, high))
+}
+
+/// Digits behind the point: as given, else none.
+fn decimals(problems: &mut Problems, entries: &[(String, Tree)]) -> u32 {
+    let read = read(problems, entries, "decimals", |problems, tree| match tree {
+        Tree::Integer(n) if (0..=DECIMALS_MOST).contains(n) => Some(*n as u32),
+        _ => {
+            problems.add(format!("expected a whole number from 0 to {DECIMALS_MOST}"), "");
+            None
+        }
+    });
+    read.unwrap_or(0)
+}
+
+/// A bound in units of 10^-decimals.
+fn units(problems: &mut Problems, bound: f64, decimals: u32) -> Option<i64> {
+    let units = bound * 10_f64.powi(decimals as i32);
+    let is_near = (units - units.round()).abs() < 1e-6 * units.abs().max(1.0);
+    if !is_near || units.abs() > 9e15 {
+        let message = match is_near {
+            true => format!("{bound} is too large"),
+            false => format!("{bound} has more than {decimals} digits behind the point"),
+        };
+        problems.add(message, "`decimals` says how many digits there are behind the point");
+        return None;
+    }
+    Some(units.round() as i64)
+}
+
+fn over(
+    problems: &mut Problems,
+    (low, high): (f64, f64),
+    decimals: u32,
+    (spec, known): (DistributionSpec, &mut Known<'_>),
+) -> Option<Kind> {
+    let (low, high) = (units(problems, low, decimals)?, units(problems, high, decimals)?);
+    let items = spec.over((high - low) as u64 + 1);
+    let counted = known.numbering.as_mut().map(|numbering| {
+        numbering.counted += 1;
+        numbering.counted - 1
+    });
+    Some(Kind::Number { low, decimals, items, counted })
+}
+
+fn uniform(
+    problems: &mut Problems,
+    (entries, value): Entries<'_>,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    let decimals = decimals(problems, entries);
+    problems.within("uniform", |problems| {
+        let bounds = bounds(problems, value, known)?;
+        over(problems, bounds, decimals, (DistributionSpec::Uniform, known))
+    })
+}
+
+fn zipf(
+    problems: &mut Problems,
+    (entries, value): Entries<'_>,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    let exponent = read(problems, entries, "theta", |problems, tree| {
+        let theta = number(problems, tree)?;
+        if !(0.0..=20.0).contains(&theta) {
+            problems
+                .add(format!("{theta} is not in [0, 20]"), "0 is uniform, larger is more skewed");
+            return None;
+        }
+        Some(theta)
+    });
+    let exponent = exponent.unwrap_or(THETA);
+    problems.within("zipf", |problems| {
+        let bounds = bounds(problems, value, known)?;
+        over(problems, bounds, 0, (DistributionSpec::Zipfian { exponent }, known))
+    })
+}
+
+fn normal(
+    problems: &mut Problems,
+    (entries, value): Entries<'_>,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    let decimals = decimals(problems, entries);
+    let (low, high) = problems.within("normal", |problems| bounds(problems, value, known))?;
+    let mean = read(problems, entries, "mean", number).unwrap_or((low + high) / 2.0);
+    let deviation = read(problems, entries, "deviation", number).unwrap_or((high - low) / 6.0);
+    if !(low..=high).contains(&mean) {
+        problems.within("mean", |problems| {
+            problems.add(format!("{mean} is not within the bounds {low} to {high}"), "");
+        });
+        return None;
+    }
+    if deviation <= 0.0 {
+        problems.add(
+            format!("the standard deviation, {deviation}, is not above 0"),
+            "without `deviation` it is a sixth of the distance of the bounds",
+        );
+        return None;
+    }
+    let (low, high) = (units(problems, low, decimals)?, units(problems, high, decimals)?);
+    let scale = 10_f64.powi(decimals as i32);
+    Some(Kind::Normal(Normal {
+        low: low as f64,
+        high: high as f64,
+        mean: mean * scale,
+        deviation: deviation * scale,
+        decimals,
+    }))
+}
+
+fn letters(problems: &mut Problems, value: &Tree) -> Option<Kind> {
+    let lengths = match value {
+        Tree::Integer(n) => Some((*n, *n)),
+        Tree::List(items) => match items[..] {
+            [Tree::Integer(least), Tree::Integer(most)] => Some((least, most)),
+            _ => None,
+        },
+        _ => None,
+    };
+    match lengths.filter(|(least, most)| 0 <= *least && least <= most && *most <= LETTERS_MOST) {
+        Some((least, most)) => Some(Kind::Letters { least: least as usize, most: most as usize }),
+        None => {
+            let message = format!(
+                "expected a length such as 20, or two such as [10, 30]; at most {LETTERS_MOST}"
+            );
+            problems.add(message, "");
+            None
+        }
+    }
+}
+
+/// The first and the last of two moments.
+fn moments(
+    problems: &mut Problems,
+    value: &Tree,
+    read: fn(&str) -> Option<i64>,
+) -> Option<(i64, i64)> {
+    let found = match value {
+        Tree::List(items) => match &items[..] {
+            [Tree::Text(first), Tree::Text(last)] => read(first).zip(read(last)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some((first, last)) = found else {
+        let message = "expected the first and the last, such as [\"2024-01-01\", \"2024-12-31\"]";
+        problems.add(message, "");
+        return None;
+    };
+    if first > last {
+        problems.add("the first is after the last", "");
+        return None;
+    }
+    Some((first, last))
+}
+
+fn one_of(problems: &mut Problems, entries: &[(String, Tree)], value: &Tree) -> Option<Kind> {
+    let items = problems.within("one_of", |problems| {
+        let items = list(problems, value)?;
+        if items.is_empty() {
+            problems.add("there is nothing to choose from", "");
+            return None;
+        }
+        let read = items.iter().enumerate().map(|(idx, item)| {
+            problems.within(idx.to_string(), |problems| constant(problems, item))
+        });
+        read.collect::<Vec<_>>().into_iter().collect::<Option<Vec<Constant>>>()
+    })?;
+    let weights = read(problems, entries, "weights", |problems, tree| {
+        let weights = list(problems, tree)?;
+        let read = weights.iter().map(|weight| match weight {
+            Tree::Integer(weight) => u32::try_from(*weight).ok().map(u64::from),
+            _ => None,
+        });
+        let read: Option<Vec<u64>> = read.collect();
+        let read = read.filter(|read| read.len() == items.len() && read.iter().sum::<u64>() > 0);
+        if read.is_none() {
+            let message =
+                format!("expected {} whole numbers, one for each item, not all 0", items.len());
+            problems.add(message, "");
+        }
+        read
+    });
+    let weights = weights.unwrap_or_else(|| vec![1; items.len()]);
+    let cumulated = weights.iter().scan(0, |sum, weight| {
+        *sum += weight;
+        Some(*sum)
+    });
+    let cumulated = cumulated.collect();
+    Some(Kind::OneOf { items, cumulated })
+}
+
+fn lines(problems: &mut Problems, value: &Tree, known: &Known<'_>) -> Option<Kind> {
+    let name = text(problems, value)?;
+    let Some(file) = known.files.get(name) else {
+        problems.add(format!("the file `{name}` was not read"), "");
+        return None;
+    };
+    let items: Vec<Constant> =
+        file.lines().map(|line| Constant::Text(line.as_bytes().to_vec())).collect();
+    if items.is_empty() {
+        problems.add(format!("the file `{name}` is empty"), "");
+        return None;
+    }
+    let cumulated = (1..=items.len() as u64).collect();
+    Some(Kind::OneOf { items, cumulated })
+}
+
+fn sequence(
+    problems: &mut Problems,
+    (entries, value): Entries<'_>,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    let step = read(problems, entries, "step", |problems, tree| match tree {
+        Tree::Integer(step) if *step != 0 => Some(*step),
+        _ => {
+            problems.add("expected a whole number other than 0", "");
+            None
+        }
+    });
+    let start = problems.within("sequence", |problems| match value {
+        Tree::Integer(start) => Some(*start),
+        // Behind the rows that the table was filled with.
+        Tree::Text(_) if known.numbering.is_some() => {
+            bound(problems, value, known).map(|rows| rows as i64 + 1)
+        }
+        _ => {
+            problems.add("expected the first number, such as 1", "");
+            None
+        }
+    })?;
+    let nth = known.numbering.as_mut().map(|numbering| {
+        numbering.sequences += 1;
+        numbering.sequences - 1
+    });
+    Some(Kind::Sequence { start, step: step.unwrap_or(1), nth })
+}
+
+fn map(
+    problems: &mut Problems,
+    (entries, value): Entries<'_>,
+    known: &mut Known<'_>,
+) -> Option<Kind> {
+    let Some(of) = find(entries, "of") else {
+        problems.add("`map` needs `of`: the value that is looked up", "");
+        return None;
+    };
+    let of = problems.within("of", |problems| {
+        let place = known.place(text(problems, of)?);
+        place.map_err(|why| problems.add(why, "")).ok()
+    });
+    let pairs = problems.within("map", |problems| {
+        let pairs = table(problems, value)?.iter().map(|(key, value)| {
+            problems.within(key.clone(), |problems| {
+                Some((key.as_bytes().to_vec(), constant(problems, value)?))
+            })
+        });
+        pairs.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()
+    });
+    let otherwise = read(problems, entries, "otherwise", constant);
+    Some(Kind::Map { of: of?, pairs: pairs?, otherwise })
+}

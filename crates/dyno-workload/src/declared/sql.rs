@@ -1,0 +1,568 @@
+//! A statement as the user wrote it: the names in it, what it does to tables, and what is wrong with it
+//! as far as that can be seen without a server.
+//!
+//! What is read here are literals, comments and quoted names by the rules of each dialect, because a
+//! `:name` in them is none. The rest of the grammar is the server's.
+
+use crate::Dialect;
+
+/// A part of a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Text, as it is.
+    Text(String),
+    /// A `:name`.
+    Name(String),
+}
+
+/// A word or a sign outside of literals and comments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Token {
+    /// A word, in lower case.
+    Word(String),
+    /// A quoted name, as it is meant.
+    Quoted(String),
+    /// Anything else: the first character of it; a literal is `'`.
+    Sign(char),
+}
+
+/// A statement that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scanned {
+    /// Its text and its names, in their order, without a semicolon at the end.
+    pub(super) parts: Vec<Part>,
+    tokens: Vec<Token>,
+}
+
+/// What a statement does to the number of rows of tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing.
+    None,
+    /// It adds the rows that it reports.
+    Insert(String),
+    /// It takes away the rows that it reports.
+    Delete(String),
+    /// It may change the number of rows of this table, and does not report it.
+    Unclear(String),
+    /// It may change the number of rows of any table.
+    Unknown,
+}
+
+/// Words with which a transaction begins or ends.
+const CONTROL: &[&str] =
+    &["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "xa"];
+
+/// First words of statements that change no table's rows.
+const HARMLESS: &[&str] =
+    &["select", "values", "table", "show", "explain", "set", "lock", "analyze", "update", "pragma"];
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    dialect: Dialect,
+    scanned: Scanned,
+    /// Where the text begins that is in no part yet.
+    from: usize,
+}
+
+impl Scanned {
+    /// Reads a statement.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn read(text: &str, dialect: Dialect) -> Result<Scanned, String> {
+        let text = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+        if text.contains('\0') {
+            return Err("the statement holds a zero byte".to_owned());
+        }
+        let scanned = Scanned { parts: Vec::new(), tokens: Vec::new() };
+        let mut scanner = Scanner { text, at: 0, dialect, scanned, from: 0 };
+        while scanner.at < text.len() {
+            scanner.step()?;
+        }
+        scanner.end_text(text.len());
+        let scanned = scanner.scanned;
+        scanned.check()?;
+        Ok(scanned)
+    }
+
+    /// The names in it, one for each placeholder.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Name(name) => Some(name.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The text with this dialect's placeholders.
+    pub(super) fn prepared(&self, dialect: Dialect) -> String {
+        let mut position = 0;
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Name(_) => {
+                position += 1;
+                dialect.placeholder(position)
+            }
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    fn word(&self, idx: usize) -> &str {
+        match self.tokens.get(idx) {
+            Some(Token::Word(word)) => word,
+            _ => "",
+        }
+    }
+
+    fn has_word(&self, word: &str) -> bool {
+        self.tokens.iter().any(|token| matches!(token, Token::Word(found) if found == word))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.tokens.is_empty() {
+            return Err("the statement is empty".to_owned());
+        }
+        if CONTROL.contains(&self.word(0)) {
+            return Err(format!(
+                "`{}` is not written as a statement: `begin` of the transaction says whether its \
+                 statements are one transaction of the database, and a step `roll_back = true` rolls it \
+                 back",
+                self.word(0).to_uppercase()
+            ));
+        }
+        let mut open = 0_i64;
+        for token in &self.tokens {
+            match token {
+                Token::Sign('(') => open += 1,
+                Token::Sign(')') => open -= 1,
+                Token::Sign(';') => {
+                    return Err(
+                        "these are several statements; each is a step of its own".to_owned()
+                    );
+                }
+                _ => {}
+            }
+            if open < 0 {
+                return Err("a `)` has no `(`".to_owned());
+            }
+        }
+        match open {
+            0 => Ok(()),
+            _ => Err("a `(` has no `)`".to_owned()),
+        }
+    }
+
+    /// The name that begins at token `idx`, without what qualifies it, and the index behind it.
+    fn name(&self, mut idx: usize) -> Option<(String, usize)> {
+        loop {
+            let name = match self.tokens.get(idx)? {
+                Token::Word(word) => word.clone(),
+                Token::Quoted(name) => name.to_lowercase(),
+                Token::Sign(_) => return None,
+            };
+            idx += 1;
+            if self.tokens.get(idx) != Some(&Token::Sign('.')) {
+                return Some((name, idx));
+            }
+            idx += 1;
+        }
+    }
+
+    /// The table that INSERT writes to, and the index of the token behind it.
+    fn inserted(&self) -> Option<(String, usize)> {
+        let into = self.tokens.iter().position(|token| *token == Token::Word("into".to_owned()));
+        let modifiers = ["low_priority", "delayed", "high_priority", "ignore"];
+        let first = match into {
+            Some(into) => into + 1,
+            None => (1..).find(|&idx| !modifiers.contains(&self.word(idx)))?,
+        };
+        self.name(first)
+    }
+
+    /// The columns that INSERT names, with their table.
+    pub(super) fn inserted_columns(&self) -> Option<(String, Vec<String>)> {
+        if !matches!(self.word(0), "insert" | "replace") {
+            return None;
+        }
+        let (table, mut idx) = self.inserted()?;
+        if self.tokens.get(idx) != Some(&Token::Sign('(')) || self.word(idx + 1) == "select" {
+            return None;
+        }
+        let mut columns = Vec::new();
+        loop {
+            let (column, after) = self.name(idx + 1)?;
+            columns.push(column);
+            idx = after;
+            match self.tokens.get(idx)? {
+                Token::Sign(',') => {}
+                Token::Sign(')') => return Some((table, columns)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// What it does to the number of rows.
+    pub(super) fn effect(&self) -> Effect {
+        match self.word(0) {
+            "insert" => {
+                let Some((table, _)) = self.inserted() else { return Effect::Unknown };
+                // What is updated instead is reported as if it were inserted.
+                let updates = self.has_word("conflict") && self.has_word("update");
+                let replaces = self.word(1) == "or" && self.word(2) == "replace";
+                match updates || replaces || self.has_word("duplicate") {
+                    true => Effect::Unclear(table),
+                    false => Effect::Insert(table),
+                }
+            }
+            "replace" => {
+                self.inserted().map_or(Effect::Unknown, |(table, _)| Effect::Unclear(table))
+            }
+            "delete" => {
+                let modifiers = ["low_priority", "quick", "ignore"];
+                let from = (1..).find(|&idx| !modifiers.contains(&self.word(idx)));
+                // What stands before FROM names the tables that lose rows, of those behind it.
+                let from = from.filter(|&idx| self.word(idx) == "from");
+                let first = from.map(|from| from + 1 + usize::from(self.word(from + 1) == "only"));
+                match first.and_then(|first| self.name(first)) {
+                    // Several tables at once.
+                    Some((_, after)) if self.tokens.get(after) == Some(&Token::Sign(',')) => {
+                        Effect::Unknown
+                    }
+                    Some((table, _)) => Effect::Delete(table),
+                    None => Effect::Unknown,
+                }
+            }
+            "with" => {
+                let writes = ["insert", "delete", "merge", "replace"];
+                match writes.iter().any(|word| self.has_word(word)) {
+                    true => Effect::Unknown,
+                    false => Effect::None,
+                }
+            }
+            word if HARMLESS.contains(&word) => Effect::None,
+            _ => Effect::Unknown,
+        }
+    }
+
+    /// Whether it only reads.
+    pub(super) fn is_read(&self) -> bool {
+        match self.word(0) {
+            "with" => {
+                let writes = ["insert", "delete", "merge", "update"];
+                !writes.iter().any(|word| self.has_word(word))
+            }
+            word => ["select", "values", "table", "show", "explain"].contains(&word),
+        }
+    }
+
+    /// Whether it changes rows.
+    pub(super) fn is_write(&self) -> bool {
+        let writes = ["insert", "update", "delete", "merge", "replace"];
+        writes.contains(&self.word(0)) || (self.word(0) == "with" && !self.is_read())
+    }
+}
+
+/// Whether a name may begin so; any character beyond ASCII is a letter.
+fn begins_name(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
+}
+
+impl Scanner<'_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn token(&mut self, token: Token) {
+        self.scanned.tokens.push(token);
+    }
+
+    fn end_text(&mut self, end: usize) {
+        if self.from < end {
+            self.scanned.parts.push(Part::Text(self.text[self.from..end].to_owned()));
+        }
+    }
+
+    /// Reads one token, comment or blank.
+    fn step(&mut self) -> Result<(), String> {
+        let text = self.text;
+        let rest = &text[self.at..];
+        let Some(c) = rest.chars().next() else { return Ok(()) };
+        let is_mysql = self.dialect == Dialect::MySql;
+        if c.is_whitespace() {
+            self.at += c.len_utf8();
+        } else if self.is_line_comment(rest) {
+            self.at += rest.find('\n').unwrap_or(rest.len());
+        } else if rest.starts_with("/*") {
+            self.comment()?;
+        } else if c == '\'' {
+            let has_escapes = is_mysql || self.has_escape_prefix();
+            self.quoted('\'', has_escapes, "a text that begins with ' does not end")?;
+            self.token(Token::Sign('\''));
+        } else if c == '"' && is_mysql {
+            self.quoted('"', true, "a text that begins with \" does not end")?;
+            self.token(Token::Sign('\''));
+        } else if c == '"' || (c == '`' && self.dialect != Dialect::PostgreSql) {
+            let name = self.quoted(c, false, "a quoted name does not end")?;
+            self.token(Token::Quoted(name));
+        } else if c == '[' && self.dialect == Dialect::Sqlite {
+            let end = rest.find(']').ok_or("a name that begins with [ does not end")?;
+            let name = rest[1..end].to_owned();
+            self.at += end + 1;
+            self.token(Token::Quoted(name));
+        } else if c == '$' && self.dialect == Dialect::PostgreSql {
+            self.dollar()?;
+        } else if c == ':' {
+            self.colon();
+        } else if c == '?' && self.dialect != Dialect::PostgreSql {
+            return Err(
+                "`?` is a placeholder of the server; write :name, and what it stands for in \
+                        `let`"
+                    .to_owned(),
+            );
+        } else if begins_name(c) {
+            let is_inside = |c: char| begins_name(c) || c.is_ascii_digit() || c == '$';
+            let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
+            self.at += end;
+            self.token(Token::Word(rest[..end].to_lowercase()));
+        } else if c.is_ascii_digit() {
+            let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
+            self.at += rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
+            self.token(Token::Sign('0'));
+        } else {
+            self.at += c.len_utf8();
+            self.token(Token::Sign(c));
+        }
+        Ok(())
+    }
+
+    fn is_line_comment(&self, rest: &str) -> bool {
+        match self.dialect {
+            // Two dashes are two minus signs there unless a blank follows.
+            Dialect::MySql => {
+                let after = rest.strip_prefix("--");
+                rest.starts_with('#')
+                    || after.is_some_and(|after| {
+                        after.chars().next().is_none_or(|c| c.is_whitespace() || c.is_control())
+                    })
+            }
+            Dialect::PostgreSql | Dialect::Sqlite => rest.starts_with("--"),
+        }
+    }
+
+    /// Whether an E stands before a literal of PostgreSQL, so that a backslash escapes.
+    fn has_escape_prefix(&mut self) -> bool {
+        let before = self.text[..self.at].ends_with(['e', 'E']);
+        self.dialect == Dialect::PostgreSql
+            && before
+            && self.scanned.tokens.last() == Some(&Token::Word("e".to_owned()))
+    }
+
+    /// Reads a literal or a quoted name, and what it means.
+    fn quoted(&mut self, quote: char, has_escapes: bool, wrong: &str) -> Result<String, String> {
+        let mut meant = String::new();
+        let mut chars = self.rest().char_indices().skip(1).peekable();
+        while let Some((at, c)) = chars.next() {
+            if c == '\\' && has_escapes {
+                meant.extend(chars.next().map(|(_, c)| c));
+            } else if c != quote {
+                meant.push(c);
+            } else if chars.peek().is_some_and(|(_, next)| *next == quote) {
+                chars.next();
+                meant.push(quote);
+            } else {
+                self.at += at + 1;
+                return Ok(meant);
+            }
+        }
+        Err(wrong.to_owned())
+    }
+
+    /// Skips a comment; in PostgreSQL they nest.
+    fn comment(&mut self) -> Result<(), String> {
+        let mut depth = 0;
+        loop {
+            let rest = self.rest();
+            if rest.starts_with("/*") && (depth == 0 || self.dialect == Dialect::PostgreSql) {
+                depth += 1;
+                self.at += 2;
+            } else if rest.starts_with("*/") {
+                depth -= 1;
+                self.at += 2;
+            } else {
+                let c = rest.chars().next().ok_or("a comment that begins with /* does not end")?;
+                self.at += c.len_utf8();
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A literal between dollars of PostgreSQL: `$$…$$`, `$tag$…$tag$`.
+    fn dollar(&mut self) -> Result<(), String> {
+        let rest = self.rest();
+        if rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(
+                "`$1` is a placeholder of the server; write :name, and what it stands for in \
+                        `let`"
+                    .to_owned(),
+            );
+        }
+        let is_inside = |c: char| begins_name(c) || c.is_ascii_digit();
+        let end = rest[1..].find(|c| !is_inside(c)).map_or(rest.len(), |end| end + 1);
+        if !rest[end..].starts_with('$') {
+            self.at += 1;
+            self.token(Token::Sign('$'));
+            return Ok(());
+        }
+        let tag = &rest[..=end];
+        let wrong = || format!("a text that begins with {tag} does not end");
+        let close = rest[tag.len()..].find(tag).ok_or_else(wrong)?;
+        self.at += 2 * tag.len() + close;
+        self.token(Token::Sign('\''));
+        Ok(())
+    }
+
+    /// A `:name`; several colons, and one that no name follows, are the server's.
+    fn colon(&mut self) {
+        let rest = self.rest();
+        let n_colons = rest.find(|c| c != ':').unwrap_or(rest.len());
+        let name = &rest[n_colons..];
+        let is_inside = |c: char| begins_name(c) || c.is_ascii_digit();
+        let end = name.find(|c| !is_inside(c)).unwrap_or(name.len());
+        if n_colons > 1 || !name.starts_with(begins_name) {
+            self.at += n_colons;
+            self.token(Token::Sign(':'));
+            return;
+        }
+        let name = name[..end].to_owned();
+        self.end_text(self.at);
+        self.at += 1 + end;
+        self.from = self.at;
+        self.scanned.parts.push(Part::Name(name));
+        self.token(Token::Sign(':'));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(dialect: Dialect, sql: &str, prepared: &str, names: &[&str]) {
+        let scanned = Scanned::read(sql, dialect).unwrap();
+        assert_eq!(scanned.prepared(dialect), prepared);
+        assert_eq!(scanned.names().collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn names_are_found_where_they_are_names() {
+        use Dialect::{MySql, PostgreSql, Sqlite};
+        for dialect in Dialect::ALL {
+            let marks = [1, 2].map(|position| dialect.placeholder(position));
+            let [a, b] = &marks;
+            check(
+                dialect,
+                "SELECT ':x', 1 /* :y */ FROM t -- :z\n WHERE a=:a AND b = :bé_2 ;; ",
+                &format!("SELECT ':x', 1 /* :y */ FROM t -- :z\n WHERE a={a} AND b = {b}"),
+                &["a", "bé_2"],
+            );
+            check(dialect, "SELECT 'it''s :x', :a", &format!("SELECT 'it''s :x', {a}"), &["a"]);
+        }
+        check(PostgreSql, "SELECT :a::int, x::text", "SELECT $1::int, x::text", &["a"]);
+        check(PostgreSql, "SELECT 'a\\', :b, E'\\':c'", "SELECT 'a\\', $1, E'\\':c'", &["b"]);
+        check(
+            PostgreSql,
+            "SELECT $$ :a $$, $t$ :b $x$ $t$, :c",
+            "SELECT $$ :a $$, $t$ :b $x$ $t$, $1",
+            &["c"],
+        );
+        check(
+            PostgreSql,
+            "SELECT /* /* */ :a */ :b, \":c\" ? 'k'",
+            "SELECT /* /* */ :a */ $1, \":c\" ? 'k'",
+            &["b"],
+        );
+        check(
+            MySql,
+            "SELECT \"it\\\":x\", `:y`, @v := :a # :z",
+            "SELECT \"it\\\":x\", `:y`, @v := ? # :z",
+            &["a"],
+        );
+        check(MySql, "SELECT 5--:a", "SELECT 5--?", &["a"]);
+        check(Sqlite, "SELECT [a :b], \":c\", `:d`, :e", "SELECT [a :b], \":c\", `:d`, ?", &["e"]);
+        check(MySql, "SELECT :a, :a", "SELECT ?, ?", &["a", "a"]);
+    }
+
+    #[track_caller]
+    fn refused(dialect: Dialect, sql: &str, why: &str) {
+        let error = Scanned::read(sql, dialect).unwrap_err();
+        assert!(error.contains(why), "{sql}: {error}");
+    }
+
+    #[test]
+    fn what_cannot_be_a_statement_is_refused() {
+        use Dialect::{MySql, PostgreSql, Sqlite};
+        for dialect in Dialect::ALL {
+            refused(dialect, " ; ", "is empty");
+            refused(dialect, "-- x", "is empty");
+            refused(dialect, "SELECT 'x", "does not end");
+            refused(dialect, "SELECT 1 /* x", "does not end");
+            refused(dialect, "SELECT (1", "has no `)`");
+            refused(dialect, "SELECT 1)", "has no `(`");
+            refused(dialect, "SELECT 1; SELECT 2", "several statements");
+            refused(dialect, "COMMIT", "is not written as a statement");
+            refused(dialect, "SELECT '\0'", "zero byte");
+        }
+        refused(MySql, "SELECT ?", "placeholder");
+        refused(Sqlite, "SELECT ?1", "placeholder");
+        refused(PostgreSql, "SELECT $1", "placeholder");
+        refused(PostgreSql, "SELECT $a$ x", "begins with $a$");
+        refused(MySql, "SELECT 'x\\'", "does not end");
+    }
+
+    #[test]
+    fn effects_on_the_number_of_rows() {
+        let check = |sql: &str, expected: Effect| {
+            let scanned = Scanned::read(sql, Dialect::MySql).unwrap();
+            assert_eq!(scanned.effect(), expected, "{sql}");
+        };
+        let t = || "t".to_owned();
+        check("INSERT INTO t VALUES (:a)", Effect::Insert(t()));
+        check("insert ignore t (a) values (:a)", Effect::Insert(t()));
+        check("INSERT INTO s.`T` SELECT 1", Effect::Insert(t()));
+        check("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1", Effect::Unclear(t()));
+        check("INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", Effect::Unclear(t()));
+        check("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", Effect::Insert(t()));
+        check("INSERT OR REPLACE INTO t VALUES (1)", Effect::Unclear(t()));
+        check("REPLACE INTO t VALUES (1)", Effect::Unclear(t()));
+        check("DELETE FROM t WHERE a = :a", Effect::Delete(t()));
+        check("DELETE QUICK FROM t", Effect::Delete(t()));
+        check("DELETE u FROM t JOIN u", Effect::Unknown);
+        check("DELETE FROM t, u USING t JOIN u", Effect::Unknown);
+        check("DELETE FROM ONLY t", Effect::Delete(t()));
+        check("TRUNCATE t", Effect::Unknown);
+        check("CALL p(:a)", Effect::Unknown);
+        check("WITH x AS (SELECT 1) SELECT * FROM x", Effect::None);
+        check("WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", Effect::Unknown);
+        check("UPDATE t SET a = 'delete'", Effect::None);
+        check("SELECT 1", Effect::None);
+    }
+
+    #[test]
+    fn columns_of_an_insert() {
+        let check = |sql: &str, expected: Option<(&str, &[&str])>| {
+            let found = Scanned::read(sql, Dialect::PostgreSql).unwrap().inserted_columns();
+            let found = found.as_ref().map(|(table, columns)| {
+                (table.as_str(), columns.iter().map(String::as_str).collect::<Vec<_>>())
+            });
+            assert_eq!(found, expected.map(|(table, columns)| (table, columns.to_vec())), "{sql}");
+        };
+        check("INSERT INTO t (a, \"B c\") VALUES (1, 2)", Some(("t", &["a", "b c"])));
+        check("INSERT INTO t VALUES (1, 2)", None);
+        check("INSERT INTO t (SELECT 1)", None);
+        check("UPDATE t SET a = 1", None);
+    }
+}

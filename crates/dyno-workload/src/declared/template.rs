@@ -1,0 +1,199 @@
+//! Texts from a template: `#` is a digit, `@` a letter, `{name}` another value, all else is itself.
+
+use dyno_units::RandomStream;
+
+use super::values::Values;
+
+/// Most digits that one draw makes.
+const DIGITS_MOST: usize = 18;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Piece {
+    /// The same bytes each time.
+    Fixed(Vec<u8>),
+    /// Random digits; at most [`DIGITS_MOST`].
+    Digits(usize),
+    /// Random letters from a to z.
+    Letters(usize),
+    /// Another value, as text.
+    Value(usize),
+}
+
+/// Reads a template; `place` finds the value with a name.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn read(
+    template: &str,
+    mut place: impl FnMut(&str) -> Result<usize, String>,
+) -> Result<Vec<Piece>, String> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut chars = template.chars();
+    while let Some(c) = chars.next() {
+        match (c, pieces.last_mut()) {
+            ('#', Some(Piece::Digits(n))) if *n < DIGITS_MOST => *n += 1,
+            ('#', _) => pieces.push(Piece::Digits(1)),
+            ('@', Some(Piece::Letters(n))) => *n += 1,
+            ('@', _) => pieces.push(Piece::Letters(1)),
+            ('{', _) => {
+                let mut name = String::new();
+                loop {
+                    match chars.next() {
+                        Some('}') => break,
+                        Some(c) => name.push(c),
+                        None => {
+                            let why = "`{` has no `}`; a brace that means itself is written `\\{`";
+                            return Err(why.to_owned());
+                        }
+                    }
+                }
+                pieces.push(Piece::Value(place(&name)?));
+            }
+            (c, last) => {
+                let c = match c {
+                    '\\' => chars.next().ok_or("nothing follows the last backslash")?,
+                    c => c,
+                };
+                let mut bytes = [0; 4];
+                let bytes = c.encode_utf8(&mut bytes).as_bytes();
+                match last {
+                    Some(Piece::Fixed(fixed)) => fixed.extend_from_slice(bytes),
+                    _ => pieces.push(Piece::Fixed(bytes.to_vec())),
+                }
+            }
+        }
+    }
+    Ok(pieces)
+}
+
+/// Appends the text of these pieces to the bytes of the values.
+#[inline]
+pub(super) fn write(pieces: &[Piece], values: &mut Values, random: &mut RandomStream) {
+    for piece in pieces {
+        match piece {
+            Piece::Fixed(bytes) => values.bytes().extend_from_slice(bytes),
+            Piece::Digits(n) => push_digits(values.bytes(), *n, random),
+            Piece::Letters(n) => push_letters(values.bytes(), *n, random),
+            Piece::Value(at) => values.append(*at),
+        }
+    }
+}
+
+/// "00" to "99", so that two digits cost one division.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut idx = 0;
+    while idx < 100 {
+        pairs[idx] = [b'0' + (idx / 10) as u8, b'0' + (idx % 10) as u8];
+        idx += 1;
+    }
+    pairs
+};
+
+/// Powers of ten up to those of [`DIGITS_MOST`] digits.
+const POWERS: [u64; DIGITS_MOST + 1] = {
+    let mut powers = [1; DIGITS_MOST + 1];
+    let mut idx = 1;
+    while idx <= DIGITS_MOST {
+        powers[idx] = 10 * powers[idx - 1];
+        idx += 1;
+    }
+    powers
+};
+
+/// Appends `n` random digits by one draw.
+fn push_digits(out: &mut Vec<u8>, n: usize, random: &mut RandomStream) {
+    let drawn = random.below(POWERS[n]);
+    let mut digits = [0; DIGITS_MOST];
+    // In two halves, because arithmetic in 32 bits is faster.
+    let (high, low) = (drawn / 1_000_000_000, (drawn % 1_000_000_000) as u32);
+    put(&mut digits[9..], low);
+    if n > 9 {
+        put(&mut digits[..9], high as u32);
+    }
+    out.extend_from_slice(&digits[DIGITS_MOST - n..]);
+}
+
+/// Writes the nine digits of a number, zeros in front.
+fn put(digits: &mut [u8], mut number: u32) {
+    for at in [7, 5, 3, 1] {
+        digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    digits[0] = b'0' + number as u8;
+}
+
+/// Appends `n` random letters, ten of each draw.
+pub(super) fn push_letters(out: &mut Vec<u8>, n: usize, random: &mut RandomStream) {
+    let mut left = n;
+    while left > 0 {
+        let mut bits = random.below(26_u64.pow(10));
+        let n = left.min(10);
+        for _ in 0..n {
+            out.push(b'a' + (bits % 26) as u8);
+            bits /= 26;
+        }
+        left -= n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Seed;
+
+    use super::*;
+    use crate::declared::values::Slot;
+
+    fn made(template: &str) -> String {
+        let place = |name: &str| match name {
+            "id" => Ok(0),
+            other => Err(format!("there is no `{other}`")),
+        };
+        let pieces = read(template, place).unwrap();
+        let mut values = Values::new(1, 0);
+        values.set(0, Slot::Integer(42));
+        write(&pieces, &mut values, &mut Seed(5).stream());
+        String::from_utf8(values.bytes().clone()).unwrap()
+    }
+
+    #[test]
+    fn templates_are_written_as_they_say() {
+        assert_eq!(made("user{id}\\@x\\#\\{\\\\ü"), "user42@x#{\\ü");
+        let text = made("###########-@@@");
+        assert_eq!((text.len(), text.find('-')), (15, Some(11)));
+        assert!(text[..11].bytes().all(|byte| byte.is_ascii_digit()), "{text}");
+        assert!(text[12..].bytes().all(|byte| byte.is_ascii_lowercase()), "{text}");
+        assert_eq!(made(&"#".repeat(100)).len(), 100);
+        assert_eq!(made(""), "");
+    }
+
+    #[test]
+    fn wrong_templates_are_refused() {
+        let refused = |template: &str| read(template, |_| Err("no name".to_owned())).unwrap_err();
+        assert!(refused("a{b").contains("has no `}`"));
+        assert!(refused("a\\").contains("backslash"));
+        assert_eq!(refused("{x}"), "no name");
+    }
+
+    #[test]
+    fn every_digit_and_letter_is_equally_likely_at_every_place() {
+        let mut random = Seed(11).stream();
+        let (mut digits, mut letters) = ([[0_u32; 10]; 18], [[0_u32; 26]; 13]);
+        let n = 26_000;
+        for _ in 0..n {
+            let mut out = Vec::new();
+            push_digits(&mut out, 18, &mut random);
+            push_letters(&mut out, 13, &mut random);
+            out[..18].iter().zip(&mut digits).for_each(|(c, at)| at[(c - b'0') as usize] += 1);
+            out[18..].iter().zip(&mut letters).for_each(|(c, at)| at[(c - b'a') as usize] += 1);
+        }
+        let near = |count: &u32, of: u32| {
+            let expected = f64::from(n / of);
+            (f64::from(*count) - expected).abs() < 6.0 * expected.sqrt()
+        };
+        assert!(digits.as_flattened().iter().all(|count| near(count, 10)), "{digits:?}");
+        assert!(letters.as_flattened().iter().all(|count| near(count, 26)), "{letters:?}");
+    }
+}

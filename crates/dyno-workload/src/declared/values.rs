@@ -1,0 +1,222 @@
+//! The values of a row or of a transaction while they are made, in memory that is used again.
+
+use dyno_pgbench::{
+    EvaluationError, Expression, Names, Prng, Scope, Value as Evaluated, Variables,
+};
+
+use crate::Value;
+use crate::row::push_decimal;
+
+/// A value that was drawn or read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Slot {
+    /// Nothing yet, or the SQL value NULL.
+    #[default]
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// A number in units of 10^-decimals.
+    Decimal { units: i64, decimals: u32 },
+    /// A floating-point number.
+    Real(f64),
+    /// A range of the bytes.
+    Text { start: usize, end: usize },
+}
+
+/// Values by their places.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    slots: Vec<Slot>,
+    bytes: Vec<u8>,
+}
+
+impl Values {
+    /// `n` values, all NULL, with room for texts of so many bytes together.
+    pub(super) fn new(n: usize, room: usize) -> Values {
+        Values { slots: vec![Slot::Null; n], bytes: Vec::with_capacity(room) }
+    }
+
+    /// Makes all NULL, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.slots.fill(Slot::Null);
+        self.bytes.clear();
+    }
+
+    /// Where the texts end that are there now.
+    pub(super) fn mark(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets the texts behind a mark. Values that refer to them must be set again before they are used.
+    pub(super) fn truncate(&mut self, mark: usize) {
+        self.bytes.truncate(mark);
+    }
+
+    #[inline]
+    pub(super) fn set(&mut self, at: usize, slot: Slot) {
+        self.slots[at] = slot;
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, at: usize) -> Slot {
+        self.slots[at]
+    }
+
+    /// Sets a value to the text that `write` appends.
+    #[inline]
+    pub(super) fn set_text_with(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        self.slots[at] = Slot::Text { start, end: self.bytes.len() };
+    }
+
+    /// Begins a text that is appended piece by piece.
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Appends a value as text to the bytes; NULL appends nothing.
+    pub(super) fn append(&mut self, at: usize) {
+        match self.slots[at] {
+            Slot::Null => {}
+            Slot::Integer(number) => push_decimal(&mut self.bytes, number),
+            Slot::Decimal { units, decimals } => push_fixed(&mut self.bytes, units, decimals),
+            Slot::Real(number) => push_real(&mut self.bytes, number),
+            Slot::Text { start, end } => self.bytes.extend_from_within(start..end),
+        }
+    }
+
+    /// The bytes of a value that is a text.
+    pub(super) fn text(&self, at: usize) -> Option<&[u8]> {
+        match self.slots[at] {
+            Slot::Text { start, end } => Some(&self.bytes[start..end]),
+            _ => None,
+        }
+    }
+
+    /// A value as it is sent.
+    #[inline]
+    pub(super) fn value(&self, at: usize) -> Value<'_> {
+        match self.slots[at] {
+            Slot::Null => Value::Null,
+            Slot::Integer(number) => Value::Integer(number),
+            Slot::Decimal { units, decimals } => {
+                Value::Real(units as f64 / 10_f64.powi(decimals as i32))
+            }
+            Slot::Real(number) => Value::Real(number),
+            Slot::Text { start, end } => Value::Text(&self.bytes[start..end]),
+        }
+    }
+}
+
+/// Appends `units` of 10^-decimals in decimal.
+pub(super) fn push_fixed(out: &mut Vec<u8>, units: i64, decimals: u32) {
+    if decimals == 0 {
+        return push_decimal(out, units);
+    }
+    let scale = 10_u64.pow(decimals);
+    let size = units.unsigned_abs();
+    if units < 0 {
+        out.push(b'-');
+    }
+    push_decimal(out, (size / scale) as i64);
+    out.push(b'.');
+    let at = out.len();
+    let mut rest = size % scale;
+    out.resize(at + decimals as usize, b'0');
+    for digit in out[at..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
+/// Appends a floating-point number in decimal.
+pub(super) fn push_real(out: &mut Vec<u8>, number: f64) {
+    use std::io::Write as _;
+    // Writing into memory cannot fail.
+    let _ = write!(out, "{number}");
+}
+
+/// What expressions are evaluated with.
+pub(super) struct Scratch {
+    variables: Variables,
+    random: Prng,
+}
+
+impl Scratch {
+    /// For expressions with these names, whose own random numbers follow from `seed`.
+    pub(super) fn new(names: &Names, seed: u64) -> Scratch {
+        Scratch { variables: Variables::new(names), random: Prng::new(seed) }
+    }
+}
+
+/// An expression, and where the values of its variables are.
+#[derive(Clone, Debug)]
+pub(super) struct Formula {
+    pub(super) expression: Expression,
+    /// Each variable with the place of its value.
+    pub(super) variables: Vec<(dyno_pgbench::Slot, usize)>,
+}
+
+impl Formula {
+    /// The value of the expression.
+    ///
+    /// # Errors
+    ///
+    /// A value of a wrong type, an overflow, a division by zero.
+    pub(super) fn evaluate(
+        &self,
+        values: &Values,
+        (names, scratch): (&Names, &mut Scratch),
+    ) -> Result<Evaluated, EvaluationError> {
+        let Scratch { variables, random } = scratch;
+        for (variable, at) in &self.variables {
+            match values.slot(*at) {
+                Slot::Null => variables.set(*variable, Evaluated::Null),
+                Slot::Integer(number) => variables.set(*variable, Evaluated::Integer(number)),
+                Slot::Decimal { units, decimals } => {
+                    let number = units as f64 / 10_f64.powi(decimals as i32);
+                    variables.set(*variable, Evaluated::Double(number));
+                }
+                Slot::Real(number) => variables.set(*variable, Evaluated::Double(number)),
+                Slot::Text { .. } => {
+                    variables.set_text(*variable, values.text(*at).unwrap_or_default());
+                }
+            }
+        }
+        let mut scope = Scope { names, variables, random, debug: &mut |_| {} };
+        self.expression.evaluate(&mut scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_written_with_all_their_digits() {
+        let check = |units, decimals, expected: &str| {
+            let mut out = Vec::new();
+            push_fixed(&mut out, units, decimals);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check(1234, 2, "12.34");
+        check(-5, 2, "-0.05");
+        check(7, 0, "7");
+        check(i64::MIN, 3, "-9223372036854775.808");
+    }
+
+    #[test]
+    fn values_are_what_they_were_set_to() {
+        let mut values = Values::new(3, 0);
+        values.set(0, Slot::Integer(-4));
+        values.set_text_with(1, |out| out.extend_from_slice(b"ab"));
+        values.set_text_with(2, |_| {});
+        assert_eq!(values.value(0), Value::Integer(-4));
+        assert_eq!((values.value(1), values.value(2)), (Value::Text(b"ab"), Value::Text(b"")));
+        values.append(1);
+        assert_eq!(values.bytes(), b"abab");
+        values.clear();
+        assert_eq!((values.value(1), values.mark()), (Value::Null, 0));
+    }
+}

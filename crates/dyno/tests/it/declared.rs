@@ -1,0 +1,292 @@
+//! Workloads that a study declares: refused where something is wrong, run and audited on every product.
+
+use serde_json::Value;
+
+use crate::support::{Workbench, read_json, trial_folder};
+
+/// A shop with one transaction of each kind: names that need quotes, letters of all the world, values
+/// that look like names, texts of a megabyte.
+const HOSTILE: &str = r#"
+title = "hostile"
+
+[workload.mine]
+scale = 2
+
+[workload.mine.table.Order]
+rows = 500
+indexes = [["select"]]
+unique = [["a b", "id"]]
+
+[workload.mine.table.Order.columns]
+id = { type = "bigint", key = true, identity = true, value = { sequence = 1 } }
+"select" = { type = "int", value = { zipf = [-5, 5], null = "10%" } }
+"a b" = { type = "varchar(80)", value = { text = 'Zoë"`\t\{{id}\} :x \\n ##' } }
+"größe" = { type = { mysql = "double", postgresql = "double precision", sqlite = "real" }, value = { uniform = [-1.5, 1.5], decimals = 2 } }
+half = { type = "int", value = { expression = "CASE WHEN :id % 2 = 0 THEN :id / 2 END" } }
+stamp = { type = "timestamp", value = { timestamp = ["2020-01-01", "2020-12-31 23:59:59"] } }
+
+[workload.mine.table.big]
+rows = 2
+scaled = false
+
+[workload.mine.table.big.columns]
+id = { type = "int", key = true, value = { sequence = 0 } }
+body = { type = { mysql = "longtext", postgresql = "text", sqlite = "text" }, value = { letters = 1000000 } }
+note = { type = "varchar(10)" }
+
+[workload.mine.transaction.literals]
+let = { i = { uniform = "Order" } }
+
+[[workload.mine.transaction.literals.steps]]
+rows = 1
+read = ["a", "b", "c"]
+[workload.mine.transaction.literals.steps.sql]
+mysql = "SELECT ':i', \"it\\\":i\", half /* :i */ FROM `Order` WHERE id = :i -- :i"
+postgresql = "SELECT ':i', $$:i$$::text, half /* /* :i */ */ FROM \"Order\" WHERE id = :i::bigint -- :i"
+sqlite = "SELECT ':i', [größe], half /* :i */ FROM \"Order\" WHERE id = :i -- :i"
+
+[[workload.mine.transaction.literals.steps]]
+if = ":c IS NOT NULL AND :rows = 1"
+rows = "0..1"
+[workload.mine.transaction.literals.steps.sql]
+mysql = "UPDATE `Order` SET `größe` = :c WHERE id = :c"
+postgresql = "UPDATE \"Order\" SET größe = :c WHERE id = :c"
+sqlite = "UPDATE \"Order\" SET größe = :c WHERE id = :c"
+
+[workload.mine.transaction.large]
+let = { i = { uniform = [0, 1] } }
+steps = [
+    { sql = "SELECT body FROM big WHERE id = :i", read = ["body"], rows = 1 },
+    { sql = "UPDATE big SET body = :body, note = :n WHERE id = :i", let = { n = { text = "'#`\"\\\\" } } },
+]
+
+[workload.mine.transaction.grow]
+let = { n = { sequence = "Order" } }
+[[workload.mine.transaction.grow.steps]]
+rows = 1
+[workload.mine.transaction.grow.steps.sql]
+mysql = "INSERT INTO `Order` (`id`, `select`, `a b`) VALUES (:n, 1, 'x')"
+postgresql = "INSERT INTO \"Order\" (id, \"select\", \"a b\") VALUES (:n, 1, 'x')"
+sqlite = "INSERT INTO \"Order\" (id, [select], [a b]) VALUES (:n, 1, 'x')"
+
+[workload.mine.transaction.taken_back]
+let = { d = { uniform = [1, 10] } }
+[[workload.mine.transaction.taken_back.steps]]
+rows = 10
+[workload.mine.transaction.taken_back.steps.sql]
+mysql = "DELETE FROM `Order` WHERE id <= 10 AND :d > 0"
+postgresql = "DELETE FROM \"Order\" WHERE id <= 10 AND :d::int > 0"
+sqlite = "DELETE FROM \"Order\" WHERE id <= 10 AND :d > 0"
+[[workload.mine.transaction.taken_back.steps]]
+roll_back = true
+"#;
+
+/// A design of one short trial on a product.
+fn design(product: &str) -> String {
+    format!(
+        "\n[database.x]\nproduct = \"{product}\"\n[design]\nclients = 3\nrepetitions = 1\n\
+         duration = \"1500ms\"\nwarm_up = \"300ms\"\nrest = \"0s\"\nreuse = false\n"
+    )
+}
+
+/// Runs a study of one trial, and returns the trial's summary.
+fn run(bench: &Workbench, study: &str) -> Value {
+    bench.write("study.toml", study);
+    bench.dyno_good(&["run", "study.toml", "--out", "run"]);
+    read_json(&trial_folder(&bench.path("run"), 1).join("summary.json"))
+}
+
+/// The audit has all rows and all pass; nothing failed but by locks.
+#[track_caller]
+fn check(summary: &Value, n_tables: usize) {
+    let audit = summary["audit"].as_array().unwrap();
+    let of_tables = audit
+        .iter()
+        .filter(|row| row["name"].as_str().is_some_and(|name| name.starts_with("rows of table")));
+    assert_eq!(of_tables.count(), n_tables, "{audit:#?}");
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    for kind in summary["steps"][0]["kinds"].as_array().unwrap() {
+        let outcomes = kind["outcomes"].as_object().unwrap();
+        let allowed = ["committed", "rolled_back", "deadlock", "lock_timeout", "serialization"];
+        let is_right = outcomes.keys().all(|outcome| allowed.contains(&outcome.as_str()));
+        assert!(is_right, "{kind:#} {:#}", summary["steps"][0]["error_examples"]);
+        let done = outcomes.get("committed").or(outcomes.get("rolled_back"));
+        assert!(done.and_then(Value::as_u64).unwrap_or(0) > 0, "{kind:#}");
+    }
+}
+
+fn hostile_on(product: &str) {
+    let bench = Workbench::new();
+    let summary = run(&bench, &format!("{HOSTILE}{}", design(product)));
+    check(&summary, 2);
+}
+
+#[test]
+fn a_hostile_study_runs_on_sqlite() {
+    hostile_on("sqlite");
+}
+
+#[test]
+fn a_hostile_study_runs_on_mariadb() {
+    hostile_on("mariadb");
+}
+
+#[test]
+fn a_hostile_study_runs_on_postgresql() {
+    hostile_on("postgresql");
+}
+
+/// The workload of the shipped quickstart, on another product.
+fn shop_on(product: &str) {
+    let bench = Workbench::new();
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies/declared/quickstart.toml");
+    let study = std::fs::read_to_string(path).unwrap();
+    let from = study.find("[workload.").unwrap();
+    let to = study.find("[design]").unwrap();
+    let summary = run(&bench, &format!("title = \"x\"\n{}{}", &study[from..to], design(product)));
+    check(&summary, 3);
+}
+
+#[test]
+fn the_shop_runs_on_mariadb() {
+    shop_on("mariadb");
+}
+
+#[test]
+fn the_shop_runs_on_postgresql() {
+    shop_on("postgresql");
+}
+
+/// A study of one table and one statement.
+fn small(table: &str, transaction: &str) -> String {
+    format!(
+        "title = \"x\"\n[workload.mine.table.t]\nrows = 10\ncolumns = {{ id = {{ type = \"int\", key = true, \
+         value = {{ sequence = 1 }} }}{table} }}\n[workload.mine.transaction.go]\n{transaction}\n"
+    )
+}
+
+#[test]
+fn wrong_declarations_are_refused_with_their_place() {
+    let bench = Workbench::new();
+    let check = |table: &str, transaction: &str, place: &str, why: &str| {
+        let study = small(table, transaction) + &design("sqlite");
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert!(answer.code == 2 && answer.err.contains(why), "{why}: {}", answer.err);
+        let line = answer.err.lines().find(|line| line.contains(" --> ")).unwrap_or_default();
+        assert!(line.ends_with(place), "{why}: {}", answer.err);
+    };
+    let select = "steps = [{ sql = \"SELECT 1\" }]";
+    check("", "steps = [{ sql = \"SELECT :x\" }]", ":6:18", "`:x` has no value here");
+    check("", "steps = [{ sql = \"SELECT 'x\" }]", ":6:18", "does not end");
+    check("", "steps = [{ sql = \"SELECT 1\", row = 1 }]", ":6:36", "unknown key `row`");
+    check(
+        "",
+        "steps = [{ sql = \"SELECT 1\", if = \":rows >\" }]",
+        ":6:35",
+        "is not an expression",
+    );
+    check("", "begin = false\nsteps = [{ roll_back = true }]", ":5:28", "nothing to roll back");
+    check("", &format!("weight = 0\n{select}"), ":5:16", "weight 0");
+    check("", &format!("let = {{ x = 1 }}\n{select}"), ":6:13", "never used");
+    check(
+        "",
+        "steps = [{ sql = \"INSERT INTO T (id, k) VALUES (1, 1)\" }]",
+        ":6:18",
+        "no column `k`",
+    );
+    check(
+        ", x = { type = \"int\", value = { zipf = [5, 1] } }",
+        select,
+        ":4:111",
+        "is above the upper",
+    );
+    check(
+        ", x = { type = \"int\", value = { zipf = [1, \"u\"] } }",
+        select,
+        ":4:115",
+        "no table `u`",
+    );
+    check(
+        ", x = { type = \"int\", value = { expression = \":y\" } }",
+        select,
+        ":4:117",
+        "`y` is not known",
+    );
+    check(
+        ", x = { type = \"int\", value = { expression = \"1 / (:id - 3)\" } }",
+        select,
+        ":4:74",
+        "in row 3",
+    );
+    check(
+        ", x = { type = \"int\", value = { uniform = [1, 2], zipf = 1 } }",
+        select,
+        ":4:94",
+        "a value has one",
+    );
+}
+
+#[test]
+fn what_only_one_dialect_refuses_is_refused_there() {
+    let bench = Workbench::new();
+    let only = "steps = [{ sql = { postgresql = \"SELECT $1\", mysql = \"SELECT 1\" } }]";
+    for (product, why) in [
+        ("sqlite", "transaction `go`, step 1: the statement is not given for this dialect"),
+        ("postgresql", "transaction `go`, step 1: `$1` is a placeholder"),
+        ("mariadb", ""),
+    ] {
+        bench.write("study.toml", &(small("", only) + &design(product)));
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, if why.is_empty() { 0 } else { 2 }, "{}", answer.err);
+        assert!(answer.err.contains(why), "{}", answer.err);
+    }
+}
+
+#[test]
+fn what_the_server_refuses_ends_the_trial_with_its_words() {
+    let bench = Workbench::new();
+    for (sql, why) in [("SELEC 1", "syntax"), ("SELECT * FROM missing", "missing")] {
+        let study = small("", &format!("steps = [{{ sql = \"{sql}\" }}]")) + &design("sqlite");
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["run", "study.toml", "--out", "run"]);
+        assert!(answer.code != 0 && answer.err.contains(why), "{} {}", answer.out, answer.err);
+        std::fs::remove_dir_all(bench.path("run")).ok();
+    }
+}
+
+#[test]
+fn rows_that_are_not_there_are_counted_as_errors() {
+    let bench = Workbench::new();
+    let transaction = "let = { i = { uniform = [1, 20] } }\n\
+        steps = [{ sql = \"SELECT id FROM t WHERE id = :i\", rows = 1 }]";
+    let summary = run(&bench, &(small("", transaction) + &design("sqlite")));
+    let outcomes = &summary["steps"][0]["kinds"][0]["outcomes"];
+    let count = |name: &str| outcomes[name].as_u64().unwrap_or(0) as f64;
+    let share = count("refused") / (count("refused") + count("committed"));
+    assert!((0.4..0.6).contains(&share), "{outcomes}");
+    let examples = summary["steps"][0]["error_examples"].to_string();
+    assert!(
+        examples.contains("transaction `go`, step 1: 0 rows, and 1 were expected"),
+        "{examples}"
+    );
+}
+
+#[test]
+fn values_come_from_a_file_beside_the_study() {
+    let bench = Workbench::new();
+    let table = ", city = { type = \"varchar(30)\", value = { lines = \"cities.txt\" } }";
+    let transaction = "let = { c = { lines = \"cities.txt\" } }\n\
+        steps = [{ sql = \"SELECT COUNT(*) FROM t WHERE city = :c\", rows = 1 }]";
+    let study = small(table, transaction) + &design("sqlite");
+    bench.write("study.toml", &study);
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert!(
+        answer.code == 2 && answer.err.contains("cannot read the list of values"),
+        "{}",
+        answer.err
+    );
+    bench.write("cities.txt", "Zürich\nParis\n");
+    check(&run(&bench, &study), 1);
+}
