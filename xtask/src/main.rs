@@ -5,6 +5,8 @@
 //! Its tests are the house rules: the borders between crates, what every file must have, and what
 //! dependencies may be.
 
+#![allow(clippy::disallowed_methods, reason = "it is a program of its own, with an environment")]
+
 mod aa;
 #[cfg(test)]
 mod borders;

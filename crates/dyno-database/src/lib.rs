@@ -4,6 +4,10 @@
 //! Knows no load, no record and no study. To add a product, copy a folder and name it in
 //! `products.rs`. Main types: [`Product`], [`Products`], [`Protocol`].
 
+#![cfg_attr(
+    test,
+    allow(clippy::print_stderr, reason = "what a machine lacks is skipped, and says so")
+)]
 // Without servers, their shared code has no caller.
 #![cfg_attr(not(feature = "servers"), allow(dead_code, unused_imports))]
 

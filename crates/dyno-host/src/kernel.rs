@@ -419,7 +419,7 @@ impl Held {
 /// What a file notes; nothing if it was not written to its end.
 fn read(file: &File) -> Note {
     let mut text = String::new();
-    let is_read = (&*file).take(1 << 16).read_to_string(&mut text).is_ok();
+    let is_read = file.take(1 << 16).read_to_string(&mut text).is_ok();
     is_read.then(|| serde_json::from_str(&text).ok()).flatten().unwrap_or_default()
 }
 

@@ -219,7 +219,7 @@ impl Activities<'_> {
             for (idx, beside) in beside.iter_mut().enumerate() {
                 let (send, begin, stopped) = (send.clone(), journal.gate(), stop.clone());
                 let (clock, n_enders) = (Arc::clone(&journal.lab.clock), &n_enders);
-                let work = move || beside.work(idx, &begin, (&stopped, n_enders), &clock, &send);
+                let work = move || beside.work(idx, &begin, (&stopped, n_enders), (&clock, &send));
                 let thread = thread::Builder::new().name("dyno-activity".to_owned());
                 if let Err(error) = thread.spawn_scoped(scope, work) {
                     stop.raise();
@@ -253,8 +253,7 @@ impl Beside<'_> {
         idx: usize,
         begin: &Receiver<()>,
         (stop, n_enders): (&AbortFlag, &AtomicUsize),
-        clock: &Arc<dyn Clock>,
-        send: &Sender<Ended>,
+        (clock, send): (&Arc<dyn Clock>, &Sender<Ended>),
     ) {
         // Nobody opens the gate if the load could not begin.
         if begin.recv().is_err() {

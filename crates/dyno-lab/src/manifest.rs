@@ -67,8 +67,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
 pub fn make_manifest(
     catalog: &Catalog,
     plan: &Plan,
-    study: &Study,
-    source: &str,
+    (study, source): (&Study, &str),
     environment: &Environment,
     created_unix_ms: u64,
 ) -> anyhow::Result<Manifest> {

@@ -114,8 +114,7 @@ impl Parser<'_, '_> {
             return Err(self.lexer.problem("memory exhausted", None));
         }
         let mut left = self.operand()?;
-        loop {
-            let Some((level, operator)) = binary(&self.token) else { break };
+        while let Some((level, operator)) = binary(&self.token) {
             if level <= below {
                 break;
             }

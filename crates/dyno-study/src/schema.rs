@@ -193,7 +193,7 @@ fn paths(vocabulary: &Vocabulary) -> Vec<(String, Value)> {
             Shape::Settings => (format!("{}.{}.NAME", kind.name, key.name), setting()),
             _ => (format!("{}.{}", kind.name, key.name), property(key, vocabulary)),
         };
-        let options = kind.has_options.then(|| all_options(vocabulary)).unwrap_or_default();
+        let options = if kind.has_options { all_options(vocabulary) } else { Default::default() };
         let options =
             options.into_iter().map(|one| (format!("{}.{}", kind.name, one.name), option(one)));
         kind.variable().map(of_key).chain(options)

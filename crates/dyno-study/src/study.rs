@@ -46,10 +46,10 @@ impl Study {
         let mut seen: BTreeMap<*const Database, Arc<Database>> = BTreeMap::new();
         for variant in &mut self.variants {
             let old = Arc::as_ptr(&variant.database);
-            if !seen.contains_key(&old) {
+            if let std::collections::btree_map::Entry::Vacant(e) = seen.entry(old) {
                 let mut database = Database::clone(&variant.database);
                 changed(&mut database)?;
-                seen.insert(old, Arc::new(database));
+                e.insert(Arc::new(database));
             }
             variant.database = Arc::clone(&seen[&old]);
         }

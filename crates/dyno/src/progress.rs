@@ -153,13 +153,11 @@ impl Progress {
                     self.draw(&format!("{}, {when}", self.steps[*step].name));
                 }
             }
-            EventKind::IntervalObserved { step, passed_s } => {
-                if self.is_interactive {
-                    let name = &self.steps[*step].name;
-                    let mut lines = vec![format!("[{}] {name}, {passed_s:.0} s", self.context)];
-                    lines.extend(self.load.cpu_line(self.n_cpus));
-                    self.panel.draw_with_tail(&lines, &self.time_left());
-                }
+            EventKind::IntervalObserved { step, passed_s } if self.is_interactive => {
+                let name = &self.steps[*step].name;
+                let mut lines = vec![format!("[{}] {name}, {passed_s:.0} s", self.context)];
+                lines.extend(self.load.cpu_line(self.n_cpus));
+                self.panel.draw_with_tail(&lines, &self.time_left());
             }
             EventKind::ReadingsTaken { values } => self.load.set_readings(values),
             EventKind::LoadProbed { step, number, level, throughput, limited_us, broken_by } => {

@@ -57,7 +57,7 @@ mod tests {
                 for step in &mut trial.steps {
                     // The seconds of the second variant are high and low in turn.
                     let low = [1_000.0, 400.0][trial.variant];
-                    let second = |i: usize| if i % 2 == 0 { 1_000.0 } else { low };
+                    let second = |i: usize| if i.is_multiple_of(2) { 1_000.0 } else { low };
                     step.measured_s = SECONDS as f64;
                     step.intervals.start_s = (0..SECONDS).map(|i| i as f64).collect();
                     step.intervals.throughput = (0..SECONDS).map(second).collect();

@@ -41,6 +41,9 @@ pub(super) enum Standing {
     Behind,
 }
 
+/// Values of one variant with the block of each.
+type ByBlock<'a> = &'a [(u32, f64)];
+
 impl Ranker<'_> {
     /// Variants with a value at all of these steps in some trial, the best mean first.
     pub(super) fn rank(&self, metric: MetricId, steps: &[usize]) -> Vec<Ranked> {
@@ -148,7 +151,7 @@ impl Ranker<'_> {
     fn effect_of_pair(
         &self,
         (one, other): (usize, usize),
-        (ours, theirs): (&[(u32, f64)], &[(u32, f64)]),
+        (ours, theirs): (ByBlock<'_>, ByBlock<'_>),
         (metric, step): (MetricId, usize),
         (errors, at): &(Option<CommonError>, usize),
     ) -> Option<(Estimate, Verdict)> {

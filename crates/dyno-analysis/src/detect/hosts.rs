@@ -25,12 +25,15 @@ pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
         .collect()
 }
 
+/// Something of a host.
+type OfHost<'a, T> = &'a dyn Fn(&HostFacts) -> T;
+
 /// A caveat about these hosts: each is named once, with the worst that was seen of it.
 fn caveat(
     findings: &Findings,
     kind: CaveatKind,
-    (hosts, worst): (Vec<&HostFacts>, &dyn Fn(&HostFacts) -> f64),
-    (what, say, advice): (&str, &dyn Fn(&HostFacts) -> String, &str),
+    (hosts, worst): (Vec<&HostFacts>, OfHost<'_, f64>),
+    (what, say, advice): (&str, OfHost<'_, String>, &str),
 ) -> Option<Caveat> {
     let mut named: Vec<&HostFacts> = Vec::new();
     for host in &hosts {

@@ -231,13 +231,13 @@ impl Proof {
                         .to_owned(),
                 );
             }
-            AuthPlugin::MysqlClearPassword => {
-                if !self.is_local && !self.is_verified && !self.password.reveal().is_empty() {
-                    return Err(format!(
-                        "the server asks for the password in clear text; {}",
-                        self.advice
-                    ));
-                }
+            AuthPlugin::MysqlClearPassword
+                if !self.is_local && !self.is_verified && !self.password.reveal().is_empty() =>
+            {
+                return Err(format!(
+                    "the server asks for the password in clear text; {}",
+                    self.advice
+                ));
             }
             // This plug-in asks for a key even through a Unix socket.
             AuthPlugin::Sha256Password if self.key.is_none() => {

@@ -66,10 +66,12 @@ fn programs_below(root: &Path) -> Vec<PathBuf> {
             let is_library = || entry.file_name().to_string_lossy().contains(".so");
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => open.push(path),
-                Ok(kind) if kind.is_file() && !is_library() => {
-                    if has_interpreter(&path).unwrap_or(false) {
-                        found.push(path);
-                    }
+                Ok(kind)
+                    if kind.is_file()
+                        && !is_library()
+                        && has_interpreter(&path).unwrap_or(false) =>
+                {
+                    found.push(path);
                 }
                 _ => {}
             }

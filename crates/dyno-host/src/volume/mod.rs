@@ -391,6 +391,7 @@ impl Storage for Volume {
         self.kind.clone()
     }
 
+    #[expect(clippy::misnamed_getters, reason = "servers use a folder inside the volume's own")]
     fn folder(&self) -> &Path {
         &self.files
     }

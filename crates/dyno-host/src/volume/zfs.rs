@@ -220,7 +220,7 @@ impl Pool {
             // Then there are no pools.
             return Ok(());
         }
-        if !pools(tools)?.iter().any(|name| *name == self.name) {
+        if !pools(tools)?.contains(&self.name) {
             return Ok(());
         }
         let arguments = ["get", "-H", "-o", "value", TOKEN_PROPERTY, &self.name];

@@ -16,6 +16,8 @@ const CANCEL_EVERY: Nanoseconds = Nanoseconds::SECOND;
 /// How long connecting and cancelling may take.
 const COLD_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
 
+type Connections = Vec<Box<dyn Connection>>;
+
 /// Makes the connections of a job, and cancels what they do.
 pub(super) struct Sessions {
     connector: Connector,
@@ -28,10 +30,7 @@ impl Sessions {
     }
 
     /// This many connections, and the numbers of their sessions.
-    pub(super) fn connect(
-        &self,
-        n: usize,
-    ) -> Result<(Vec<Box<dyn Connection>>, Vec<u64>), TrialError> {
+    pub(super) fn connect(&self, n: usize) -> Result<(Connections, Vec<u64>), TrialError> {
         let (mut connections, mut ids) = (Vec::new(), Vec::new());
         for _ in 0..n {
             let mut connection = (self.connector)()?;

@@ -79,6 +79,9 @@ impl Drop for Heart {
     }
 }
 
+/// Starts the agent of a host by its name.
+type StartAgent<'a> = &'a dyn Fn(&str) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
+
 impl Generators {
     /// Starts an agent on each host of a pool, and waits until all of them are there.
     ///
@@ -104,7 +107,7 @@ impl Generators {
     /// The same with what each is talked to through.
     fn with(
         names: &[String],
-        start: &dyn Fn(&str) -> Result<(Option<PipedProcess>, Pipes), TrialError>,
+        start: StartAgent<'_>,
         clock: &Arc<dyn Clock>,
         (abort, is_local): (&AbortFlag, bool),
     ) -> Result<Generators, TrialError> {

@@ -21,9 +21,11 @@ impl Phase for CheckAlive {
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         let until = trial.lab.clock.now() + ANSWER_LIMIT;
         loop {
-            let servers = trial.deployment.servers();
-            let private = servers.filter(|server| !server.processes().is_empty());
-            let answers: Result<(), _> = private.map(|server| server.check_alive()).collect();
+            let answers = {
+                let servers = trial.deployment.servers();
+                let mut private = servers.filter(|server| !server.processes().is_empty());
+                private.try_for_each(|server| server.check_alive())
+            };
             let Err(error) = answers else { return Ok(()) };
             // The connections of the last step may still be counted against its limit.
             if trial.deployment.down().is_some() || trial.lab.clock.now() >= until {

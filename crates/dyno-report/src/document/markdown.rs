@@ -93,7 +93,7 @@ fn escape_keeping_ends(text: &str) -> String {
 pub(crate) fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // A backtick without its partner is no mark of code.
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return escape(text);
     }
     let mut out = String::new();

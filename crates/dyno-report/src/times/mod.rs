@@ -48,6 +48,9 @@ pub(crate) type Key = (usize, usize, String);
 /// A step of a trial: run and trial, variant and step among the findings, and what was measured.
 type Found<'a> = ((usize, u32), (usize, usize), &'a StepSummary);
 
+/// Seconds since the measurement phase began, each with microseconds.
+type BySecond = Vec<(f64, f64)>;
+
 /// The response times of all trials by time. Made empty, then filled second by second.
 #[derive(Clone, Default)]
 pub struct Times {
@@ -59,7 +62,7 @@ pub struct Times {
     second: grid::Buckets,
     /// The longest response time of each second, by kind of transaction, where a step has several:
     /// seconds since the measurement phase began, and microseconds.
-    longest: HashMap<(usize, u32, usize), BTreeMap<String, Vec<(f64, f64)>>>,
+    longest: HashMap<(usize, u32, usize), BTreeMap<String, BySecond>>,
     /// Finished trials, by run and number, whose seconds are not all there.
     lacking: BTreeSet<(usize, u32)>,
 }

@@ -58,7 +58,7 @@ fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary
         let message = "`reach` is no command";
         problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
     }
-    let names = table.as_ref().map(|table| names(table)).unwrap_or_default();
+    let names = table.as_ref().map(names).unwrap_or_default();
     if let (Some(entry), Some((message, why))) = (raw.entry("names"), wrong_names(&names)) {
         problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
     }

@@ -70,7 +70,9 @@ impl<'a> RawTable<'a> {
         let mut entries = parent.entries.clone();
         let alternatives = self.kind.alternatives;
         if alternatives.iter().any(|field| self.entries.contains_key(*field)) {
-            alternatives.iter().for_each(|field| drop(entries.remove(*field)));
+            for field in alternatives {
+                entries.remove(*field);
+            }
         }
         entries.extend(self.entries.clone());
         RawTable { entries, ..self.clone() }

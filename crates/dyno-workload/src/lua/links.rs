@@ -27,7 +27,7 @@ struct Other {
 enum Use {
     /// The script has not asked for it.
     Free,
-    InUse,
+    Taken,
     /// The script has closed it.
     Closed,
 }
@@ -65,8 +65,8 @@ impl Links {
     }
 
     pub(super) fn connect(&mut self) -> Connected {
-        if self.main.is_some() && self.main_use != Use::InUse {
-            let before = std::mem::replace(&mut self.main_use, Use::InUse);
+        if self.main.is_some() && self.main_use != Use::Taken {
+            let before = std::mem::replace(&mut self.main_use, Use::Taken);
             self.statements[0].clear();
             return if before == Use::Free { Connected::Number(0) } else { Connected::Again };
         }

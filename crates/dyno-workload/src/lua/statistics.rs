@@ -177,7 +177,7 @@ impl Statistics {
             all.errors += get(Counter::Error);
             all.reconnects += get(Counter::Reconnect);
             all.events += events;
-            all.sum = all.sum + sum;
+            all.sum += sum;
             for (bucket, count) in client.buckets.iter().enumerate() {
                 all.latencies.add(bucket, count.load(Relaxed).into());
             }

@@ -185,7 +185,7 @@ impl Client {
         self.cells.skipped(script);
         self.cells.active(pace.latest());
         pace.skipped();
-        self.log(script, LogOutcome::Skipped, 0, 1, pace.latest());
+        self.log(script, (LogOutcome::Skipped, 1), 0, pace.latest());
     }
 
     /// One transaction, with its retries.
@@ -235,7 +235,7 @@ impl Client {
                 LogOutcome::Done(latency_us)
             }
         };
-        self.log(script, log, lag_us, tries, now);
+        self.log(script, (log, tries), lag_us, now);
         if session.is_in_transaction() == Some(true) {
             self.report(format_args!(
                 "client {} aborted: end of script reached without completing the last transaction",
@@ -322,7 +322,13 @@ impl Client {
         self.shared.settings.host.error(&message.to_string());
     }
 
-    fn log(&self, script: usize, outcome: LogOutcome, lag_us: u64, tries: u32, at: Nanoseconds) {
+    fn log(
+        &self,
+        script: usize,
+        (outcome, tries): (LogOutcome, u32),
+        lag_us: u64,
+        at: Nanoseconds,
+    ) {
         let host = &self.shared.settings.host;
         if host.logs() {
             host.ended(&LogEntry {

@@ -288,14 +288,14 @@ impl Client {
             self.report(format_args!("{message}"));
             return Err(Stop::Aborted(script_error(message)));
         }
-        self.keep(place, "gset", prefix, last, session)
+        self.keep(place, ("gset", prefix), last, session)
     }
 
     /// `\aset`: the last rows of all queries that have any become variables.
     fn keep_all(&mut self, place: Place, prefix: &str, session: &Session) -> Result<(), Stop> {
         for result in 0..session.last_rows().n_results() {
             if session.last_rows().n_rows(result).is_some_and(|n_rows| n_rows > 0) {
-                self.keep(place, "aset", prefix, result, session)?;
+                self.keep(place, ("aset", prefix), result, session)?;
             }
         }
         Ok(())
@@ -304,8 +304,7 @@ impl Client {
     fn keep(
         &mut self,
         place: Place,
-        command: &str,
-        prefix: &str,
+        (command, prefix): (&str, &str),
         result: usize,
         session: &Session,
     ) -> Result<(), Stop> {

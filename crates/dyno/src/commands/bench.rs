@@ -40,8 +40,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
     let manifest = dyno_lab::make_manifest(
         &lab.catalog,
         &plan,
-        &study,
-        &source,
+        (&study, &source),
         &lab.environment,
         lab.clock.unix_millis(),
     )?;

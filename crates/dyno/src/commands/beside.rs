@@ -54,7 +54,7 @@ pub(crate) fn watch(
     let plan = dyno_study::plan(study, Seed(1));
     let now = lab.clock.unix_millis();
     let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, study, source, &lab.environment, now)?;
+        dyno_lab::make_manifest(&lab.catalog, &plan, (study, source), &lab.environment, now)?;
     let order = RunOrder {
         plan: &plan,
         design: &study.design,

@@ -152,7 +152,7 @@ fn measure(
     let plan = dyno_study::plan(study, seed);
     let now = lab.clock.unix_millis();
     let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, study, source, &lab.environment, now)?;
+        dyno_lab::make_manifest(&lab.catalog, &plan, (study, source), &lab.environment, now)?;
     super::products::provide(&lab, &plan, false)?;
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;

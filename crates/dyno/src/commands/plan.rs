@@ -149,8 +149,7 @@ mod tests {
             let manifest = dyno_lab::make_manifest(
                 &dyno_workload::catalog::Catalog::built_in(),
                 &plan,
-                &study,
-                source,
+                (&study, source),
                 &environment,
                 0,
             )

@@ -37,7 +37,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let seed = seed(options, &study, &folder, now)?;
     let plan = plan::for_run(&study, seed, &folder);
     let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, now)?;
+        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
     products::provide(&lab, &plan, options.fetch)?;
@@ -231,7 +231,7 @@ mod tests {
         let lab = lab::make(Some(folder)).unwrap();
         let plan = dyno_study::plan(&study, Seed(3));
         let manifest =
-            dyno_lab::make_manifest(&lab.catalog, &plan, &study, source, &lab.environment, 0)
+            dyno_lab::make_manifest(&lab.catalog, &plan, (&study, source), &lab.environment, 0)
                 .unwrap();
         let void = |run: &Run| {
             let mut disturbed = run.clone();

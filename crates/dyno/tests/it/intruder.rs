@@ -135,7 +135,7 @@ fn check(product: &str) {
     let sets = folder.path().join("datasets");
     let left: Vec<PathBuf> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(left, [sets.clone()]);
+    assert_eq!(left, std::slice::from_ref(&sets));
     let set = fs::read_dir(&sets).unwrap().next().unwrap().unwrap().path();
     for kept in [&sets, &set, &set.join("data")] {
         assert_eq!(fs::metadata(kept).unwrap().mode() & 0o777, 0o700, "{}", kept.display());

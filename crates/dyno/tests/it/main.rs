@@ -1,6 +1,8 @@
 //! Dyno as its user meets it: the program itself, on simulated and on real servers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails if something is missing")]
+#![allow(clippy::print_stderr, reason = "what a machine lacks is skipped, and says so")]
+#![allow(clippy::disallowed_methods, reason = "a program that is tested has an environment")]
 
 mod agents;
 mod bench;

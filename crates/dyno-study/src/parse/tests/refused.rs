@@ -1335,6 +1335,7 @@ fn keys_that_are_nested_too_deep_are_shown_at_their_line() {
 /// What grows is counted in time, between two sizes in the same process: twice as much must not take
 /// four times as long, with a wide margin for a busy machine.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the time that the program takes is what is tested")]
 fn chains_and_floods_take_linear_time() {
     let took = |source: &str| {
         let began = std::time::Instant::now();

@@ -223,7 +223,7 @@ pub(super) fn workload_argument(spec: &OptionSpec) -> Arg {
 fn with_words(spec: &OptionSpec) -> String {
     match &spec.kind {
         OptionKind::Word(words) => {
-            let words: Vec<&str> = words.iter().map(|word| word.as_ref()).collect();
+            let words: Vec<&str> = words.iter().collect();
             format!("{} [possible values: {}]", spec.help, words.join(", "))
         }
         _ => spec.help.clone().into_owned(),

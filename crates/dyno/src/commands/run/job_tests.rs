@@ -35,7 +35,8 @@ fn run_trials(product: &str, (trials, seconds): (u32, u32), job: &str) -> Run {
     let lab = lab::make(Some(&folder.path().join("root"))).unwrap();
     let plan = dyno_study::plan(&study, Seed(3));
     let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, 0).unwrap();
+        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, 0)
+            .unwrap();
     let order = RunOrder {
         plan: &plan,
         design: &study.design,
@@ -239,7 +240,7 @@ fn batches_that_the_load_outlives_are_counted_as_far_as_they_came() {
     let step = &trial.steps[0];
     assert!(!step.activities[0].is_done, "{:?}", step.activities);
     let rows = figure(step, "job.rows").expect("rows were deleted");
-    assert!(rows >= 1.0 && rows < 1e6, "{rows}");
+    assert!((1.0..1e6).contains(&rows), "{rows}");
     assert!(trial.meanings.contains_key("job.rows_per_s"), "{:?}", trial.meanings.keys());
     assert_eq!(figure(step, "job.time"), None);
 }
@@ -348,7 +349,8 @@ fn check_manifest(study: &str, expected: &[&str]) {
     let lab = lab::make(Some(&folder.path().join("root"))).unwrap();
     let plan = dyno_study::plan(&study, Seed(3));
     let manifest =
-        dyno_lab::make_manifest(&lab.catalog, &plan, &study, &source, &lab.environment, 0).unwrap();
+        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, 0)
+            .unwrap();
     let text = serde_json::to_string(&manifest).unwrap();
     for part in expected {
         assert!(text.contains(part), "no {part} in {text}");

@@ -149,7 +149,7 @@ struct Settings {
 impl Settings {
     fn read(values: &Values, options: &Options) -> Result<Settings, String> {
         let files = values.number("file_num");
-        if files < 1.0 || files > 1e6 {
+        if !(1.0..=1e6).contains(&files) {
             return Err(format!("Invalid value for file-num: {files}"));
         }
         let block = values.number("file_block_size");
