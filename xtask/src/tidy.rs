@@ -122,3 +122,52 @@ fn what_the_method_names_exists() {
     assert!(n_names > 20, "the names were not found");
     assert!(unknown.is_empty(), "names of nothing in the code: {unknown:#?}");
 }
+
+/// All documents for readers: those of the root, of `docs` and of the studies.
+fn documents() -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for folder in ["", "docs", "docs/method", "studies"] {
+        let folder = std::fs::read_dir(root().join(folder)).expect("the folder can be read");
+        let paths = folder.map(|entry| entry.expect("the entry can be read").path());
+        all.extend(
+            paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")),
+        );
+    }
+    assert!(all.len() > 40, "the documents were not found");
+    all
+}
+
+/// The targets of `[text](target)` in a document.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
+}
+
+#[test]
+fn links_between_documents_lead_to_files() {
+    let (mut n_links, mut broken) = (0, Vec::new());
+    for path in documents() {
+        let text = std::fs::read_to_string(&path).expect("a document is text");
+        let folder = path.parent().expect("it is in a folder").to_owned();
+        for target in links(&text).filter(|target| !target.contains("://")) {
+            let file = target.split('#').next().unwrap_or_default();
+            n_links += 1;
+            if !file.is_empty() && !folder.join(file).exists() {
+                broken.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(n_links > 100, "the links were not found");
+    assert!(broken.is_empty(), "links that lead nowhere: {broken:#?}");
+}
+
+/// A page that no table of contents names is found by nobody.
+#[test]
+fn the_book_has_every_page_of_docs() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the book has a summary");
+    let listed: Vec<PathBuf> = links(&summary).map(|target| docs.join(target)).collect();
+    let pages = documents().into_iter().filter(|path| path.starts_with(&docs));
+    let missing: Vec<PathBuf> =
+        pages.filter(|page| !page.ends_with("SUMMARY.md") && !listed.contains(page)).collect();
+    assert!(missing.is_empty(), "pages that docs/SUMMARY.md lacks: {missing:#?}");
+}

@@ -11,7 +11,8 @@ use crate::commands::dump;
 use crate::commands::man;
 use crate::commands::{
     agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
-    hold, import, pgbench, plan, products, report, run, schema, serve, sql, sysbench, up, watch,
+    hold, import, pgbench, plan, products, reference, report, run, schema, serve, sql, sysbench,
+    up, watch,
 };
 use crate::{End, examples, hints, terminal};
 
@@ -154,6 +155,12 @@ enum Command {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Print a page of the documentation that is made from the program itself
+    #[command(hide = true)]
+    Reference {
+        /// Which page
+        page: ReferencePage,
     },
     /// Write the manual pages of all commands into a folder
     #[cfg(feature = "man")]
@@ -298,6 +305,15 @@ pub(crate) enum SchemaFormat {
     Markdown,
 }
 
+/// Pages that are made from the program itself.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ReferencePage {
+    /// All commands with their arguments
+    Commands,
+    /// All readings of hosts and servers
+    Readings,
+}
+
 /// Formats of a report.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum ReportFormat {
@@ -368,6 +384,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),
+        Command::Reference { page } => reference::run(page),
         #[cfg(feature = "man")]
         Command::Man { folder } => man::run(&folder),
     }

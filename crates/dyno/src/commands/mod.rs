@@ -25,6 +25,7 @@ pub(crate) mod pgbench;
 pub(crate) mod plan;
 mod power;
 pub(crate) mod products;
+pub(crate) mod reference;
 pub(crate) mod report;
 mod requirements;
 pub(crate) mod run;

@@ -118,6 +118,16 @@ fn the_reference_of_the_study_file_is_current() {
 }
 
 #[test]
+fn the_pages_that_are_made_from_the_program_are_current() {
+    for page in ["commands", "readings"] {
+        let printed = Workbench::new().dyno_good(&["reference", page]).out;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/{page}.md"));
+        let kept = std::fs::read_to_string(path).unwrap();
+        assert!(kept == printed, "run `dyno reference {page} > docs/{page}.md`");
+    }
+}
+
+#[test]
 fn the_words_beside_those_of_other_tools_are_keys() {
     let schema = Workbench::new().dyno_good(&["schema"]).out;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from.md");
