@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use crate::tidy::{is_test, root, sources};
 
 /// Words that name a product, in lower case.
-const NAMES: [&str; 7] =
-    ["mariadb", "mysql", "postgres", "sqlite", "null (", "pgbouncer", "haproxy"];
+const NAMES: [&str; 8] =
+    ["mariadb", "mysql", "postgres", "sqlite", "clickhouse", "null (", "pgbouncer", "haproxy"];
 
 /// Where products may be named outside their folders, each with the reason.
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-database/src/sqlite", "a product's folder"),
     ("crates/dyno-database/src/mysql", "a product's folder"),
     ("crates/dyno-database/src/postgresql", "a product's folder"),
+    ("crates/dyno-database/src/clickhouse", "a product's folder"),
     ("crates/dyno-database/src/pgbouncer", "a router's folder"),
     ("crates/dyno-database/src/haproxy", "a router's folder"),
     ("crates/dyno-database/src/null", "a product's folder"),

@@ -133,7 +133,8 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
         }
         left.pop();
     }
-    connection.query(&format!("DROP VIEW {}", catalog.qualified(NOTES)))?;
+    let drop = catalog.sql.drop_view;
+    connection.query(&format!("{drop} {}", catalog.qualified(NOTES)))?;
     Ok(())
 }
 

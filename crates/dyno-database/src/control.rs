@@ -76,6 +76,11 @@ impl ServerControl {
         self.is_back.as_ref().map_or(Ok(()), |is_back| is_back())
     }
 
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> i32 {
+        self.process().pid()
+    }
+
     /// Why it is down; none while it runs.
     pub fn down(&self) -> Option<String> {
         self.process().ended().map(|how| format!("{} {how}", self.kind.product))

@@ -13,6 +13,8 @@
 
 mod catalog;
 mod cleaner;
+#[cfg(feature = "servers")]
+mod clickhouse;
 mod cluster;
 mod control;
 mod data;

@@ -99,6 +99,11 @@ pub trait Product: Send + Sync {
         None
     }
 
+    /// Whether its private servers are reached with a password, which no other command can be handed.
+    fn client_needs_password(&self) -> bool {
+        false
+    }
+
     /// What each source of packages has of it, in words.
     fn offers(&self) -> &'static [Offer] {
         &[]

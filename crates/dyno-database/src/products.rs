@@ -23,6 +23,8 @@ const FAMILIES: &[&Family] = &[
     #[cfg(feature = "servers")]
     &crate::postgresql::FAMILY,
     #[cfg(feature = "servers")]
+    &crate::clickhouse::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::pgbouncer::FAMILY,
     &crate::haproxy::FAMILY,
     #[cfg(feature = "servers")]

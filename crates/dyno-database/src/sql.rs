@@ -104,6 +104,8 @@ pub(crate) struct CatalogSql {
     pub(crate) before_notes: Option<&'static str>,
     /// The words that make a view, or replace it.
     pub(crate) create_view: &'static str,
+    /// The words that drop a view.
+    pub(crate) drop_view: &'static str,
     /// The cast that makes a literal a column of type text.
     pub(crate) text_cast: &'static str,
     /// Put before and after a query so that no user's functions or operators run in it.

@@ -36,8 +36,7 @@ pub trait Workload: Send + Sync {
     /// A workload is planned before it is known where it will run; what only some products have is
     /// refused here, before any table is made.
     fn check(&self, dialect: Dialect) -> Result<(), String> {
-        let _ = dialect;
-        Ok(())
+        refuse_without_transactions(self.name(), dialect)
     }
 
     /// Whether its transactions depend on rows that they have read: on a server that stores nothing
@@ -161,6 +160,19 @@ pub trait Workload: Send + Sync {
     /// Makes what the clients of one trial share. Their tables must be as [`Workload::fill_row`]
     /// fills them.
     fn clients(self: Arc<Self>) -> Arc<dyn Clients>;
+}
+
+/// Refuses a product without transactions, for workloads that need what comes with them: UPDATE, DELETE,
+/// keys that are unique.
+pub(crate) fn refuse_without_transactions(name: &str, dialect: Dialect) -> Result<(), String> {
+    if dialect.has_transactions() {
+        return Ok(());
+    }
+    Err(format!(
+        "`{name}` needs transactions and single rows that change, and ClickHouse has neither; it runs \
+         oltp_point_select, oltp_read_only with `skip_trx = true`, oltp_insert, select_random_points, \
+         select_random_ranges, pgbench scripts with `tables = \"none\"`, and jobs of SQL"
+    ))
 }
 
 /// What was measured in a step.
@@ -322,17 +334,29 @@ pub enum Dialect {
     PostgreSql,
     /// The dialect of SQLite.
     Sqlite,
+    /// The dialect of ClickHouse, which has no transactions.
+    ClickHouse,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Dialect; 3] = [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
+    pub const ALL: [Dialect; 4] =
+        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite, Dialect::ClickHouse];
+
+    /// Those with transactions.
+    pub const WITH_TRANSACTIONS: [Dialect; 3] =
+        [Dialect::MySql, Dialect::PostgreSql, Dialect::Sqlite];
+
+    /// Whether statements can be put into a transaction.
+    pub fn has_transactions(self) -> bool {
+        self != Dialect::ClickHouse
+    }
 
     /// The placeholder of parameter `position`, counted from 1.
     pub fn placeholder(self, position: usize) -> String {
         match self {
             Dialect::PostgreSql => format!("${position}"),
-            Dialect::MySql | Dialect::Sqlite => "?".to_owned(),
+            Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "?".to_owned(),
         }
     }
 

@@ -31,6 +31,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         },
         before_notes: None,
         create_view: "CREATE OR REPLACE SQL SECURITY INVOKER VIEW",
+        drop_view: "DROP VIEW",
         text_cast: "",
         guard: None,
         no_definition: Some(

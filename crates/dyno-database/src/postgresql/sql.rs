@@ -20,6 +20,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         notes,
         before_notes: None,
         create_view: "CREATE OR REPLACE VIEW",
+        drop_view: "DROP VIEW",
         text_cast: "::text",
         guard: Some(("BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; ", "; COMMIT")),
         no_definition: None,

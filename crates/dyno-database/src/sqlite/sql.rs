@@ -24,6 +24,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         },
         before_notes: Some("DROP VIEW IF EXISTS dyno_tables"),
         create_view: "CREATE VIEW",
+        drop_view: "DROP VIEW",
         text_cast: "",
         guard: None,
         no_definition: None,

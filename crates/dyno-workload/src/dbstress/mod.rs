@@ -79,6 +79,7 @@ impl Workload for DbStress {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         if self.settings.for_update && dialect == Dialect::Sqlite {
             return Err(
                 "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option \

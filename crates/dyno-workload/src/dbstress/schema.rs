@@ -91,14 +91,14 @@ impl Plan {
         let index = format!("{name}_ref");
         let (inline, later) = match dialect {
             Dialect::MySql => (format!(", {unique}KEY {index} ({key})"), None),
-            Dialect::PostgreSql | Dialect::Sqlite => {
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
                 (String::new(), Some(format!("CREATE {unique}INDEX {index} ON {name} ({key})")))
             }
         };
         let analyze = match dialect {
             Dialect::MySql => format!("ANALYZE TABLE {name}"),
             Dialect::PostgreSql => format!("VACUUM ANALYZE {name}"),
-            Dialect::Sqlite => format!("ANALYZE {name}"),
+            Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {name}"),
         };
         Table {
             create: format!("CREATE TABLE {name} ({definition}{inline})"),

@@ -58,12 +58,13 @@ impl PerDialect {
     }
 }
 
-/// The place of a dialect in [`Dialect::ALL`].
+/// The place of a dialect in [`Dialect::WITH_TRANSACTIONS`].
 pub(super) fn place(dialect: Dialect) -> usize {
     match dialect {
         Dialect::MySql => 0,
         Dialect::PostgreSql => 1,
-        Dialect::Sqlite => 2,
+        // What is declared is refused on ClickHouse.
+        Dialect::Sqlite | Dialect::ClickHouse => 2,
     }
 }
 

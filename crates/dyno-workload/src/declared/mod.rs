@@ -159,6 +159,7 @@ impl Workload for Declared {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         schema::check(&self.definition, dialect)?;
         for (place, sql) in self.statements_of() {
             if let Err(why) = &sql.forms[definition::place(dialect)] {

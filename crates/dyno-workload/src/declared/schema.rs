@@ -17,7 +17,9 @@ pub(super) fn tables(definition: &Definition, dialect: Dialect) -> Vec<Table> {
 pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
     match dialect {
         Dialect::MySql => format!("`{}`", name.replace('`', "``")),
-        Dialect::PostgreSql | Dialect::Sqlite => format!("\"{}\"", name.replace('"', "\"\"")),
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
+            format!("\"{}\"", name.replace('"', "\"\""))
+        }
     }
 }
 
@@ -58,7 +60,7 @@ fn table(declared: &DeclaredTable, dialect: Dialect) -> Table {
     after.push(match dialect {
         Dialect::MySql => format!("ANALYZE TABLE {name}"),
         Dialect::PostgreSql => format!("VACUUM ANALYZE {name}"),
-        Dialect::Sqlite => format!("ANALYZE {name}"),
+        Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {name}"),
     });
     Table {
         create: format!("CREATE TABLE {name} ({})", parts.join(", ")),

@@ -347,7 +347,7 @@ impl Scanner<'_> {
                         after.chars().next().is_none_or(|c| c.is_whitespace() || c.is_control())
                     })
             }
-            Dialect::PostgreSql | Dialect::Sqlite => rest.starts_with("--"),
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => rest.starts_with("--"),
         }
     }
 
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn names_are_found_where_they_are_names() {
         use Dialect::{MySql, PostgreSql, Sqlite};
-        for dialect in Dialect::ALL {
+        for dialect in Dialect::WITH_TRANSACTIONS {
             let marks = [1, 2].map(|position| dialect.placeholder(position));
             let [a, b] = &marks;
             check(
@@ -505,7 +505,7 @@ mod tests {
     #[test]
     fn what_cannot_be_a_statement_is_refused() {
         use Dialect::{MySql, PostgreSql, Sqlite};
-        for dialect in Dialect::ALL {
+        for dialect in Dialect::WITH_TRANSACTIONS {
             refused(dialect, " ; ", "is empty");
             refused(dialect, "-- x", "is empty");
             refused(dialect, "SELECT 'x", "does not end");

@@ -64,7 +64,7 @@ pub(super) enum Action {
 /// A statement.
 #[derive(Clone, Debug)]
 pub(super) struct Sql {
-    /// As it is in each of [`Dialect::ALL`], or why it cannot be sent there.
+    /// As it is in each of [`Dialect::WITH_TRANSACTIONS`], or why it cannot be sent there.
     pub(super) forms: [Result<Form, String>; 3],
     /// Where the columns of the first row go.
     pub(super) read: Vec<usize>,
@@ -315,14 +315,17 @@ fn forms(
     sql: &PerDialect,
     scope: &mut Scope<'_>,
 ) -> Option<[Result<Form, String>; 3]> {
-    let forms = Dialect::ALL.map(|dialect| match sql.of(dialect) {
+    let forms = Dialect::WITH_TRANSACTIONS.map(|dialect| match sql.of(dialect) {
         Some(text) => form(text, dialect, scope),
         None => {
             let named = DIALECTS[super::definition::place(dialect)];
             Err(format!("the statement is not given for this dialect; add `{named} = \"…\"`"))
         }
     });
-    let given = Dialect::ALL.iter().zip(&forms).filter(|(dialect, _)| sql.of(**dialect).is_some());
+    let given = Dialect::WITH_TRANSACTIONS
+        .iter()
+        .zip(&forms)
+        .filter(|(dialect, _)| sql.of(**dialect).is_some());
     let mut wrong = given.map(|(_, form)| form.as_ref().err()).collect::<Vec<_>>();
     if wrong.iter().all(Option::is_some) {
         let first = wrong.swap_remove(0)?;

@@ -34,7 +34,7 @@ pub(super) fn queries(n_tables: usize, dialect: Dialect) -> Vec<String> {
             "SELECT COUNT(*) FROM pg_indexes WHERE schemaname = current_schema() \
              AND tablename LIKE 'pi%' AND indexname NOT LIKE '%\\_pkey'"
         }
-        Dialect::Sqlite => {
+        Dialect::Sqlite | Dialect::ClickHouse => {
             "SELECT COUNT(*) FROM sqlite_master WHERE type = 'index' AND tbl_name LIKE 'pi%'"
         }
     };

@@ -18,12 +18,12 @@ pub(super) fn table(schema: Schema, dialect: Dialect, idx: usize) -> Table {
     let (key, time) = match dialect {
         Dialect::MySql => ("bigint not null auto_increment primary key", "datetime"),
         Dialect::PostgreSql => ("bigserial primary key", "timestamp without time zone"),
-        Dialect::Sqlite => ("integer primary key not null", "datetime"),
+        Dialect::Sqlite | Dialect::ClickHouse => ("integer primary key not null", "datetime"),
     };
     let price = match (schema, dialect) {
         (Schema::December2023, _) => "int",
         (Schema::July2023, Dialect::MySql) => "float",
-        (Schema::July2023, Dialect::PostgreSql | Dialect::Sqlite) => "real",
+        (Schema::July2023, Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse) => "real",
     };
     // A range of ids for each connection, so that none waits for another one's.
     let cache = format!("ALTER SEQUENCE {name}_transactionid_seq CACHE 1000");
@@ -102,7 +102,7 @@ pub(super) fn create_indexes(
             let added: Vec<String> = all.map(add).collect();
             vec![format!("ALTER TABLE {table} {}", added.join(", "))]
         }
-        Dialect::PostgreSql | Dialect::Sqlite => all.map(create).collect(),
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => all.map(create).collect(),
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn range_query(
     let columns = index.columns(schema);
     let force = match dialect {
         Dialect::MySql => format!(" FORCE INDEX ({table}_{})", index.suffix()),
-        Dialect::PostgreSql | Dialect::Sqlite => String::new(),
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => String::new(),
     };
     (
         format!("SELECT {columns} FROM {table}{force} WHERE {}", index.condition(schema)),
@@ -182,7 +182,7 @@ pub(super) fn now(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::MySql => "now()",
         Dialect::PostgreSql => "localtimestamp(0)",
-        Dialect::Sqlite => "datetime('now')",
+        Dialect::Sqlite | Dialect::ClickHouse => "datetime('now')",
     }
 }
 
@@ -224,7 +224,10 @@ pub(super) fn delete(deletes: Deletes, dialect: Dialect, table: &str) -> DeleteT
         (Deletes::Limit | Deletes::Off, Dialect::MySql) => {
             text(format!("delete from {table} where transactionid >= "), order, DeleteEnd::Rows, "")
         }
-        (Deletes::Limit | Deletes::Off, Dialect::PostgreSql | Dialect::Sqlite) => text(
+        (
+            Deletes::Limit | Deletes::Off,
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse,
+        ) => text(
             format!(
                 "delete from {table} where transactionid in (select transactionid from {table} \
                  where transactionid >= "

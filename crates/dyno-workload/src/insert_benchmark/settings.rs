@@ -62,9 +62,8 @@ impl QueryProtocol {
         match (self, dialect) {
             (QueryProtocol::AsRun, Dialect::PostgreSql) => QueryForm::Execute,
             (QueryProtocol::Text, _) | (QueryProtocol::AsRun, Dialect::MySql) => QueryForm::Text,
-            (QueryProtocol::Prepared, _) | (QueryProtocol::AsRun, Dialect::Sqlite) => {
-                QueryForm::Prepared
-            }
+            (QueryProtocol::Prepared, _)
+            | (QueryProtocol::AsRun, Dialect::Sqlite | Dialect::ClickHouse) => QueryForm::Prepared,
         }
     }
 

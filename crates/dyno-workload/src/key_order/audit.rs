@@ -39,7 +39,7 @@ pub(super) fn readings_query(settings: &Settings, dialect: Dialect) -> Option<St
             "SUM(pg_indexes_size(relid))",
             "pg_stat_user_tables WHERE relname",
         ),
-        Dialect::Sqlite => return None,
+        Dialect::Sqlite | Dialect::ClickHouse => return None,
     };
     let prefix = schema::name_prefix(settings.key);
     Some(format!(
@@ -62,7 +62,7 @@ fn size_query(name: &str, dialect: Dialect) -> String {
         Dialect::PostgreSql => {
             format!("SELECT {count}, pg_relation_size('{name}'), pg_indexes_size('{name}')")
         }
-        Dialect::Sqlite => format!(
+        Dialect::Sqlite | Dialect::ClickHouse => format!(
             "SELECT {count}, (SELECT SUM(pgsize) FROM dbstat WHERE name = '{name}'), \
              (SELECT SUM(pgsize) FROM dbstat WHERE name IN \
              (SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '{name}'))"

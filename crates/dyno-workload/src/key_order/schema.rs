@@ -44,18 +44,20 @@ pub(super) fn table(key: Key, dialect: Dialect, idx: u64, rows: u64) -> Table {
     let id = match (key, dialect) {
         (Key::Sequential, Dialect::MySql) => "int not null auto_increment",
         (Key::Sequential, Dialect::PostgreSql) => "serial",
-        (Key::Sequential, Dialect::Sqlite) => "integer not null",
+        (Key::Sequential, Dialect::Sqlite | Dialect::ClickHouse) => "integer not null",
         (Key::RandomString, _) => "varchar(26) not null",
     };
     let index = match dialect {
         Dialect::MySql => format!(", KEY {name}_number (number)"),
-        Dialect::PostgreSql | Dialect::Sqlite => String::new(),
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => String::new(),
     };
     let create_index = format!("CREATE INDEX {name}_number ON {name} (number)");
     let after = match dialect {
         Dialect::MySql => vec![format!("ANALYZE TABLE {name}")],
         Dialect::PostgreSql => vec![create_index, format!("VACUUM ANALYZE {name}")],
-        Dialect::Sqlite => vec![create_index, format!("ANALYZE {name}")],
+        Dialect::Sqlite | Dialect::ClickHouse => {
+            vec![create_index, format!("ANALYZE {name}")]
+        }
     };
     Table {
         create: format!(

@@ -110,7 +110,7 @@ pub struct Settings {
 pub fn driver_of(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::PostgreSql => "pgsql",
-        Dialect::MySql | Dialect::Sqlite => "mysql",
+        Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => "mysql",
     }
 }
 
@@ -197,12 +197,13 @@ impl Workload for LuaWorkload {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         match dialect {
             Dialect::Sqlite => {
                 let why = "scripts of sysbench need MariaDB, MySQL or PostgreSQL";
                 Err(why.to_owned())
             }
-            Dialect::MySql | Dialect::PostgreSql => Ok(()),
+            Dialect::MySql | Dialect::PostgreSql | Dialect::ClickHouse => Ok(()),
         }
     }
 

@@ -91,6 +91,11 @@ impl Workload for Nothing {
         Target::Anything
     }
 
+    /// Nothing is sent.
+    fn check(&self, _dialect: Dialect) -> Result<(), String> {
+        Ok(())
+    }
+
     fn check_apart(&self) -> Result<(), String> {
         Ok(())
     }

@@ -266,6 +266,11 @@ impl Workload for PgBench {
         if dialect == Dialect::PostgreSql {
             return Ok(());
         }
+        if !dialect.has_transactions() && !self.makes_nothing() {
+            let why = "pgbench's own tables need transactions and UPDATE, and ClickHouse has neither; write \
+                       `tables = \"none\"` and a script of statements that it has";
+            return Err(why.to_owned());
+        }
         let protocol = self.settings.protocol;
         if protocol != Protocol::Simple {
             return Err(format!(

@@ -34,6 +34,8 @@ use crate::{
     TableShape, TextRows, Workload, drive,
 };
 
+use crate::workload::refuse_without_transactions;
+
 use audit::Audit;
 use distribution::DistributionSpec;
 use schema::Schema;
@@ -111,6 +113,41 @@ struct Sysbench {
     table_size: u64,
 }
 
+impl Sysbench {
+    /// Whether it can run on ClickHouse: rows are read and inserted, and that is all.
+    fn check_without_transactions(&self) -> Result<(), String> {
+        match self.shape {
+            Shape::Mix(mix) if mix.has_writes() => {
+                refuse_without_transactions(&self.name, Dialect::ClickHouse)?;
+            }
+            Shape::Mix(mix) if mix.has_begin => {
+                let why =
+                    "option `skip_trx`: ClickHouse has no transactions; write `skip_trx = true`";
+                return Err(why.to_owned());
+            }
+            Shape::BulkInsert { .. } => {
+                return Err(format!(
+                    "`{}` counts the rows that the server says it stored, and ClickHouse does not say \
+                     it; use `oltp_insert`, or measure how long populating takes",
+                    self.name
+                ));
+            }
+            _ => {}
+        }
+        if self.schema.is_id_secondary {
+            let why =
+                "option `secondary`: ClickHouse has no secondary indexes; leave the option out";
+            return Err(why.to_owned());
+        }
+        if self.schema.has_k_index {
+            let why = "option `create_secondary`: ClickHouse has no secondary indexes; write \
+                       `create_secondary = false`";
+            return Err(why.to_owned());
+        }
+        Ok(())
+    }
+}
+
 /// The clients of a trial.
 struct SysbenchClients {
     script: Arc<Sysbench>,
@@ -164,6 +201,13 @@ impl Workload for Sysbench {
 
     fn options(&self) -> Vec<(String, String)> {
         self.options.clone()
+    }
+
+    fn check(&self, dialect: Dialect) -> Result<(), String> {
+        if dialect.has_transactions() {
+            return Ok(());
+        }
+        self.check_without_transactions()
     }
 
     fn tables(&self, dialect: Dialect) -> Vec<Table> {

@@ -1,4 +1,4 @@
-//! The tables of the family, in the three dialects, and their rows.
+//! The tables of the family, in each dialect, and their rows.
 //!
 //! The tables are sysbench's. Three things are decided here:
 //!
@@ -9,7 +9,11 @@
 //!   PostgreSQL's sequence is then moved after them (MariaDB, MySQL and SQLite do that alone).
 //! - After filling, which sysbench does not do, the tables are analysed (PostgreSQL: vacuumed,
 //!   too). Otherwise the server does so by itself at some moment of the measurement: PostgreSQL's
-//!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits.
+//!   autovacuum wakes about a minute after a large fill, and sets every row's hint bits. ClickHouse, which
+//!   has nothing to analyse, merges the parts that filling has left, for the same reason.
+//!
+//! ClickHouse's tables are of the engine MergeTree, ordered by `id`: that is all that it has of a primary
+//! key, which is neither unique nor an index of single rows.
 
 use dyno_model::names;
 use dyno_units::{RandomStream, Seed};
@@ -52,6 +56,12 @@ impl Schema {
     }
 
     fn create(&self, dialect: Dialect, number: u64) -> String {
+        if dialect == Dialect::ClickHouse {
+            return format!(
+                "CREATE TABLE sbtest{number} (id Int32, k Int32, c String, pad String) \
+                 ENGINE = MergeTree ORDER BY id"
+            );
+        }
         let id = match (dialect, self.is_auto_increment) {
             (Dialect::MySql, true) => "INTEGER NOT NULL AUTO_INCREMENT",
             (Dialect::PostgreSql, true) => "SERIAL",
@@ -91,8 +101,10 @@ impl Schema {
 
     /// Whether rows inserted while the load runs must carry an id.
     pub(super) fn needs_ids(&self, dialect: Dialect) -> bool {
-        // Without the primary key there is no row id that SQLite could give.
-        !self.is_auto_increment || (dialect == Dialect::Sqlite && self.is_id_secondary)
+        // Without the primary key there is no row id that SQLite could give; ClickHouse gives none.
+        let gives_none =
+            dialect == Dialect::ClickHouse || (dialect == Dialect::Sqlite && self.is_id_secondary);
+        !self.is_auto_increment || gives_none
     }
 
     /// Writes row `number` of table `table_idx`.
@@ -111,6 +123,7 @@ fn analyze(dialect: Dialect, number: u64) -> String {
         Dialect::MySql => format!("ANALYZE TABLE sbtest{number}"),
         Dialect::PostgreSql => format!("VACUUM ANALYZE sbtest{number}"),
         Dialect::Sqlite => format!("ANALYZE sbtest{number}"),
+        Dialect::ClickHouse => format!("OPTIMIZE TABLE sbtest{number} FINAL"),
     }
 }
 

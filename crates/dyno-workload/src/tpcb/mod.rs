@@ -71,6 +71,7 @@ impl Workload for TpcB {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         let Settings { fillfactor, protocol, .. } = self.settings;
         if dialect == Dialect::PostgreSql {
             return Ok(());

@@ -27,7 +27,7 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     let keyed = |name: &str, key: &str, columns: &str| {
         let with = match dialect {
             Dialect::PostgreSql => format!(" WITH (fillfactor={})", settings.fillfactor),
-            Dialect::MySql | Dialect::Sqlite => String::new(),
+            Dialect::MySql | Dialect::Sqlite | Dialect::ClickHouse => String::new(),
         };
         format!("CREATE TABLE {name} ({}, {columns}){with}", key_column(dialect, key, aid))
     };
@@ -92,7 +92,7 @@ fn key_column(dialect: Dialect, key: &str, aid: &str) -> String {
         Dialect::PostgreSql => format!("{key} {kind} not null"),
         Dialect::MySql => format!("{key} {kind} not null primary key"),
         // Of exactly this type a primary key is the row's own number, and no second tree.
-        Dialect::Sqlite => format!("{key} integer primary key not null"),
+        Dialect::Sqlite | Dialect::ClickHouse => format!("{key} integer primary key not null"),
     }
 }
 
@@ -105,7 +105,7 @@ fn after(dialect: Dialect, table: &str, key: Option<&str>) -> Vec<String> {
         ],
         (Dialect::PostgreSql, None) => vec![format!("VACUUM ANALYZE {table}")],
         (Dialect::MySql, _) => vec![format!("ANALYZE TABLE {table}")],
-        (Dialect::Sqlite, _) => vec![format!("ANALYZE {table}")],
+        (Dialect::Sqlite | Dialect::ClickHouse, _) => vec![format!("ANALYZE {table}")],
     }
 }
 

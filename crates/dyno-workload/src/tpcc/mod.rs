@@ -153,6 +153,7 @@ impl Workload for TpcC {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         let refused = |option: &str, reason: &str| {
             Err(format!(
                 "option `{option}`: {reason}; leave the option out, or vary it in a study of \

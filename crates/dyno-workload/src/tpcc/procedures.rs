@@ -28,7 +28,7 @@ pub(super) fn create(dialect: Dialect, suffix: &str) -> Vec<String> {
     let texts = match dialect {
         Dialect::MySql => mysql::create(),
         Dialect::PostgreSql => postgresql::create(),
-        Dialect::Sqlite => Vec::new(),
+        Dialect::Sqlite | Dialect::ClickHouse => Vec::new(),
     };
     texts.iter().map(|sql| of_set(sql, suffix)).collect()
 }
@@ -37,7 +37,7 @@ pub(super) fn create(dialect: Dialect, suffix: &str) -> Vec<String> {
 pub(super) fn calls(dialect: Dialect, suffix: &str) -> Vec<Statement> {
     let texts = match dialect {
         Dialect::MySql => mysql::CALLS,
-        Dialect::PostgreSql | Dialect::Sqlite => postgresql::CALLS,
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => postgresql::CALLS,
     };
     let call = |(kind, sql): (usize, &str)| {
         let class = match kind {

@@ -316,7 +316,7 @@ impl Schema {
         statements.push(match dialect {
             Dialect::PostgreSql => format!("VACUUM ANALYZE {table}"),
             Dialect::MySql => format!("ANALYZE TABLE {table}"),
-            Dialect::Sqlite => format!("ANALYZE {table}"),
+            Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {table}"),
         });
         statements
     }

@@ -100,7 +100,7 @@ impl<'a> Transaction<'a> {
         self.together();
         self.push_text(match self.session.dialect() {
             Dialect::MySql => "SET autocommit = 0",
-            Dialect::PostgreSql | Dialect::Sqlite => "BEGIN",
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => "BEGIN",
         });
     }
 

@@ -278,6 +278,7 @@ impl Workload for Vectors {
     }
 
     fn check(&self, dialect: Dialect) -> Result<(), String> {
+        crate::workload::refuse_without_transactions(self.name(), dialect)?;
         let what = match (dialect, self.settings.index) {
             (Dialect::Sqlite, _) => {
                 "SQLite has no vectors; use PostgreSQL with pgvector, or MariaDB from 11.8 on"

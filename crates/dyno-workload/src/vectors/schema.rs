@@ -23,14 +23,14 @@ pub(super) fn table(dialect: Dialect, rows: u64, dimensions: usize) -> Table {
             "CREATE EXTENSION IF NOT EXISTS vector; \
              CREATE TABLE {TABLE} (id int NOT NULL PRIMARY KEY, v vector({dimensions}) NOT NULL)"
         ),
-        Dialect::Sqlite => {
+        Dialect::Sqlite | Dialect::ClickHouse => {
             format!("CREATE TABLE {TABLE} (id INTEGER NOT NULL PRIMARY KEY, v BLOB NOT NULL)")
         }
     };
     let after = match dialect {
         Dialect::MySql => format!("ANALYZE TABLE {TABLE}"),
         Dialect::PostgreSql => format!("VACUUM ANALYZE {TABLE}"),
-        Dialect::Sqlite => format!("ANALYZE {TABLE}"),
+        Dialect::Sqlite | Dialect::ClickHouse => format!("ANALYZE {TABLE}"),
     };
     let columns = names(&["id", "v"]);
     Table { name: TABLE.to_owned(), create, columns, rows, after: vec![after] }
@@ -65,7 +65,7 @@ pub(super) fn create_index(dialect: Dialect, index: Index, distance: Distance) -
         Distance::Cosine => "vector_cosine_ops",
     };
     Some(match (index, dialect) {
-        (Index::None, _) | (_, Dialect::Sqlite) => return None,
+        (Index::None, _) | (_, Dialect::Sqlite | Dialect::ClickHouse) => return None,
         (Index::Hnsw { m, .. }, Dialect::MySql) => {
             let distance = match distance {
                 Distance::L2 => "euclidean",
@@ -91,7 +91,9 @@ pub(super) fn index_size(dialect: Dialect) -> String {
             "SELECT SUM(file_size) FROM information_schema.innodb_sys_tablespaces \
              WHERE name LIKE CONCAT(DATABASE(), '/{TABLE}#i#%')"
         ),
-        Dialect::PostgreSql | Dialect::Sqlite => format!("SELECT pg_relation_size('{INDEX}')"),
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
+            format!("SELECT pg_relation_size('{INDEX}')")
+        }
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) fn query(
             let query = format!("{function}(v, CAST(? AS BINARY))");
             format!("SELECT id FROM {TABLE} {hint}ORDER BY {query} LIMIT {k}")
         }
-        Dialect::PostgreSql | Dialect::Sqlite => {
+        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
             let operator = match distance {
                 Distance::L2 => "<->",
                 Distance::Cosine => "<=>",
@@ -152,6 +154,6 @@ pub(super) fn checksum(dialect: Dialect) -> String {
              COALESCE(SUM(('x' || substr(md5(vector_send(v)), 1, 8))::bit(32)::bigint), 0), 'md5' \
              FROM {TABLE}"
         ),
-        Dialect::Sqlite => format!("SELECT COUNT(*), NULL, '' FROM {TABLE}"),
+        Dialect::Sqlite | Dialect::ClickHouse => format!("SELECT COUNT(*), NULL, '' FROM {TABLE}"),
     }
 }

@@ -68,7 +68,8 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     let keeper = keeper(store)?;
     let products = dyno_lab::products();
     let mut rows = vec![["PRODUCT", "VERSION", "FROM", "BUILDER", "PROGRAMS"].map(str::to_owned)];
-    for product in all(&products) {
+    // Also of products that cannot be fetched.
+    for product in products.names().into_iter().filter_map(|name| products.find(name)) {
         let installed = product.installations(&keeper);
         rows.extend(installed.iter().map(|one| cells(&product.spec().name, one)));
     }

@@ -202,6 +202,14 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
         );
     };
     let spec = product.spec();
+    if product.client_needs_password() {
+        bail!(
+            "a private server of {} has a password that only the Dyno knows which started it, so `up` cannot \
+             hand it over; `up` starts private servers of {}",
+            spec.title,
+            startable(products)
+        );
+    }
     if spec.is_embedded || spec.is_simulated || product.offers().is_empty() {
         bail!(
             "{} has no server to start; `up` starts private servers of {}",

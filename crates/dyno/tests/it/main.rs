@@ -7,6 +7,7 @@
 mod agents;
 mod bench;
 mod browser;
+mod clickhouse;
 mod command_line;
 mod compare;
 mod datasets;

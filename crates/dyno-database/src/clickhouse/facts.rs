@@ -1,0 +1,97 @@
+//! The facts that a ClickHouse server reports.
+
+use std::collections::BTreeMap;
+
+use dyno_units::{redact_setting, version_numbers};
+use dyno_workload::Connection;
+
+use super::connection::ClickHouseConnection;
+use super::{settings, statement_failed};
+use crate::cleaner::Cleaner;
+use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+
+/// Settings that determine durability, in versions that have them.
+const DURABILITY_SETTINGS: [&str; 2] =
+    ["merge_tree.fsync_after_insert", "merge_tree.fsync_part_directory"];
+
+/// Asks the server on an open connection.
+pub(super) fn ask(
+    endpoint: &Endpoint,
+    connection: &mut ClickHouseConnection,
+) -> Result<ServerFacts, DeployError> {
+    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    let version = cleaner.clean(&version(connection)?);
+    let settings: BTreeMap<String, String> = settings::reported(connection)?
+        .into_iter()
+        .map(|(name, value)| (cleaner.clean(&name), cleaner.clean(&redact_setting(&name, &value))))
+        .collect();
+    Ok(ServerFacts {
+        product: "ClickHouse".to_owned(),
+        durability: durability(&version, &settings),
+        version,
+        transport: match endpoint.address {
+            Address::Unix(_) => "unix",
+            Address::Tcp { .. } => "tcp",
+        },
+        tls: connection.is_tls(),
+        durability_settings: &DURABILITY_SETTINGS,
+        // Its caches are of marks, and of blocks if that is asked for: data are in the system's cache.
+        memory_bytes: None,
+        memory_settings: &[],
+        in_process: false,
+        stores_data: true,
+        build: None,
+        settings,
+    })
+}
+
+/// The version: `18.16.1`.
+pub(super) fn version(connection: &mut dyn Connection) -> Result<String, DeployError> {
+    let rows = connection
+        .query("SELECT version()")
+        .map_err(|error| statement_failed("read its version", error))?;
+    let text = rows.into_iter().flatten().next().flatten();
+    text.ok_or_else(|| DeployError::new("ClickHouse does not report its version"))
+}
+
+/// How it was compiled, as it says itself.
+pub(super) fn configured(connection: &mut dyn Connection) -> Option<String> {
+    let asked = "SELECT concat(name, ': ', value) FROM system.build_options WHERE name IN \
+                 ('VERSION_DESCRIBE', 'BUILD_TYPE', 'CXX_COMPILER_VERSION', 'CXX_FLAGS') ORDER BY name";
+    let rows = connection.query(asked).ok()?;
+    let parts: Vec<String> = rows.into_iter().flatten().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Durability by the settings that determine it. Versions without them sync no data at all.
+fn durability(version: &str, settings: &BTreeMap<String, String>) -> Durability {
+    let is_on = |name: &str| settings.get(name).map(|value| value != "0");
+    match DURABILITY_SETTINGS.map(is_on) {
+        [Some(true), Some(true)] => Durability::every_commit(),
+        [Some(_), _] => Durability::not_synced(),
+        // The settings came with 20.10.
+        [None, _] if version_numbers(version) < vec![20, 10] => Durability::not_synced(),
+        [None, _] => Durability::unknown(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_follows_the_settings() {
+        let check = |version: &str, values: [Option<&str>; 2], expected: &str| {
+            let settings = DURABILITY_SETTINGS
+                .iter()
+                .zip(values)
+                .filter_map(|(name, value)| Some(((*name).to_owned(), value?.to_owned())));
+            assert_eq!(durability(version, &settings.collect()).words, expected);
+        };
+        check("18.16.1", [None, None], "not synced");
+        check("23.8.1.1", [Some("0"), Some("0")], "not synced");
+        check("23.8.1.1", [Some("1"), Some("0")], "not synced");
+        check("23.8.1.1", [Some("1"), Some("1")], "every commit is synced");
+        check("23.8.1.1", [None, None], "unknown");
+    }
+}

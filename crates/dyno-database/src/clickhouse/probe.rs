@@ -1,0 +1,89 @@
+//! What a ClickHouse server counts: events since its start, what goes on now, and what it looks up every
+//! minute.
+
+use dyno_host::{Probe, Readings};
+use dyno_units::Nanoseconds;
+use dyno_units::reading::prelude::*;
+use dyno_workload::Connector;
+use std::sync::LazyLock;
+
+use crate::probe::{Asker, Item, Table, all_of, gauge, numbers_by_name, rate};
+
+#[rustfmt::skip]
+const ITEMS: &[Item] = &[
+    rate("event.query", reading("clickhouse.queries_per_s", PerSecond, "statements", "statements begun, those of probes included").better().row(140).words("statements")),
+    rate("event.selectquery", reading("clickhouse.selects_per_s", PerSecond, "SELECTs", "SELECT statements begun, those of probes included").better()),
+    rate("event.insertquery", reading("clickhouse.inserts_per_s", PerSecond, "INSERTs", "INSERT statements begun").better()),
+    rate("event.insertedrows", reading("clickhouse.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted").better()),
+    rate("event.mergetreedatawritercompressedbytes", reading("clickhouse.inserted_bytes_per_s", BytesPerSecond, "bytes inserted", "compressed bytes written for rows inserted")),
+    rate("event.mergetreedatawriterblocks", reading("clickhouse.parts_written_per_s", PerSecond, "parts written", "parts written by INSERTs; merges make fewer of them")),
+    rate("event.mergedrows", reading("clickhouse.rows_merged_per_s", PerSecond, "rows merged", "rows that background merges have read").up(StallCause::Compaction)),
+    rate("event.mergeduncompressedbytes", reading("clickhouse.merged_bytes_per_s", BytesPerSecond, "bytes merged", "uncompressed bytes that background merges have read").up(StallCause::Compaction)),
+    rate("event.selectedmarks", reading("clickhouse.marks_selected_per_s", PerSecond, "marks selected", "granules of an index (8192 rows by default) that statements had to read")),
+    rate("event.markcachehits", reading("clickhouse.mark_cache_hits_per_s", PerSecond, "mark cache hits", "marks found in the mark cache")),
+    rate("event.markcachemisses", reading("clickhouse.mark_cache_misses_per_s", PerSecond, "mark cache misses", "marks that had to be read from files").worse()),
+    rate("event.readcompressedbytes", reading("clickhouse.compressed_bytes_read_per_s", BytesPerSecond, "compressed bytes read", "compressed bytes read from files and caches of the system")),
+    rate("event.osreadbytes", reading("clickhouse.disk_read_bytes_per_s", BytesPerSecond, "bytes read from disk", "bytes that threads of statements and merges read from disks")),
+    rate("event.oswritebytes", reading("clickhouse.disk_written_bytes_per_s", BytesPerSecond, "bytes written to disk", "bytes that threads of statements and merges wrote")),
+    rate("event.delayedinserts", reading("clickhouse.inserts_delayed_per_s", PerSecond, "INSERTs delayed", "INSERTs that were delayed because there are many parts").worse()),
+    rate("event.rejectedinserts", reading("clickhouse.inserts_rejected_per_s", PerSecond, "INSERTs rejected", "INSERTs that were rejected because there are too many parts").worse()),
+    rate("event.oscpuwaitmicroseconds", reading("clickhouse.cpu_wait_s_per_s", Waiters, "waiting for a CPU", "threads of statements and merges that were ready and waited for a CPU").worse()).times(1e-6),
+    rate("event.diskreadelapsedmicroseconds", reading("clickhouse.file_read_s_per_s", Waiters, "time in file reads", "time in reads of files, all threads together")).times(1e-6),
+    rate("event.diskwriteelapsedmicroseconds", reading("clickhouse.file_write_s_per_s", Waiters, "time in file writes", "time in writes of files, all threads together")).times(1e-6),
+    gauge("metric.query", reading("clickhouse.queries_running", Count, "statements running", "statements that are being executed, that of the probe included")),
+    gauge("metric.merge", reading("clickhouse.merges_running", Count, "merges running", "background merges that are going on").up(StallCause::Compaction)),
+    gauge("metric.httpconnection", reading("clickhouse.http_connections", Count, "connections", "connections by HTTP")),
+    gauge("metric.delayedinserts", reading("clickhouse.inserts_waiting", Waiters, "INSERTs waiting", "INSERTs that are being delayed because there are many parts").worse()),
+    gauge("metric.memorytracking", reading("clickhouse.statement_memory_bytes", Bytes, "memory of statements", "memory that running statements have allocated")),
+    gauge("metric.rwlockwaitingreaders", reading("clickhouse.lock_readers_waiting", Waiters, "waiting to read a table", "threads that wait for a table's lock to read it").worse()),
+    gauge("metric.rwlockwaitingwriters", reading("clickhouse.lock_writers_waiting", Waiters, "waiting to change a table", "threads that wait for a table's lock to change it").worse()),
+    gauge("minute.maxpartcountforpartition", reading("clickhouse.parts_most", Count, "most parts", "parts of the partition that has most of them, looked up every minute").worse().up(StallCause::Compaction)),
+    gauge("minute.markcachebytes", reading("clickhouse.mark_cache_bytes", Bytes, "mark cache", "memory of the mark cache, looked up every minute")),
+    gauge("minute.uncompressedcachebytes", reading("clickhouse.uncompressed_cache_bytes", Bytes, "uncompressed cache", "memory of the cache of uncompressed blocks, looked up every minute")),
+    gauge("uptime", reading("clickhouse.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
+];
+
+/// The readings that it may give.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
+    &ALL
+}
+
+/// Counters that are still 0 are not listed by the server.
+const ASK: &str = "SELECT concat('event.', event) AS name, toFloat64(value) AS value FROM system.events \
+     UNION ALL SELECT concat('metric.', metric), toFloat64(value) FROM system.metrics \
+     UNION ALL SELECT concat('minute.', metric), toFloat64(value) FROM system.asynchronous_metrics \
+     UNION ALL SELECT 'uptime', toFloat64(uptime())";
+
+/// The probes of a server.
+pub(super) fn probes(connector: &Connector) -> Vec<Box<dyn Probe>> {
+    vec![Box::new(ServerProbe { asker: Asker::new(connector.clone()), table: Table::new(ITEMS) })]
+}
+
+struct ServerProbe {
+    asker: Asker,
+    table: Table,
+}
+
+impl Probe for ServerProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        registered().into()
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        let Some(rows) = self.asker.rows(now, ASK) else { return };
+        let mut values = numbers_by_name(&rows);
+        for item in ITEMS.iter().filter(|item| item.source().starts_with("event.")) {
+            values.entry(item.source().to_owned()).or_insert(0.0);
+        }
+        self.table.put(now, values, readings);
+    }
+
+    fn name(&self) -> &str {
+        "clickhouse"
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
+}

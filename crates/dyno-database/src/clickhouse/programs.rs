@@ -1,0 +1,139 @@
+//! Finds ClickHouse's program on this machine.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use dyno_host::{Keeper, Origin};
+
+use crate::installation::{builder_in, choose};
+use crate::{DeployError, Installation, ServerSpec};
+
+/// The name of the program.
+pub(super) const PROGRAM: &str = "clickhouse-server";
+
+/// A program that is larger than this is asked for its version.
+const READ_MAX: u64 = 16 << 20;
+
+/// The program of one installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Programs {
+    /// The folder with the program.
+    pub(super) folder: PathBuf,
+    /// Its version: `18.16.1`.
+    pub(super) version: String,
+    /// Where it comes from.
+    pub(super) origin: Origin,
+}
+
+/// The program to start a server with: the one in the folder of the spec, else the best that fits.
+pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+    let folders = match &spec.programs {
+        Some(folder) => vec![folder.clone(), folder.join("bin")],
+        None => usual_folders(keeper),
+    };
+    let found = on_machine(&folders, keeper);
+    if let Some(chosen) = choose(&found, spec) {
+        return Ok(Programs {
+            folder: chosen.programs.clone(),
+            version: chosen.version.clone(),
+            origin: chosen.origin.clone(),
+        });
+    }
+    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let no_programs = format!(
+        "ClickHouse's program `{PROGRAM}` is not in {}; install it (Debian 12: package \
+         `clickhouse-server`), or name its folder with `programs`",
+        folders.join(", ")
+    );
+    if found.is_empty() {
+        return Err(DeployError::new(no_programs));
+    }
+    let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
+    Err(DeployError::new(format!(
+        "the ClickHouse that is asked for is not installed on this machine, which has {}; Dyno cannot fetch \
+         it: name the folder of another one with `programs`, or ask for another version",
+        here.join(", ")
+    )))
+}
+
+/// All that are here.
+pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
+    on_machine(&usual_folders(keeper), keeper)
+}
+
+fn on_machine(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+    let mut all: Vec<Installation> = Vec::new();
+    for folder in folders {
+        let server = |folder: &Path| std::fs::canonicalize(folder.join(PROGRAM)).ok();
+        if all.iter().any(|one| server(&one.programs) == server(folder)) {
+            continue;
+        }
+        if let Some(version) = version_in(folder, keeper) {
+            let builder = match folder.starts_with("/usr/local") {
+                true => String::new(),
+                // Installed packages of a distribution do not say in their version who built them.
+                false => dyno_host::distribution().unwrap_or_else(|| builder_in(&version)),
+            };
+            all.push(Installation::on_machine(folder.clone(), version, builder));
+        }
+    }
+    all
+}
+
+fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
+    let in_path = keeper.find_program(PROGRAM, &[]);
+    let mut folders: Vec<PathBuf> =
+        in_path.as_deref().and_then(Path::parent).map(Path::to_owned).into_iter().collect();
+    folders.extend(["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from));
+    folders
+}
+
+/// The version of the program in a folder, if it is there and tells. Old ones refuse `--version`, but have it
+/// in their file; newer ones are far too large to be read, and answer.
+pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
+    let program = folder.join(PROGRAM);
+    let size = std::fs::metadata(&program).ok().filter(|facts| facts.is_file())?.len();
+    if size <= READ_MAX
+        && let Some(version) = read(&program).ok().and_then(|bytes| version_within(&bytes))
+    {
+        return Some(version);
+    }
+    let text = keeper.ask(&program, &["--version"]).ok()?;
+    let rest = text.split_once(" version ")?.1;
+    Some(rest.split_whitespace().next()?.trim_end_matches('.').to_owned())
+}
+
+fn read(program: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(program)?.take(READ_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The version after the product's name in a program: `ClickHouse 18.16.1`.
+fn version_within(bytes: &[u8]) -> Option<String> {
+    memchr::memmem::find_iter(bytes, b"ClickHouse ").find_map(|at| {
+        let rest = &bytes[at + b"ClickHouse ".len()..];
+        let is_of_version = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+        let end = rest.iter().position(|byte| !is_of_version(byte)).unwrap_or(rest.len());
+        let version = std::str::from_utf8(&rest[..end]).ok()?;
+        let is_whole = version.split('.').count() >= 3 && !version.split('.').any(str::is_empty);
+        is_whole.then(|| version.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_in_the_program() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(version_within(text.as_bytes()).as_deref(), expected, "{text}");
+        };
+        check("x\0ClickHouse server\0ClickHouse 18.16.1\0y", Some("18.16.1"));
+        check("ClickHouse 1..2\0", None);
+        check("ClickHouse 18", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,45 @@
+//! The SQL of Dyno itself on ClickHouse.
+//!
+//! The server does not say who made a table. Who may make a view in a database may drop its tables as well,
+//! so Dyno's notes are worth as much as the database itself.
+
+use dyno_workload::Dialect;
+
+use crate::sql::{CatalogSql, SqlSpec};
+
+pub(super) const SQL: SqlSpec = SqlSpec {
+    dialect: Dialect::ClickHouse,
+    catalog: CatalogSql {
+        contents: Some(
+            "SELECT concat(engine, ' ', name) FROM system.tables \
+             WHERE database = currentDatabase() ORDER BY name",
+        ),
+        schema: None,
+        relations: |_| {
+            "SELECT name, if(engine LIKE '%View', 'view', 'table'), 'mine' FROM system.tables \
+             WHERE database = currentDatabase() ORDER BY name"
+                .to_owned()
+        },
+        notes: |_| {
+            "SELECT if(engine = 'View', create_table_query, ''), '', '' FROM system.tables \
+             WHERE database = currentDatabase() AND name = 'dyno_tables'"
+                .to_owned()
+        },
+        before_notes: Some("DROP TABLE IF EXISTS dyno_tables"),
+        create_view: "CREATE VIEW",
+        drop_view: "DROP TABLE",
+        text_cast: "",
+        guard: None,
+        no_definition: None,
+    },
+    probe_session: &[],
+    probe_guard: None,
+    // A database, or anything else, that the user may not use.
+    no_right: &["291", "497"],
+    cost_source: |_, _, _| {
+        Err("Dyno does not read what ClickHouse counts for a statement".to_owned())
+    },
+    hidden_text: |_| None,
+    cancel: None,
+    digest: Some(|table| vec![format!("SELECT count(), sum(cityHash64(*)) FROM {table}")]),
+};

@@ -1,0 +1,152 @@
+//! ClickHouse as a user meets it: a private server and one by its URL, under load, with audits.
+
+use std::fs;
+use std::sync::Arc;
+
+use dyno_database::{Place, Products, Server, ServerSpec};
+use dyno_host::Keeper;
+use dyno_units::{Nanoseconds, SettingValue};
+
+use crate::bench::check_audit;
+use crate::foreign::TestClock;
+use crate::support::{DataFolder, Workbench, is_alive};
+
+const SHORT: [&str; 6] = ["--duration", "1s", "--warm-up", "300ms", "--clients", "3"];
+const TABLES: [&str; 6] = ["--tables", "2", "--table-size", "3000", "--create-secondary", "false"];
+
+#[track_caller]
+fn check_load(place: &[&str], workload: &[&str]) {
+    let bench = Workbench::new();
+    let result = bench.bench(&[workload, place, &TABLES, &SHORT].concat());
+    check_audit(&result, &format!("{workload:?}"));
+    assert!(result["transactions"].as_u64() > Some(0), "{result:#}");
+    assert_eq!(result["errors"]["total"].as_u64().unwrap_or(0), 0, "{result:#}");
+}
+
+#[test]
+fn what_it_can_run_runs_and_is_audited() {
+    let place = ["--on", "clickhouse"];
+    check_load(&place, &["oltp_point_select"]);
+    check_load(&place, &["oltp_read_only", "--skip-trx", "true"]);
+    check_load(&place, &["oltp_insert"]);
+    check_load(&place, &["select_random_points"]);
+    check_load(&place, &["select_random_ranges"]);
+}
+
+#[test]
+fn what_it_cannot_run_is_refused_with_what_to_do() {
+    let check = |workload: &[&str], part: &str| {
+        let on = ["--on", "clickhouse"];
+        let answer = Workbench::new().dyno(&[&["bench"], workload, &on[..], &SHORT].concat());
+        assert!(answer.code == 2 && answer.err.contains(part), "{workload:?}: {}", answer.err);
+    };
+    check(&["oltp_read_only", "--create-secondary", "false"], "skip_trx = true");
+    check(&["oltp_point_select"], "create_secondary = false");
+    check(&["oltp_write_only"], "ClickHouse has neither");
+    check(&["bulk_insert"], "ClickHouse does not say");
+    check(&["tpcb"], "ClickHouse has neither");
+    check(&["tpcc"], "ClickHouse has neither");
+    check(&["insert-benchmark"], "ClickHouse has neither");
+}
+
+fn start(folder: &DataFolder, settings: &[(&str, &str)]) -> Result<Box<dyn Server>, String> {
+    let keeper = Arc::new(Keeper::new(folder.path()).unwrap());
+    let mut spec = ServerSpec::new("clickhouse");
+    let text = |value: &str| SettingValue::Text(value.to_owned());
+    spec.settings = settings.iter().map(|(n, value)| ((*n).to_owned(), text(value))).collect();
+    Products::built_in()
+        .start(&spec, &Place::under(&keeper), &TestClock::start())
+        .map_err(|error| error.message)
+}
+
+#[test]
+fn settings_that_it_does_not_take_are_refused() {
+    let folder = DataFolder::new();
+    let check = |name: &str, value: &str, part: &str| {
+        let why = start(&folder, &[(name, value)]).err().expect("it is refused");
+        assert!(why.contains(part), "{why}");
+    };
+    check("no_such_setting", "1", "Unknown setting no_such_setting");
+    check("max_memory_usage", "lots", "it took it for `0`");
+    check("merge_tree.index_granularty", "1", "did you mean `merge_tree.index_granularity`?");
+    check("http_port", "1", "set by Dyno");
+    let server = start(&folder, &[("max_threads", "1"), ("merge_tree.index_granularity", "1024")]);
+    let mut server = server.unwrap();
+    let facts = server.facts().unwrap();
+    assert_eq!(facts.settings["max_threads"], "1");
+    assert_eq!(facts.settings["merge_tree.index_granularity"], "1024");
+    assert_eq!((&*facts.durability.words, &*facts.product), ("not synced", "ClickHouse"));
+    assert_eq!(server.down(), None);
+    server.stop().unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was left");
+}
+
+#[test]
+fn the_password_is_in_no_command_line_and_no_environment() {
+    let folder = DataFolder::new();
+    let server = start(&folder, &[]).unwrap();
+    let endpoint = server.reach().unwrap().endpoint;
+    let password = endpoint.password.as_ref().unwrap().reveal().to_owned();
+    assert!(password.len() >= 16 && !endpoint.to_string().contains(&password));
+    let pid = server.processes()[0];
+    for file in ["cmdline", "environ"] {
+        let text = fs::read(format!("/proc/{pid}/{file}")).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains(&password), "{file}");
+    }
+    let url = |word: &str| {
+        let place = endpoint.to_string();
+        place.replace("dyno@", &format!("dyno:{word}@"))
+    };
+    // By its URL it is a server like any other; a wrong password is said, and not shown.
+    let bench = Workbench::new();
+    let load = [&["bench", "oltp_point_select"], &TABLES[..], &SHORT].concat();
+    let good = url(&password);
+    bench.dyno_good(&[&load[..], &["--on", &good]].concat());
+    let wrong = url("wrong-word-55");
+    let answer = bench.dyno(&[&load[..], &["--on", &wrong]].concat());
+    assert!(answer.code != 0 && answer.err.contains("Wrong password"), "{}", answer.err);
+    assert!(!answer.err.contains("wrong-word-55"), "{}", answer.err);
+    // What was made there is gone, and what others made stays and is not touched.
+    let mut connection = server.connector()().unwrap();
+    let tables = "SELECT name FROM system.tables WHERE database = currentDatabase()";
+    assert!(connection.query(tables).unwrap().is_empty());
+    connection.query("CREATE TABLE theirs (a Int32) ENGINE = Log").unwrap();
+    let answer = bench.dyno(&[&load[..], &["--on", &good]].concat());
+    assert!(answer.code != 0 && answer.err.contains("theirs"), "{}", answer.err);
+    assert_eq!(connection.query(tables).unwrap().len(), 1);
+    drop(connection);
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_server_that_dies_is_a_failed_trial_and_leaves_nothing() {
+    let folder = DataFolder::new();
+    let mut server = start(&folder, &[]).unwrap();
+    let mut connection = server.connector()().unwrap();
+    connection.query("SELECT 1").unwrap();
+    let control = server.control().unwrap();
+    control.kill();
+    assert!(server.down().is_some());
+    assert!(connection.query("SELECT 1").is_err());
+    // Nobody holds the port, or a stranger does: nothing is sent to it.
+    assert!(server.connector()().is_err());
+    control.start().unwrap();
+    let (clock, mut tries) = (TestClock::start(), 0);
+    let mut connection = loop {
+        match server.connector()() {
+            Ok(connection) => break connection,
+            Err(error) => assert!(tries < 200, "{error}"),
+        }
+        tries += 1;
+        clock.sleep_until(clock.now() + Nanoseconds::from_millis(50));
+    };
+    assert_eq!(
+        connection.query("SELECT currentDatabase()").unwrap()[0][0].as_deref(),
+        Some("dyno")
+    );
+    let pid = server.processes()[0];
+    drop(connection);
+    server.stop().unwrap();
+    assert!(!is_alive(pid));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was left");
+}
