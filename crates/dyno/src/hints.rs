@@ -289,7 +289,7 @@ mod tests {
         check("percona", "mysql://user@host");
         check(
             "oracle",
-            "sqlite, mariadb, mysql, postgresql, null-mysql, null-postgresql, files, or the URL",
+            "sqlite, mariadb, mysql, postgresql, clickhouse, null-mysql, null-postgresql, files, or the URL",
         );
     }
 }
