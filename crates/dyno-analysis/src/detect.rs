@@ -540,7 +540,7 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
         ),
         advice: format!(
             "At that trial's rate ({}), each trial needs {needed} at each step: lengthen `duration`. \
-             Until then, of the response times rely on {} only.",
+             Until then, rely only on {} of the response times.",
             rate(throughput),
             short.first().map_or("p50", Short::nearer),
         ),

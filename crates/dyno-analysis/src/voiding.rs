@@ -124,7 +124,8 @@ fn rule_broken(
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
     {
-        parts.push(format!("the canary took {} (quietest: {})", seconds(found), seconds(least)));
+        let (found, least) = (seconds(found), seconds(least));
+        parts.push(format!("a fixed piece of CPU work took {found} (quietest: {least})"));
     }
     (!parts.is_empty()).then(|| list(&parts))
 }
@@ -139,7 +140,11 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     }
     let reason = |one: &VoidBlock| {
         let more = one.why.len().saturating_sub(1);
-        let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+        let more = match more {
+            0 => String::new(),
+            1 => ", and 1 more trial".to_owned(),
+            n => format!(", and {n} more trials"),
+        };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
         format!("block {}, {why}{more}", one.block)
     };
