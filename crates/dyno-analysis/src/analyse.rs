@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{Run, TrialOutcome, TrialSummary};
+use dyno_record::{MemberRole, Run, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
 use crate::answer::{Ranker, answer, is_watched};
@@ -200,7 +200,7 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
         levels: levels.collect(),
         server: format!("{} {}", server.product, server.version).trim().to_owned(),
         commit_safety: product.commit_safety,
-        memory_bytes: product.memory_bytes,
+        memory_bytes: product.memory_bytes.map(|first| first + memory_of_shards(trial)),
         durability: server.durability,
         workload: record.workload.clone(),
         options: record.options.clone(),
@@ -210,6 +210,13 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
         price_per_hour: record.price_per_hour.clone(),
         machine: joined.machines[idx].clone(),
     }
+}
+
+/// The memory for data of the further shards of a trial, which hold parts of its data.
+fn memory_of_shards(trial: Option<&&TrialSummary>) -> f64 {
+    let members = trial.iter().flat_map(|trial| &trial.members);
+    let shards = members.filter(|member| member.role == MemberRole::Shard);
+    shards.filter_map(|shard| shard.server.product_facts().memory_bytes).sum()
 }
 
 fn trial_facts(trial: &JoinedTrial<'_>) -> TrialFacts {

@@ -49,6 +49,7 @@ mod protocol;
 mod router;
 mod server;
 mod settings_check;
+mod sharding;
 mod sql;
 pub mod sqlite;
 #[cfg(feature = "servers")]
@@ -104,5 +105,6 @@ pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use router::{Router, RouterLaunch, RouterSpec};
 pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
+pub use sharding::{SHARD_ROUTER, SHARDS_MAX, Sharding, shard_name, sharding};
 pub use sql::{cancel, digest, session};
 pub use waiting::stop_waiting;

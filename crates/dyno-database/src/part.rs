@@ -30,6 +30,8 @@ pub enum Part {
     Replica(Follow),
     /// It is one of a cluster.
     Node(Node),
+    /// It passes on to shards what is sent to it.
+    Router,
 }
 
 /// How replicas follow their primary.

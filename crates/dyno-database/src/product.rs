@@ -13,7 +13,7 @@ use dyno_workload::{Dialect, Target};
 
 use crate::{
     Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server,
-    ServerSpec,
+    ServerSpec, Sharding,
 };
 
 /// A product that can be named in a study.
@@ -116,6 +116,11 @@ pub trait Product: Send + Sync {
 
     /// How its servers form a cluster; none if they cannot.
     fn clustering(&self) -> Option<&dyn Clustering> {
+        None
+    }
+
+    /// How its servers hold parts of the tables behind a router; none if they cannot.
+    fn sharding(&self) -> Option<&dyn Sharding> {
         None
     }
 

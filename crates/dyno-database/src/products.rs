@@ -169,7 +169,8 @@ impl Products {
     pub fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         match self.find(&spec.product) {
             Some(product)
-                if !spec.settings.is_empty() || matches!(spec.part, crate::Part::Node(_)) =>
+                if !spec.settings.is_empty()
+                    || matches!(spec.part, crate::Part::Node(_) | crate::Part::Router) =>
             {
                 product.check_settings(spec, place)
             }

@@ -7,7 +7,7 @@ use dyno_database::Products;
 use dyno_study::{Design, JobWork, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
-use crate::deployment::{Source, endpoint, resolved, source};
+use crate::deployment::{Source, endpoint, front, resolved, source};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -18,8 +18,12 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
     let mut refused = Vec::new();
     for (variant, _) in with_own_database(plan) {
         let result = source(lab, design, variant).and_then(|(source, _)| match source {
-            Source::Start(spec) => {
-                lab.products.check_settings(&spec, &lab.place()).map_err(TrialError::from)
+            Source::Start(ref spec) => {
+                lab.products.check_settings(spec, &lab.place())?;
+                match front(lab, variant, &source) {
+                    Some(spec) => Ok(lab.products.check_settings(&spec, &lab.place())?),
+                    None => Ok(()),
+                }
             }
             _ => Ok(()),
         });
@@ -32,6 +36,7 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
         }
     }
     refused.extend(without_vectors(lab, plan, design));
+    refused.extend(wrong_shards(plan));
     refused.extend(wrong_urls(plan));
     refused.extend(sql_for_nobody(&lab.products, plan));
     refused
@@ -68,7 +73,8 @@ pub fn check_without_programs(
         let settings = resolved(&variant.database, memory);
         Some((variant.name.clone(), products.settings_refusal(name, &settings)?))
     });
-    databases.chain(wrong_urls(plan)).chain(sql_for_nobody(products, plan)).collect()
+    let others = wrong_urls(plan).chain(wrong_shards(plan)).chain(sql_for_nobody(products, plan));
+    databases.chain(others).collect()
 }
 
 /// A variant for each private server that the plan has, with its product.
@@ -81,8 +87,22 @@ fn with_own_database(plan: &Plan) -> impl Iterator<Item = (&Variant, &str)> {
     })
 }
 
+/// Variants with shards that are to do what Dyno does at one server only, with the reason.
+fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
+    let has_shards = |variant: &&Variant| variant.database.shards > 0;
+    plan.variants.iter().filter(has_shards).filter_map(|variant| {
+        let what = match (variant.job(), plan.run_off) {
+            (Some(job), _) => format!("the job `{}`", job.name),
+            (None, Some(_)) => "`run_off`".to_owned(),
+            (None, None) => return None,
+        };
+        let why = format!("{what} is for one server, and cannot be combined with `shards`");
+        Some((variant.name.clone(), why))
+    })
+}
+
 /// Variants with a URL that leads nowhere, with the reason.
-fn wrong_urls(plan: &Plan) -> Vec<(String, String)> {
+fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     let reason = |variant: &Variant| match &variant.database.product {
         // A password that is still to be put in is no mistake.
         Product::Url(url) if !url.contains("${") => {
@@ -90,7 +110,7 @@ fn wrong_urls(plan: &Plan) -> Vec<(String, String)> {
         }
         _ => None,
     };
-    plan.variants.iter().filter_map(reason).collect()
+    plan.variants.iter().filter_map(reason)
 }
 
 /// Variants whose job cannot send its SQL, because their product understands none, with the reason.

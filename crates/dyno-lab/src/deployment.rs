@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
-    Products, Replication, Server, ServerSpec, UrlError,
+    Products, Replication, Server, ServerSpec, Sharding, UrlError,
 };
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
@@ -62,6 +62,11 @@ pub(crate) enum Source {
     Follow(ServerSpec, u32),
     /// A server of Dyno's own is started that joins the cluster of the primary.
     Join(ServerSpec),
+    /// A server of Dyno's own is started on a copy of the primary's data, and keeps its share of the tables; its
+    /// number, from 1.
+    Shard(ServerSpec, u32),
+    /// A server of Dyno's own is started in front of the shards.
+    Front(ServerSpec),
     /// A router is started in front of the primary.
     Route(Route),
     /// A server is there already.
@@ -253,12 +258,13 @@ impl Deployment {
         }
         let (source, rows) = source(lab, design, variant)?;
         let route = route(lab, design, variant)?;
-        let mut entries = match (&source, &route) {
+        let (shards, front) = (shards(variant, &source), front(lab, variant, &source));
+        let mut entries = match &source {
             // Its rows, if it has any, are in a member of their own.
-            (Source::Simulate(_), _) => vec![Entry::Write, Entry::Read],
+            Source::Simulate(_) => vec![Entry::Write, Entry::Read],
             // Clients connect to the router.
-            (_, Some(_)) => vec![Entry::Admin],
-            (_, None) => vec![Entry::Write, Entry::Read, Entry::Admin],
+            _ if route.is_some() || front.is_some() => vec![Entry::Admin],
+            _ => vec![Entry::Write, Entry::Read, Entry::Admin],
         };
         let store = rows
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
@@ -266,6 +272,7 @@ impl Deployment {
         let nodes = nodes(&source);
         let name = match (part_of(&source), &route) {
             (Part::Node(node), _) => node.name(),
+            (Part::Alone, None) if front.is_some() => dyno_database::shard_name(1),
             (Part::Alone, None) => "server".to_owned(),
             _ => "primary".to_owned(),
         };
@@ -280,6 +287,15 @@ impl Deployment {
             if loads_all && route.is_none() { &[Entry::Write, Entry::Read] } else { &[] };
         for (node, spec) in nodes {
             members.push(member(&node.name(), MemberRole::Node, also, Source::Join(spec)));
+        }
+        for (number, spec) in (2..).zip(shards) {
+            let name = dyno_database::shard_name(number);
+            members.push(member(&name, MemberRole::Shard, &[], Source::Shard(spec, number)));
+        }
+        if let Some(spec) = front {
+            let all = [Entry::Write, Entry::Read, Entry::Admin];
+            let name = dyno_database::SHARD_ROUTER;
+            members.push(member(name, MemberRole::Router, &all, Source::Front(spec)));
         }
         if let Some((name, route)) = route {
             entries = vec![Entry::Write, Entry::Read];
@@ -306,6 +322,33 @@ impl Deployment {
             Source::Join(spec) => lab.products.find(&spec.product)?.clustering(),
             _ => None,
         })
+    }
+
+    /// How the trial's servers are shards, with the address of their router and their own, if all are up; none if
+    /// they are no shards.
+    pub(crate) fn sharding<'l>(
+        &self,
+        lab: &'l Lab,
+    ) -> Option<(&'l dyn Sharding, Endpoint, Vec<Endpoint>)> {
+        let reach = |member: &Member| Some(member.instance.as_ref()?.server()?.reach()?.endpoint);
+        let is_front = |member: &&Member| matches!(member.source, Source::Front(_));
+        let router = self.members.iter().find(is_front)?;
+        let Source::Front(spec) = &router.source else { return None };
+        let sharding = lab.products.find(&spec.product)?.sharding()?;
+        let shards = self.holders().map(reach).collect::<Option<Vec<Endpoint>>>()?;
+        Some((sharding, reach(router)?, shards))
+    }
+
+    /// The members that hold the data or, of shards, a part of them.
+    fn holders(&self) -> impl Iterator<Item = &Member> {
+        let is_holder =
+            |member: &&Member| matches!(member.facts.role, MemberRole::Primary | MemberRole::Shard);
+        self.members.iter().filter(is_holder)
+    }
+
+    /// The servers that hold the data or, of shards, a part of them.
+    pub(crate) fn holding(&self) -> impl Iterator<Item = &dyn Server> {
+        self.holders().filter_map(|member| member.instance.as_ref()?.server())
     }
 
     /// Names and addresses of the nodes of a cluster that are up.
@@ -339,7 +382,10 @@ impl Deployment {
     pub(crate) fn watched_beside(&self, lab: &Lab) -> (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) {
         let (mut groups, mut probes): (Vec<ProcessGroup>, Vec<Box<dyn Probe>>) = Default::default();
         let beside = |member: &&Member| {
-            matches!(member.facts.role, MemberRole::Replica | MemberRole::Node | MemberRole::Router)
+            matches!(
+                member.facts.role,
+                MemberRole::Replica | MemberRole::Node | MemberRole::Shard | MemberRole::Router
+            )
         };
         for member in self.members.iter().filter(beside) {
             let Some(instance) = &member.instance else { continue };
@@ -354,13 +400,19 @@ impl Deployment {
                     let meter = replicating.and_then(|one| following.lag_meter(one));
                     probes.extend(meter.map(|meter| dyno_database::lag_probe(&name, meter)));
                 }
-                (Source::Join(_), _) => {}
+                // They have probes with their names.
+                (Source::Join(_) | Source::Shard(..) | Source::Front(_), _) => {}
                 _ => probes.extend(server.probes(None)),
             }
         }
         if let Some(clustering) = self.clustering(lab) {
             let nodes = self.nodes();
             probes.extend(nodes.iter().map(|(name, endpoint)| clustering.probe(name, endpoint)));
+        }
+        if let Some((sharding, router, shards)) = self.sharding(lab) {
+            let named = (1..).map(dyno_database::shard_name).zip(&shards);
+            let named = named.chain([(dyno_database::SHARD_ROUTER.to_owned(), &router)]);
+            probes.extend(named.map(|(name, endpoint)| sharding.probe(&name, endpoint)));
         }
         (groups, probes)
     }
@@ -377,9 +429,11 @@ impl Deployment {
         self.primary()
     }
 
-    /// The server whose tables hold the rows; none where there is none.
+    /// The server through which all rows are seen; none where there is none. Of shards, this is their router as
+    /// soon as it is up, and the first of them while it is filled.
     pub(crate) fn tables(&self) -> Option<&dyn Server> {
-        self.entry(Entry::Admin)?.server()
+        let mut all = self.members.iter().rev().filter(|member| member.serves(Entry::Admin));
+        all.find_map(|member| member.instance.as_ref()?.server())
     }
 
     /// All servers that are up, in real time or with the rows of a simulated one.
@@ -405,9 +459,12 @@ impl Deployment {
 
     /// Why one of its members is down; none while all run.
     pub(crate) fn down(&mut self) -> Option<String> {
+        let has_shards =
+            self.members.iter().any(|member| matches!(member.source, Source::Front(_)));
         self.members.iter_mut().find_map(|member| {
             let down = member.instance.as_mut()?.down()?;
             Some(match member.facts.role {
+                _ if has_shards => format!("{}: {down}", member.facts.name),
                 MemberRole::Node => format!("{}: {down}", member.facts.name),
                 _ => down,
             })
@@ -453,6 +510,27 @@ fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     let settings = spec.settings.clone().into_iter().chain(own).collect();
     let spec = ServerSpec { settings, part: Part::Alone, ..spec.clone() };
     vec![spec; replication.replicas as usize]
+}
+
+/// The specifications of the shards beside the first one.
+fn shards(variant: &Variant, first: &Source) -> Vec<ServerSpec> {
+    let Source::Start(spec) = first else { return Vec::new() };
+    vec![spec.clone(); variant.database.shards.saturating_sub(1) as usize]
+}
+
+/// The specification of the router in front of a variant's shards; none if it has no shards.
+pub(crate) fn front(lab: &Lab, variant: &Variant, first: &Source) -> Option<ServerSpec> {
+    let Source::Start(spec) = first else { return None };
+    if variant.database.shards == 0 {
+        return None;
+    }
+    let limit = lab.products.spec(&spec.product)?.connection_limit.as_ref();
+    let is_limit = |name: &String| limit.is_some_and(|limit| limit.setting == *name);
+    let shared = spec.settings.clone().into_iter().filter(|(name, _)| is_limit(name));
+    let own = variant.database.router_settings.iter();
+    let own = own.map(|(name, value)| (name.clone(), value.resolve(lab.memory())));
+    let settings = shared.chain(own).collect();
+    Some(ServerSpec { settings, engine: None, part: Part::Router, ..spec.clone() })
 }
 
 /// The nodes that join the cluster of a primary, with their specifications.

@@ -19,6 +19,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         is_embedded: true,
         replicates: false,
         cluster: None,
+        has_shards: false,
         has_socket: false,
         confused_names: Vec::new(),
     };

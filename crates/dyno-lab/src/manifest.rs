@@ -218,6 +218,8 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         replication,
         replica_settings,
         cluster,
+        shards,
+        router_settings,
         behind,
         data,
         // The volume is in the variant's tables.
@@ -248,14 +250,16 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     if *replicas > 0 {
         asked.insert("replicas".to_owned(), replicas.to_string());
         asked.insert("replication".to_owned(), replication.clone());
-        asked.extend(replica_settings.iter().map(|(name, value)| {
-            (format!("replica_settings.{name}"), redact_setting(name, &value.to_string()))
-        }));
+        asked.extend(asked_settings("replica_settings", replica_settings));
     }
     if let Some(Cluster { kind, nodes, load_on_all }) = cluster {
         asked.insert("cluster".to_owned(), kind.clone());
         asked.insert("nodes".to_owned(), nodes.to_string());
         asked.insert("load_on".to_owned(), if *load_on_all { "all" } else { "first" }.to_owned());
+    }
+    if *shards > 0 {
+        asked.insert("shards".to_owned(), shards.to_string());
+        asked.extend(asked_settings("router_settings", router_settings));
     }
     if let Some(Behind { product, options }) = behind {
         asked.insert("behind".to_owned(), product.clone());
@@ -270,6 +274,16 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
     asked.extend(asked_of_tables(variant));
     asked
+}
+
+/// The settings of a key, named by it, without secrets.
+fn asked_settings<'s>(
+    key: &'s str,
+    settings: &'s BTreeMap<String, SettingValue>,
+) -> impl Iterator<Item = (String, String)> + 's {
+    settings.iter().map(move |(name, value)| {
+        (format!("{key}.{name}"), redact_setting(name, &value.to_string()))
+    })
 }
 
 /// What a study asks by tables of further kinds than databases and workloads.

@@ -65,7 +65,8 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     phases.extend::<[Box<dyn Phase>; 2]>([Box::new(deploy::Deploy), Box::new(fill::Fill)]);
     let has_replicas = variant.database.replicas > 0;
     let has_nodes = variant.database.cluster.is_some();
-    if has_replicas || has_nodes || variant.database.behind.is_some() {
+    let has_shards = variant.database.shards > 0;
+    if has_replicas || has_nodes || has_shards || variant.database.behind.is_some() {
         phases.push(Box::new(join::Join));
     }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
@@ -101,6 +102,9 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     phases.push(Box::new(audit::Audit));
     if has_nodes {
         phases.push(Box::new(agree::AgreeNodes));
+    }
+    if has_shards {
+        phases.push(Box::new(agree::AgreeShards));
     }
     if has_replicas {
         phases.push(Box::new(agree::Agree));

@@ -78,6 +78,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         is_embedded,
         replicates: !is_embedded,
         cluster: (name == "mariadb").then(|| "galera".to_owned()),
+        has_shards: name == "mariadb",
         has_socket: false,
         confused_names: Vec::new(),
     }

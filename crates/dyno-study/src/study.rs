@@ -245,6 +245,10 @@ pub struct Database {
     pub replica_settings: BTreeMap<String, SettingValue>,
     /// The cluster that it is the first node of; none if it is in none.
     pub cluster: Option<Cluster>,
+    /// Among how many shards its tables are split, behind a router; 0 if it is one server.
+    pub shards: u32,
+    /// Settings of the router in front of the shards.
+    pub router_settings: BTreeMap<String, SettingValue>,
     /// What stands in front of it; none if clients connect to it.
     pub behind: Option<Behind>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).

@@ -30,9 +30,13 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     };
     let cluster =
         |product: &ProductSpec| Some(products.find(&product.name)?.clustering()?.kind().to_owned());
+    let has_shards = |product: &ProductSpec| {
+        products.find(&product.name).is_some_and(|product| product.sharding().is_some())
+    };
     let product = |product: &ProductSpec| ProductWord {
         replicates: replicates(product),
         cluster: cluster(product),
+        has_shards: has_shards(product),
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),

@@ -35,11 +35,16 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     if matches!(spec.part, Part::Node(_)) {
         super::galera::check(&install, spec.engine.as_deref(), &spec.settings)?;
     }
+    let is_router = spec.part == Part::Router;
+    if is_router {
+        super::spider::check(&install)?;
+    }
     let program = install.server;
     let mut settings = spec.settings.clone();
     // A plug-in's settings are known when it has been loaded.
     let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
     settings.retain(|name, _| !(is_rocksdb && normal(name).starts_with("rocksdb_")));
+    settings.retain(|name, _| !(is_router && normal(name).starts_with("spider_")));
     let known = known(keeper, &program);
     if !known.is_empty()
         && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")

@@ -26,6 +26,7 @@ mod product;
 mod protocol;
 mod reach;
 mod replica;
+mod spider;
 mod sql;
 
 use std::sync::Arc;

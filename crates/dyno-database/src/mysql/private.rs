@@ -11,7 +11,7 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, facts, files, galera, replica};
+use super::{MySqlConnection, facts, files, galera, replica, spider};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
@@ -57,6 +57,9 @@ struct PrivateServer {
 pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     let install = find_install(spec, place.keeper())?;
+    if spec.part == Part::Router {
+        spider::check(&install)?;
+    }
     let folder = ServerFolder::make(place, &spec.product)?;
     check_path(&install, folder.path())?;
     let option_file = OptionFile {

@@ -7,13 +7,15 @@ use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
 use super::install::{self, Brand, MARIADB, MYSQL};
-use super::{attached, check, data, files, galera, option_file, packages, private, probe, replica};
+use super::{
+    attached, check, data, files, galera, option_file, packages, private, probe, replica, spider,
+};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
     Address, AttachOptions, Client, Clustering, ConnectionLimit, DataShape, DebtMeter, DeployError,
     DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
-    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, SocketKey,
+    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -31,7 +33,7 @@ pub(crate) const FAMILY: Family = Family {
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera"],
-    readings: &[probe::registered, || galera::READINGS],
+    readings: &[probe::registered, || galera::READINGS, || spider::READINGS],
 };
 
 /// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
@@ -160,6 +162,10 @@ impl Product for Private {
 
     fn clustering(&self) -> Option<&dyn Clustering> {
         (*self.brand == MARIADB).then_some(&galera::Galera)
+    }
+
+    fn sharding(&self) -> Option<&dyn Sharding> {
+        (*self.brand == MARIADB).then_some(&spider::Spider)
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

@@ -119,7 +119,8 @@ fn plugin(side: &str) -> String {
 pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
     match (part, is_mariadb) {
         (Part::Alone | Part::Node(_), true) => "",
-        (Part::Alone | Part::Node(_), false) => "disable_log_bin\n",
+        (Part::Router, true) => "plugin_load_add = ha_spider\n",
+        (Part::Alone | Part::Node(_) | Part::Router, false) => "disable_log_bin\n",
         (Part::Primary(_), true) => "log_bin = binlog\nbinlog_format = ROW\n",
         (Part::Primary(_), false) => {
             "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\n"
@@ -135,7 +136,7 @@ pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
 /// Its last lines, which nothing overrides: where it listens, and its number.
 pub(super) fn lines_after(part: &Part) -> String {
     match part {
-        Part::Alone | Part::Node(_) => "skip_networking = ON\n".to_owned(),
+        Part::Alone | Part::Node(_) | Part::Router => "skip_networking = ON\n".to_owned(),
         // Names that are resolved would make 127.0.0.1 the `localhost` of the user without a password.
         Part::Primary(Replication { port, .. }) => format!(
             "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
@@ -155,7 +156,7 @@ pub(super) fn ports(part: &Part) -> [Option<u16>; 2] {
             let NodePorts { group, transfer } = node.ports();
             [Some(group), Some(transfer)]
         }
-        Part::Alone | Part::Replica(_) => [None; 2],
+        Part::Alone | Part::Replica(_) | Part::Router => [None; 2],
     }
 }
 

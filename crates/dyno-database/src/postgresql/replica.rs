@@ -38,7 +38,9 @@ pub(super) fn access(part: &Part, major: u32) -> String {
             "local replication {REPLICATION_USER} {method}\nlocal all {REPLICATION_USER} reject\n{}",
             settings::ACCESS
         ),
-        Part::Alone | Part::Replica(_) | Part::Node(_) => settings::ACCESS.to_owned(),
+        Part::Alone | Part::Replica(_) | Part::Node(_) | Part::Router => {
+            settings::ACCESS.to_owned()
+        }
     }
 }
 
@@ -49,7 +51,7 @@ fn password_method(major: u32) -> &'static str {
 /// Settings of a server with this part, which come before those of the study.
 pub(super) fn settings_of(part: &Part) -> &'static str {
     match part {
-        Part::Alone | Part::Node(_) => "",
+        Part::Alone | Part::Node(_) | Part::Router => "",
         // The defaults since 10.
         Part::Primary(_) => {
             "wal_level = replica\nmax_wal_senders = 10\nmax_replication_slots = 10\n"

@@ -99,6 +99,27 @@ impl Phase for AgreeNodes {
     }
 }
 
+/// Compares how many rows the router counts with what its shards count in sum. What differs is a demand of the
+/// audit that is not met.
+pub(super) struct AgreeShards;
+
+impl Phase for AgreeShards {
+    fn name(&self) -> String {
+        "agree".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let lab = trial.lab;
+        let Some((sharding, router, shards)) = trial.deployment.sharding(lab) else {
+            return Ok(());
+        };
+        let began = lab.clock.now();
+        let found = sharding.tables_that_differ(&router, &shards);
+        let name = "the router counts the rows that the shards have in sum".to_owned();
+        trial.audited(vec![equal(name, found)], began)
+    }
+}
+
 impl Trial<'_, '_> {
     /// Takes rows of the audit and says how they came out.
     fn audited(&mut self, rows: Vec<AuditRow>, began: Nanoseconds) -> Result<(), TrialError> {

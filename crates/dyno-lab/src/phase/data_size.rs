@@ -31,9 +31,13 @@ impl Phase for DataSize {
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let Some(server) = trial.deployment.server() else { return Ok(()) };
-        trial.results.data.bytes_after = server.data_bytes();
-        trial.results.data.log_bytes_after = log_bytes(server);
+        if trial.deployment.server().is_none() {
+            return Ok(());
+        }
+        // Of shards, all parts.
+        let all = || trial.deployment.holding();
+        trial.results.data.bytes_after = all().map(|server| server.data_bytes()).sum();
+        trial.results.data.log_bytes_after = all().map(log_bytes).sum();
         on_volume(trial)
     }
 }

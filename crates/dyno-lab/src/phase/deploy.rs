@@ -42,7 +42,11 @@ impl Trial<'_, '_> {
         let began = self.lab.clock.now();
         let instance: Box<dyn Instance> = match self.deployment.members[member].source.clone() {
             // They join the primary once it has its rows.
-            Source::Follow(..) | Source::Join(_) | Source::Route(_) => return Ok(()),
+            Source::Follow(..)
+            | Source::Join(_)
+            | Source::Shard(..)
+            | Source::Front(_)
+            | Source::Route(_) => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)

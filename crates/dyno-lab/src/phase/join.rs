@@ -11,7 +11,7 @@ use dyno_units::Nanoseconds;
 use super::Phase;
 use crate::datasets::Staging;
 use crate::deployment::{Route, Source, part_of};
-use crate::trial::{Trial, TrialError};
+use crate::trial::{Trial, TrialError, log_bytes};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
 const SYNC_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
@@ -27,6 +27,7 @@ impl Phase for Join {
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         trial.join_replicas()?;
         trial.join_nodes()?;
+        trial.join_shards()?;
         for member in 0..trial.deployment.members.len() {
             if let Source::Route(route) = trial.deployment.members[member].source.clone() {
                 trial.join_router(member, &route)?;
@@ -47,17 +48,24 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// Copies the data that a primary is started on for each replica, unless the product does that by itself.
+    /// Copies the data that a primary is started on for each replica, unless the product does that by itself, and
+    /// for each further shard.
     pub(super) fn copy_for_replicas(
         &mut self,
         data: &Staging<'_>,
         spec: &ServerSpec,
     ) -> Result<(), TrialError> {
-        let (lab, Part::Primary(replication)) = (self.lab, &spec.part) else { return Ok(()) };
-        if replicating(lab.products.get(&spec.product)?)?.copies_data() {
-            return Ok(());
-        }
-        for _ in 0..replication.replicas {
+        let lab = self.lab;
+        let copies = match &spec.part {
+            Part::Primary(replication) => {
+                match replicating(lab.products.get(&spec.product)?)?.copies_data() {
+                    true => 0,
+                    false => replication.replicas,
+                }
+            }
+            _ => self.variant.database.shards.saturating_sub(1),
+        };
+        for _ in 0..copies {
             let copy = Staging::make(&lab.keeper, "data")?;
             let (owner, is_stopped) = (lab.keeper.run_as(), || lab.abort.is_raised());
             let layout = self.place(0).map_or(CopyLayout::AsOriginal, |place| place.copies());
@@ -65,7 +73,7 @@ impl Trial<'_, '_> {
                 Ok(()) => self.copies.push(copy),
                 Err(CopyError::Stopped) => return Err(TrialError::Abandoned),
                 Err(CopyError::Failed(why)) => {
-                    let message = format!("the data could not be copied for a replica: {why}");
+                    let message = format!("the data could not be copied for another member: {why}");
                     return Err(TrialError::new(message));
                 }
             }
@@ -121,6 +129,45 @@ impl Trial<'_, '_> {
         wait_until_synced(clustering, &nodes, SYNC_LIMIT, lab.clock.as_ref())
             .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
         self.note(format!("{} nodes form the cluster, and all are synced", nodes.len()))
+    }
+
+    /// Starts the other shards, each on a copy of all tables, and the router; then each shard keeps its share.
+    fn join_shards(&mut self) -> Result<(), TrialError> {
+        let lab = self.lab;
+        for member in 0..self.deployment.members.len() {
+            let began = lab.clock.now();
+            let server = match self.deployment.members[member].source.clone() {
+                Source::Shard(spec, number) => {
+                    let name = dyno_database::shard_name(number);
+                    let data = self.copies.pop();
+                    let data = data.ok_or_else(|| {
+                        TrialError::new(format!("there is no copy of the data for {name}"))
+                    })?;
+                    lab.products.start_on(&data.data(), &spec, &self.place(member)?, &lab.clock)?
+                }
+                Source::Front(spec) => {
+                    lab.products.start(&spec, &self.place(member)?, &lab.clock)?
+                }
+                _ => continue,
+            };
+            self.ready(member, Box::new(server), began)?;
+            self.check_abort()?;
+        }
+        let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
+        let placed = sharding.split(&router, &shards)?;
+        // What the data take from here on, so that it can be compared with what they take after the last step.
+        let all = || self.deployment.holding();
+        self.results.data.bytes = all().map(|server| server.data_bytes()).sum();
+        self.results.data.log_bytes = all().map(log_bytes).sum();
+        let each: Vec<String> = (1..)
+            .zip(&placed)
+            .map(|(number, n)| format!("{n} on {}", dyno_database::shard_name(number)))
+            .collect();
+        let n: usize = placed.iter().sum();
+        self.note(format!(
+            "{n} tables were split among the shards, whole and in turn: {}",
+            each.join(", ")
+        ))
     }
 
     fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {

@@ -35,14 +35,12 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
     match (&member.source, variant.volume()) {
         (Source::Attach { .. } | Source::Simulate(_), _) => {}
         // It stores nothing.
-        (Source::Route(_), _) => {
+        (Source::Route(_) | Source::Front(_), _) => {
             member.place = Some(lab.place());
             return Ok(());
         }
-        (Source::Start(_) | Source::Follow(..) | Source::Join(_), None) => {
-            member.place = Some(lab.place())
-        }
-        (Source::Start(_) | Source::Follow(..) | Source::Join(_), Some(choice)) => {
+        (_, None) => member.place = Some(lab.place()),
+        (_, Some(choice)) => {
             let volume = make(lab, &choice)?;
             member.place = Some(Place::on(&lab.keeper, volume.clone()));
             member.volumes.push(volume);

@@ -154,6 +154,21 @@ const KEYS: &[Key] = &[
         "Which nodes of the cluster clients connect to: the `first` one, or `all` in turn.",
     )
     .example("\"all\""),
+    with_default(
+        "shards",
+        Shape::Integer(0, SHARDS_MAX),
+        "0",
+        "Among how many servers the tables are split, whole tables in turn, behind a router that clients connect \
+         to (MariaDB: its tables have the engine Spider); 0 for one server without a router. Only for servers \
+         that Dyno starts.",
+    )
+    .example("4"),
+    key(
+        "router_settings",
+        Shape::Settings,
+        "Settings of the router in front of the shards, which have `settings`.",
+    )
+    .example("{ spider_conn_recycle_mode = 1 }"),
     key(
         "behind",
         Shape::Settings,
@@ -200,6 +215,9 @@ const KEYS: &[Key] = &[
 
 /// The most replicas of a server.
 const REPLICAS_MAX: u64 = 8;
+
+/// The most shards of a database.
+const SHARDS_MAX: u64 = 8;
 
 /// The kinds of clusters.
 const CLUSTERS: [&str; 1] = ["galera"];
@@ -319,6 +337,11 @@ impl Database {
             }),
             replication: text("replication").unwrap_or_else(|| REPLICATION_WORDS[0].to_owned()),
             replica_settings: table.settings_in("replica_settings"),
+            shards: match table.fields.get("shards") {
+                Some(FieldValue::Number(shards)) => u32::try_from(*shards).ok()?,
+                _ => 0,
+            },
+            router_settings: table.settings_in("router_settings"),
             behind: behind::of(table),
             allow_existing_tables: table.is_on("allow_existing_tables"),
             keep_tables: table.is_on("keep_tables"),
@@ -369,9 +392,10 @@ fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
         "cluster",
         "nodes",
         "load_on",
+        "shards",
         "data",
     ];
-    for map in ["replica_settings", "behind", "kernel"] {
+    for map in ["replica_settings", "router_settings", "behind", "kernel"] {
         if let Some((_, given)) = raw.named(map).next() {
             problems.add(
                 Diagnostic::new(
@@ -450,7 +474,9 @@ fn check_private<'v>(
         check_replicas(problems, raw, name);
     }
     check_cluster(problems, raw, word);
-    for (setting, given) in raw.named("replica_settings") {
+    check_shards(problems, raw, word);
+    let others = raw.named("replica_settings").chain(raw.named("router_settings"));
+    for (setting, given) in others {
         let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
@@ -540,6 +566,37 @@ fn check_cluster(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord
             problems.add(
                 Diagnostic::new(other.key_span.clone(), message)
                     .with_label("not for the nodes of a cluster")
+                    .with_help("leave one of the two out"),
+            );
+        }
+    }
+}
+
+/// Reports shards that a product lacks, and what cannot be combined with them.
+fn check_shards(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
+    let is_on = |given: &&Entry<'_>| given.value.as_integer().is_none_or(|one| one.as_str() != "0");
+    let shards = raw.entry("shards").filter(is_on);
+    let settings = raw.named("router_settings").map(|(_, given)| given).next();
+    let Some(given) = shards.or(settings) else { return };
+    if !word.has_shards {
+        problems.add(
+            Diagnostic::new(
+                given.key_span.clone(),
+                format!("product `{}` has no shards", word.name),
+            )
+            .with_label("there is no router for its servers")
+            .with_help("leave this key out, or choose another product"),
+        );
+        return;
+    }
+    let behind = raw.named("behind").map(|(_, given)| given).next();
+    let others = ["replicas", "cluster"].map(|name| (name, raw.entry(name).filter(is_on)));
+    for (name, other) in others.into_iter().chain([("behind", behind)]) {
+        if let Some(other) = other {
+            let message = format!("`{name}` and `shards` cannot be combined");
+            problems.add(
+                Diagnostic::new(other.key_span.clone(), message)
+                    .with_label("not for shards behind their router")
                     .with_help("leave one of the two out"),
             );
         }

@@ -230,6 +230,8 @@ fn wrong_member(
     known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
     let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
     known.extend((1..=nodes).map(|number| format!("node-{number}")));
+    known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
+    known.extend((database.shards > 0).then(|| "router".to_owned()));
     known.extend(router);
     (!known.iter().any(|one| one == member)).then(|| {
         (

@@ -41,6 +41,7 @@ mod report_page;
 mod resume;
 mod run_off;
 mod serve;
+mod shards;
 mod silent;
 mod simulated;
 mod stalls;

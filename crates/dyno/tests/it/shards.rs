@@ -1,0 +1,131 @@
+//! Shards behind a router: tables that are split, a load that the router passes on, a shard that dies.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
+
+fn study(workload: &str, database: &str, duration: &str) -> String {
+    format!(
+        "title = \"x\"\n[database.a]\nproduct = \"mariadb\"\n{database}\n\
+         settings = {{ innodb_buffer_pool_size = \"32MiB\" }}\n[workload.{workload}]\ntables = 5\n\
+         table_size = 500\n[design]\nclients = 4\nrepetitions = 1\nwarm_up = \"200ms\"\n\
+         duration = \"{duration}\"\nrest = \"0s\"\n"
+    )
+}
+
+/// What servers have left in a data folder.
+fn left_in(folder: &Path) -> Vec<String> {
+    let left = fs::read_dir(folder).unwrap().flatten();
+    let left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    left.filter(|name| name.starts_with("mariadb") || name.starts_with("data-")).collect()
+}
+
+/// The servers' processes, in the order in which they came up.
+fn servers(trial: &Path) -> Vec<i32> {
+    let said = events(trial);
+    let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let pid = |event: Value| {
+        let text = event.to_string();
+        let (_, rest) = text.split_once("\"pid\":")?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    lines.filter_map(pid).collect()
+}
+
+#[track_caller]
+fn check_load(workload: &str) {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let database = "shards = 3\nrouter_settings = { spider_conn_recycle_mode = 1 }";
+    bench.write("study.toml", &study(workload, database, "2500ms"));
+    bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    let trial = trial_folder(&bench.path("run"), 1);
+    let summary = read_json(&trial.join("summary.json"));
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    let members = summary["members"].as_array().unwrap().iter();
+    let members: Vec<(&str, &str)> =
+        members.map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap())).collect();
+    let expected =
+        [("shard-1", "primary"), ("shard-2", "shard"), ("shard-3", "shard"), ("router", "router")];
+    assert_eq!(members, expected);
+    let said = events(&trial);
+    assert!(said.contains("2 on shard-1, 2 on shard-2, 1 on shard-3"), "{said}");
+    let audit = summary["audit"].as_array().unwrap();
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let sum = "the router counts the rows that the shards have in sum";
+    let row = audit.iter().find(|row| row["name"] == sum).unwrap();
+    assert_eq!(row["measured"], "5 of 5 tables");
+    assert!(audit.len() > 1, "{audit:#?}");
+    let step = &summary["steps"][0];
+    let readings = step["readings"].as_object().unwrap();
+    for name in ["shard-1", "shard-2", "shard-3", "router"] {
+        let values = readings[&format!("shards.{name}.statements_per_s")].as_array().unwrap();
+        assert!(values.iter().any(|value| value.as_f64() > Some(5.0)), "{name}: {values:?}");
+    }
+    assert!(
+        readings.contains_key("shard-3.cpu_s_per_s") && readings.contains_key("router.rss_bytes")
+    );
+    let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
+    let is_known = |name: &String| ["committed", "deadlock"].contains(&name.as_str());
+    assert!(outcomes["committed"].as_u64() > Some(0), "{outcomes:?}");
+    assert!(outcomes.keys().all(is_known), "{outcomes:?}");
+    assert_eq!(left_in(data.path()), Vec::<String>::new());
+}
+
+#[test]
+fn shards_answer_reads_through_their_router() {
+    check_load("oltp_read_only");
+}
+
+#[test]
+fn shards_take_writes_through_their_router() {
+    check_load("oltp_read_write");
+}
+
+#[test]
+fn a_shard_that_dies_fails_its_trial_by_its_name() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", &study("oltp_read_only", "shards = 2", "8s"));
+    let mut running =
+        bench.start(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    running.wait_for(&["measuring"]);
+    // The last ones that came up are the second shard and the router.
+    let all = servers(&trial_folder(&bench.path("run"), 1));
+    let shard = all[all.len() - 2];
+    kill_process(Pid::from_raw(shard).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(running.end(), 1);
+    let findings = read_json(&bench.path("run/findings.json"));
+    let trial = &findings["trials"][0];
+    assert_eq!(trial["state"], "failed", "{trial:#}");
+    let message = trial["message"].as_str().unwrap();
+    assert!(message.contains("shard-2: "), "{message}");
+    assert!(!all.iter().any(|pid| is_alive(*pid)));
+    assert_eq!(left_in(data.path()), Vec::<String>::new());
+}
+
+#[test]
+fn what_shards_cannot_be_is_said_by_check() {
+    let bench = Workbench::new();
+    let check = |lines: &str, design: &str, expected: &str| {
+        let study =
+            format!("title = \"x\"\n[database.a]\n{lines}\n[workload.tpcb]\n[design]\n{design}\n");
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
+    };
+    check("product = \"postgresql\"\nshards = 2", "", "product `postgresql` has no shards");
+    check("product = \"mysql\"\nshards = 2", "", "product `mysql` has no shards");
+    check("product = \"mariadb\"\nshards = 9", "", "`shards` must be between 0 and 8");
+    let both = "product = \"mariadb\"\nshards = 2\nreplicas = 1";
+    check(both, "", "`replicas` and `shards` cannot be combined");
+    let both = "product = \"mariadb\"\nshards = 2\ncluster = \"galera\"";
+    check(both, "", "`cluster` and `shards` cannot be combined");
+    let both = "product = \"mariadb\"\nshards = 2\nbehind = { product = \"haproxy\" }";
+    check(both, "", "`behind` and `shards` cannot be combined");
+    let two = "product = \"mariadb\"\nshards = 2";
+    check(two, "run_off = \"5s\"", "`run_off` is for one server");
+}
