@@ -363,11 +363,16 @@ impl AnswerWriter<'_> {
         if let Some(search) = &self.findings.steps[cell.step].search {
             return self.search_sentence(cell, search);
         }
-        let at = self.at(cell.step);
+        let (at, main) = (self.at(cell.step), self.findings.steps[cell.step].main_metric);
         match cell.metrics.get(&metrics::THROUGHPUT) {
             Some(rate) if rate.max > 0.0 => {
                 let value = value(rate);
                 format!("{name} does {value} {at}{}.", self.p95_of(cell))
+            }
+            // Without load there is what a job declares.
+            None if cell.metrics.contains_key(&main) => {
+                let title = &self.findings.metrics.get(main).title;
+                format!("The {title} of {name} is {}.", value(&cell.metrics[&main]))
             }
             _ => format!("{name} committed no transaction {at}."),
         }

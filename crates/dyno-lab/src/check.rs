@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use dyno_database::Products;
-use dyno_study::{Design, JobWork, Plan, Product, Variant};
+use dyno_study::{Design, JobWork, LoadLevel, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
 use crate::deployment::{Source, endpoint, front, resolved, source};
@@ -91,9 +91,17 @@ fn with_own_database(plan: &Plan) -> impl Iterator<Item = (&Variant, &str)> {
 fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
     let has_shards = |variant: &&Variant| variant.database.shards > 0;
     plan.variants.iter().filter(has_shards).filter_map(|variant| {
+        // Such steps make indexes, and wait for what one server has deferred.
+        let has_own_steps = plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_)));
         let what = match (variant.job(), plan.run_off) {
             (Some(job), _) => format!("the job `{}`", job.name),
             (None, Some(_)) => "`run_off`".to_owned(),
+            (None, None) if has_own_steps => {
+                format!(
+                    "the workload `{}`, which defines its own steps,",
+                    variant.workload.workload
+                )
+            }
             (None, None) => return None,
         };
         let why = format!("{what} is for one server, and cannot be combined with `shards`");

@@ -32,6 +32,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             product("mariadb", &["InnoDB", "RocksDB", "Aria"], false),
             product("mysql", &["InnoDB"], false),
             product("postgresql", &[], false),
+            product("clickhouse", &[], false),
             product("files", &[], true),
             product("simulated", &[], true),
         ],

@@ -668,6 +668,21 @@ fn the_baseline_failed() {
 }
 
 #[test]
+fn a_job_alone_is_answered_with_its_time() {
+    use dyno_units::{Direction, MetricId, Unit, metric};
+    let mut run = run(&["a"], &[4], 1, |_, _, _| 0.0);
+    run.manifest.steps[0].clients = 0;
+    for trial in &mut run.trials {
+        let time = metric("job_time", Unit::Seconds, Direction::Lower, "job time", "x");
+        trial.metrics = vec![time.main()];
+        trial.steps[0].kinds.clear();
+        trial.steps[0].figures.insert(MetricId::new("job_time"), 10.2);
+    }
+    let answer = crate::analyse(&[run], &crate::Options::default()).answer;
+    assert_eq!(answer.headline, "The job time of a is 10.2 s.");
+}
+
+#[test]
 fn a_variant_that_commits_nothing() {
     check(
         &noisy(&["a", "b"], &[4], 3, &[&[1000.0], &[0.0]]),

@@ -11,7 +11,7 @@ use crate::probe::{Asker, Item, Table, all_of, gauge, numbers_by_name, rate};
 
 #[rustfmt::skip]
 const ITEMS: &[Item] = &[
-    rate("event.query", reading("clickhouse.queries_per_s", PerSecond, "statements", "statements begun, those of probes included").better().row(140).words("statements")),
+    rate("event.query", reading("clickhouse.queries_per_s", PerSecond, "statements", "statements begun, those of probes included").better().row(145).words("statements")),
     rate("event.selectquery", reading("clickhouse.selects_per_s", PerSecond, "SELECTs", "SELECT statements begun, those of probes included").better()),
     rate("event.insertquery", reading("clickhouse.inserts_per_s", PerSecond, "INSERTs", "INSERT statements begun").better()),
     rate("event.insertedrows", reading("clickhouse.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted").better()),
@@ -33,10 +33,10 @@ const ITEMS: &[Item] = &[
     gauge("metric.query", reading("clickhouse.queries_running", Count, "statements running", "statements that are being executed, that of the probe included")),
     gauge("metric.merge", reading("clickhouse.merges_running", Count, "merges running", "background merges that are going on").up(StallCause::Compaction)),
     gauge("metric.httpconnection", reading("clickhouse.http_connections", Count, "connections", "connections by HTTP")),
-    gauge("metric.delayedinserts", reading("clickhouse.inserts_waiting", Waiters, "INSERTs waiting", "INSERTs that are being delayed because there are many parts").worse()),
+    gauge("metric.delayedinserts", reading("clickhouse.inserts_waiting", Count, "INSERTs waiting", "INSERTs that are being delayed because there are many parts").worse()),
     gauge("metric.memorytracking", reading("clickhouse.statement_memory_bytes", Bytes, "memory of statements", "memory that running statements have allocated")),
-    gauge("metric.rwlockwaitingreaders", reading("clickhouse.lock_readers_waiting", Waiters, "waiting to read a table", "threads that wait for a table's lock to read it").worse()),
-    gauge("metric.rwlockwaitingwriters", reading("clickhouse.lock_writers_waiting", Waiters, "waiting to change a table", "threads that wait for a table's lock to change it").worse()),
+    gauge("metric.rwlockwaitingreaders", reading("clickhouse.lock_readers_waiting", Count, "waiting to read a table", "threads that wait for a table's lock to read it").worse()),
+    gauge("metric.rwlockwaitingwriters", reading("clickhouse.lock_writers_waiting", Count, "waiting to change a table", "threads that wait for a table's lock to change it").worse()),
     gauge("minute.maxpartcountforpartition", reading("clickhouse.parts_most", Count, "most parts", "parts of the partition that has most of them, looked up every minute").worse().up(StallCause::Compaction)),
     gauge("minute.markcachebytes", reading("clickhouse.mark_cache_bytes", Bytes, "mark cache", "memory of the mark cache, looked up every minute")),
     gauge("minute.uncompressedcachebytes", reading("clickhouse.uncompressed_cache_bytes", Bytes, "uncompressed cache", "memory of the cache of uncompressed blocks, looked up every minute")),

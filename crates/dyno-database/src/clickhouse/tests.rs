@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::sync::mpsc::{Sender, channel};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 
@@ -20,6 +21,14 @@ const ONE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n1\n1\n";
 /// A server that plays these scenes; it returns the bodies of the requests, each after the number of the
 /// connection that it came on.
 fn server(scenes: Vec<Scene>) -> (Endpoint, JoinHandle<Vec<(usize, String)>>) {
+    server_that_says(scenes, channel().0)
+}
+
+/// The same; it says whenever it has ended a connection.
+fn server_that_says(
+    scenes: Vec<Scene>,
+    has_ended: Sender<()>,
+) -> (Endpoint, JoinHandle<Vec<(usize, String)>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("clickhouse://me:pass55@127.0.0.1:{port}/d");
@@ -53,6 +62,9 @@ fn server(scenes: Vec<Scene>) -> (Endpoint, JoinHandle<Vec<(usize, String)>>) {
                     break;
                 }
             }
+            drop(stream);
+            // Most tests do not wait for it.
+            let _ = has_ended.send(());
         }
         seen
     });
@@ -75,12 +87,15 @@ fn open(endpoint: &Endpoint) -> ClickHouseConnection {
 fn a_connection_that_the_server_ended_between_statements_is_opened_again() {
     let two = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na\nb\n\r\n0\r\n\r\n";
     let closing = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nx\n";
-    let (endpoint, server) = server(vec![(ONE, false), (two, true), (closing, true), (two, true)]);
+    let scenes = vec![(ONE, false), (two, true), (closing, true), (two, true)];
+    let (has_ended, ended) = channel();
+    let (endpoint, server) = server_that_says(scenes, has_ended);
     let mut connection = open(&endpoint);
     connection.prepare(&[Statement::new("SELECT ?", StatementClass::Read)]).unwrap();
     for n_rows in [2, 1, 2] {
         connection.send_execute(0, &[Value::Integer(n_rows)]);
         assert_eq!(reply(&mut connection).unwrap().rows, n_rows as u64);
+        ended.recv().unwrap();
     }
     let seen = server.join().unwrap();
     let expected = [(0, "SELECT 1"), (0, "SELECT 2"), (1, "SELECT 1"), (2, "SELECT 2")];

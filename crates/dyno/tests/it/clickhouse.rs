@@ -68,7 +68,7 @@ fn settings_that_it_does_not_take_are_refused() {
     };
     check("no_such_setting", "1", "Unknown setting no_such_setting");
     check("max_memory_usage", "lots", "it took it for `0`");
-    check("merge_tree.index_granularty", "1", "did you mean `merge_tree.index_granularity`?");
+    check("merge_tree.index_granularty", "1", "Unknown MergeTree setting index_granularty");
     check("http_port", "1", "set by Dyno");
     let server = start(&folder, &[("max_threads", "1"), ("merge_tree.index_granularity", "1024")]);
     let mut server = server.unwrap();

@@ -191,14 +191,16 @@ pages! {
 }
 
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
-/// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor a pooler, and agents cannot
-/// connect to it.
-const WITHOUT_PAGE: [&str; 10] = [
+/// log on a drive of its own, nor a snapshot, nor versions, nor replicas, nor shards, nor a pooler, nor
+/// columns that are stored apart, and agents cannot connect to it.
+const WITHOUT_PAGE: [&str; 12] = [
+    "clickhouse",
     "create-index",
     "migration",
     "pooling",
     "replicas",
     "restore",
+    "shards",
     "sql-servers",
     "two-drives",
     "vectors",

@@ -128,4 +128,10 @@ fn what_shards_cannot_be_is_said_by_check() {
     check(both, "", "`behind` and `shards` cannot be combined");
     let two = "product = \"mariadb\"\nshards = 2";
     check(two, "run_off = \"5s\"", "`run_off` is for one server");
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"mariadb\"\nshards = 2\n[workload.insert-benchmark]\n",
+    );
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert!(answer.err.contains("defines its own steps"), "{}", answer.err);
 }

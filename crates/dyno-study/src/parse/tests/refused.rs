@@ -264,7 +264,7 @@ fn database_is_nothing() {
             2 | [database.a]
               |           ^ neither `product` nor `url`
               |
-              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "files", "simulated"
+              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "clickhouse", "files", "simulated"
         "#]],
     );
 }
