@@ -26,6 +26,7 @@ mod storage;
 mod support;
 mod vectors;
 mod watched;
+mod works;
 
 pub(crate) use ranking::Ranker;
 pub use watched::is_watched;

@@ -21,15 +21,15 @@ impl AnswerWriter<'_> {
         if let Some(text) = self.own_steps() {
             return text;
         }
+        if let Some(text) = self.best_by_work() {
+            return text;
+        }
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
         let Some(best) = ranked.first() else {
             return format!("No variant committed transactions at every {}.", self.step_noun());
         };
-        let place = match steps.as_slice() {
-            [only] => self.at(*only),
-            _ => format!("on average over {}", self.all_steps(steps.len())),
-        };
+        let place = self.place(&steps);
         let name = self.name(best.variant);
         let value = value(&best.mean);
         let others = &ranked[1..];
@@ -68,6 +68,14 @@ impl AnswerWriter<'_> {
         match n_behind {
             0 => format!("No clear winner {place}: {had}, not clearly ahead of {tied}."),
             _ => format!("{}, {had}, not clearly ahead of {tied}{behind}.", capital(&place)),
+        }
+    }
+
+    /// `at 4 clients`, `on average over all 3 loads`.
+    pub(super) fn place(&self, steps: &[usize]) -> String {
+        match steps {
+            [only] => self.at(*only),
+            _ => format!("on average over {}", self.all_steps(steps.len())),
         }
     }
 
@@ -131,7 +139,7 @@ impl AnswerWriter<'_> {
     }
 
     /// How it is said of a metric that a variant is the best.
-    fn is_best(&self, metric: MetricId) -> String {
+    pub(super) fn is_best(&self, metric: MetricId) -> String {
         match metric {
             metrics::THROUGHPUT => "is fastest".to_owned(),
             metrics::RATE_AT_LIMIT => "sustains the highest rate".to_owned(),

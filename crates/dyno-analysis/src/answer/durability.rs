@@ -120,10 +120,7 @@ impl AnswerWriter<'_> {
             }
         }
         let is_few = (1..=GROUPS_MOST).contains(&groups.len());
-        let place = match steps.as_slice() {
-            [only] => self.at(*only),
-            _ => format!("on average over {}", self.all_steps(steps.len())),
-        };
+        let place = self.place(&steps);
         is_few.then_some((groups, place))
     }
 

@@ -10,7 +10,8 @@ const OTHERS_NAMED: usize = 2;
 
 impl AnswerWriter<'_> {
     /// Which variant is cheapest for its work, each at the step where it is cheapest; if steps do
-    /// different work, at the last of them. One sentence for each currency.
+    /// different work, at the last of them. One sentence for each currency, and for each workload where
+    /// variants have different ones: a million transactions of one are not a million of another.
     pub(super) fn cheapest(&self) -> Vec<String> {
         let mut currencies: Vec<&str> = Vec::new();
         for facts in &self.findings.cost {
@@ -19,15 +20,21 @@ impl AnswerWriter<'_> {
         }
         let has_own = self.findings.steps.iter().any(|step| step.own.is_some());
         let last = self.findings.steps.len().saturating_sub(1);
-        let of_currency = |currency: &str| {
+        let works = match self.works() {
+            works if works.is_empty() => vec![(0..self.findings.variants.len()).collect()],
+            works => works.into_iter().map(|work| work.variants).collect::<Vec<Vec<usize>>>(),
+        };
+        let of = |(variants, currency): (&Vec<usize>, &str)| {
             let is_it = |facts: &&CostFacts| {
                 let price = facts.price_per_hour.as_ref();
                 price.is_some_and(|price| price.currency == currency)
+                    && variants.contains(&facts.variant)
                     && (!has_own || facts.step == last)
             };
             self.cheapest_of(self.findings.cost.iter().filter(is_it), currency)
         };
-        currencies.into_iter().filter_map(of_currency).collect()
+        let pairs = works.iter().flat_map(|work| currencies.iter().map(move |one| (work, *one)));
+        pairs.filter_map(of).collect()
     }
 
     fn cheapest_of<'a>(

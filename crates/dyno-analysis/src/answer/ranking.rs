@@ -47,6 +47,17 @@ type ByBlock<'a> = &'a [(u32, f64)];
 impl Ranker<'_> {
     /// Variants with a value at all of these steps in some trial, the best mean first.
     pub(super) fn rank(&self, metric: MetricId, steps: &[usize]) -> Vec<Ranked> {
+        let all: Vec<usize> = (0..self.joined.variants.len()).collect();
+        self.rank_of(&all, metric, steps)
+    }
+
+    /// The same of some variants among themselves.
+    pub(super) fn rank_of(
+        &self,
+        variants: &[usize],
+        metric: MetricId,
+        steps: &[usize],
+    ) -> Vec<Ranked> {
         let Some(&first) = steps.first() else { return Vec::new() };
         let of = |variant: usize| {
             let by_block = self.means(metric, variant, steps);
@@ -54,7 +65,7 @@ impl Ranker<'_> {
             let mean = self.estimate(values, metric, (variant, first))?;
             Some((Ranked { variant, mean, standing: Standing::First }, by_block))
         };
-        let mut all: Vec<_> = (0..self.joined.variants.len()).filter_map(of).collect();
+        let mut all: Vec<_> = variants.iter().copied().filter_map(of).collect();
         all.retain(|(ranked, _)| ranked.mean.value > 0.0);
         all.sort_by(|(a, _), (b, _)| {
             let order = a.mean.value.total_cmp(&b.mean.value);

@@ -1,5 +1,7 @@
 //! The sentences people quote, word for word.
 
+mod workloads;
+
 use dyno_record::Run;
 use dyno_units::reading::prelude::*;
 use expect_test::{Expect, expect};

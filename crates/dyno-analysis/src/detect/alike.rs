@@ -87,11 +87,22 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
         (is_unlike(ours, theirs) && !is_factor).then(|| (bytes(ours), bytes(theirs)))
     };
     // A study that sets the memory of its variants asks just that.
-    let unequal = pairs(findings).filter(|&(idx, baseline)| what(idx, baseline).is_some());
-    let is_varied = unequal.into_iter().all(|pair| is_memory_varied(joined, pair));
-    let advice = match is_varied {
-        true => "Varied on purpose: read the effect as what the memory is worth.",
-        false => {
+    let unequal: Vec<(usize, usize)> =
+        pairs(findings).filter(|&(idx, baseline)| what(idx, baseline).is_some()).collect();
+    let is_varied = unequal.iter().all(|&pair| is_memory_varied(joined, pair));
+    let is_sharded = unequal.iter().all(|&(idx, baseline)| {
+        let shards = |idx: usize| {
+            findings.variants[idx].levels.iter().find(|(factor, _)| factor.ends_with(".shards"))
+        };
+        shards(idx) != shards(baseline)
+    });
+    let advice = match () {
+        () if is_varied => "Varied on purpose: read the effect as what the memory is worth.",
+        () if is_sharded => {
+            "Each shard brings a cache of its own: read the effect as that of more servers and more \
+             memory together."
+        }
+        () => {
             "Give both the same memory for data (`innodb_buffer_pool_size`, `shared_buffers`, \
              `cache_size`), or publish the difference with the result."
         }

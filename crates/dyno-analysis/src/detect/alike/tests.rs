@@ -100,6 +100,22 @@ fn memory_that_is_the_question_is_no_caveat() {
 }
 
 #[test]
+fn memory_that_comes_with_shards_is_said_to_do_so() {
+    let mut run = sound();
+    // What a deployment has in all, as its members report it.
+    set(&mut run, 0, "innodb_buffer_pool_size", "134217728");
+    set(&mut run, 1, "innodb_buffer_pool_size", "536870912");
+    for (record, shards) in run.manifest.variants.iter_mut().zip(["1", "4"]) {
+        let factor = "database.shards".to_owned();
+        record.levels = vec![LevelRecord { factor, level: shards.to_owned() }];
+    }
+    let caveats = caveats_of(run);
+    let [caveat] = caveats.as_slice() else { panic!("{caveats:?}") };
+    assert_eq!(caveat.kind, CaveatKind::DifferentMemory);
+    contains(&caveat.advice, "more servers and more memory together");
+}
+
+#[test]
 fn different_protocol() {
     let caveat = only(CaveatKind::DifferentProtocol, |run| {
         for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {
