@@ -68,12 +68,8 @@ impl AnswerWriter<'_> {
         let is_common = |level: &&(String, String)| {
             own.iter().all(|idx| has(*idx, level)) && (0..all.len()).any(|idx| !has(idx, level))
         };
-        let levels: Vec<&str> =
-            all[own[0]].levels.iter().filter(is_common).map(|(_, level)| level.as_str()).collect();
-        match levels.as_slice() {
-            [] => self.name(own[0]).to_owned(),
-            levels => levels.join(" · "),
-        }
+        let levels: Vec<String> = all[own[0]].levels.iter().filter(is_common).map(shown).collect();
+        if levels.is_empty() { self.name(own[0]).to_owned() } else { levels.join(" · ") }
     }
 
     /// A variant by the levels in which it differs from the others of its work.
@@ -84,8 +80,7 @@ impl AnswerWriter<'_> {
                 all[*idx].levels.iter().any(|(other, theirs)| other == factor && theirs != level)
             })
         };
-        let own: Vec<&str> =
-            all[variant].levels.iter().filter(differs).map(|(_, level)| level.as_str()).collect();
+        let own: Vec<String> = all[variant].levels.iter().filter(differs).map(shown).collect();
         if own.is_empty() { self.name(variant).to_owned() } else { own.join(" · ") }
     }
 
@@ -147,5 +142,13 @@ impl AnswerWriter<'_> {
             () if others.is_empty() && work.variants.len() < 2 => return None,
             () => Outcome::Best(self.within(first.variant, work)),
         })
+    }
+}
+
+/// A level as names of variants have it: with the last part of its factor's name, unless it is a name itself.
+fn shown((factor, level): &(String, String)) -> String {
+    match factor.rsplit_once('.') {
+        Some((_, key)) => format!("{key}={level}"),
+        None => level.clone(),
     }
 }
