@@ -72,7 +72,8 @@ impl OptionFile<'_> {
     /// these: no file of the host is read or written by statements of MySQL, whose packages name a folder
     /// for that which need not exist; the binary log is off and local files are on (MySQL's defaults are the other way
     /// round, MariaDB's are not), so that both products write the same logs and are populated the
-    /// same way. It listens on no port, from its very first start, and writes its messages to its
+    /// same way; the present stage of each thread is kept, of which MySQL by default has only those that tell
+    /// the progress of InnoDB's ALTER TABLE. It listens on no port, from its very first start, and writes its messages to its
     /// standard output. Options that must not be overridden come last.
     pub(super) fn text(&self) -> Result<String, DeployError> {
         let folder = |path: PathBuf| path.to_string_lossy().into_owned();
@@ -168,7 +169,10 @@ impl OptionFile<'_> {
             // Later versions would spend seconds on a key that is not used.
             (true, false) => "skip_ssl\n",
             (true, true) => "",
-            (false, _) => "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n",
+            (false, _) => {
+                "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n\
+                 loose_performance_schema_consumer_events_stages_current = ON\n"
+            }
         }
     }
 }
@@ -335,7 +339,8 @@ mod tests {
         let rocks = text(&[], Some("RocksDB"), true).unwrap();
         assert!(rocks.contains("plugin_load_add = ha_rocksdb\ndefault_storage_engine = RocksDB\n"));
         assert!(text(&[], None, false).unwrap().contains(
-            "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\ndisable_log_bin\n"
+            "mysqlx = OFF\nlocal_infile = ON\nsecure_file_priv = NULL\n\
+             loose_performance_schema_consumer_events_stages_current = ON\ndisable_log_bin\n"
         ));
         let certificate = [("ssl-cert", SettingValue::Text("/c.pem".to_owned()))];
         assert!(!text(&certificate, None, true).unwrap().contains("skip_ssl"));

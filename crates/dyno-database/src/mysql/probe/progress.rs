@@ -1,4 +1,5 @@
-//! How far commands that take long have come, as MariaDB's list of processes has it.
+//! How far commands that take long have come: from MariaDB's list of processes, or from the stages that
+//! InnoDB reports to MySQL's performance schema.
 
 use dyno_host::Readings;
 use dyno_units::Nanoseconds;
@@ -8,37 +9,62 @@ use crate::probe::{Asker, cell, number};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("mysql.progress", Percent, "progress", "how much of a long command is done, all its stages taken as equally long, the mean of all that run; MariaDB alone reports it"),
+    reading("mysql.progress", Percent, "progress", "how much of a long command is done, the mean of all that run: from MariaDB's list of processes with all stages taken as equally long, or from the work that InnoDB estimates for ALTER TABLE in MySQL"),
 ];
 
-/// MySQL's table has no such column.
-const ASK_COLUMN: &str = "SELECT COUNT(*) FROM information_schema.COLUMNS \
+/// Which of the two a server has: MySQL's list of processes has no such column, and a server that keeps no
+/// present stages has none to read.
+const ASK_SOURCE: &str = "SELECT (SELECT COUNT(*) FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'PROCESSLIST' \
-     AND COLUMN_NAME = 'MAX_STAGE'";
+     AND COLUMN_NAME = 'MAX_STAGE'), \
+     (SELECT COUNT(*) FROM information_schema.COLUMNS \
+     WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'events_stages_current' \
+     AND COLUMN_NAME = 'WORK_ESTIMATED')";
 
-const ASK: &str = "SELECT AVG(100 * (STAGE - 1 + PROGRESS / 100) / MAX_STAGE) \
+const ASK_PROCESSES: &str = "SELECT AVG(100 * (STAGE - 1 + PROGRESS / 100) / MAX_STAGE) \
      FROM information_schema.PROCESSLIST WHERE MAX_STAGE > 0";
 
-/// Reads the list of processes of a server that reports progress.
+/// InnoDB counts the work of all stages of a command together, and may find more of it than it estimated.
+const ASK_STAGES: &str = "SELECT AVG(100 * LEAST(WORK_COMPLETED / WORK_ESTIMATED, 1)) \
+     FROM performance_schema.events_stages_current WHERE WORK_ESTIMATED > 0";
+
+/// Where a server reports progress.
+#[derive(Clone, Copy)]
+enum Source {
+    Processes,
+    Stages,
+    Nowhere,
+}
+
+/// Reads it from a server that reports it.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Whether it does; none before it was asked.
-    is_known: Option<bool>,
+    /// None before the server was asked.
+    source: Option<Source>,
 }
 
 impl Progress {
     pub(super) fn read(&mut self, asker: &mut Asker, now: Nanoseconds, readings: &mut Readings) {
-        if self.is_known.is_none() {
-            let rows = asker.rows(now, ASK_COLUMN);
-            let found = rows.as_ref().and_then(|rows| number(cell(rows.first()?, 0)?));
-            self.is_known = found.map(|n| n > 0.0);
+        if self.source.is_none() {
+            self.source = asker.rows(now, ASK_SOURCE).and_then(|rows| source(rows.first()?));
         }
-        if self.is_known != Some(true) {
-            return;
-        }
-        let rows = asker.rows(now, ASK).unwrap_or_default();
+        let ask = match self.source {
+            Some(Source::Processes) => ASK_PROCESSES,
+            Some(Source::Stages) => ASK_STAGES,
+            Some(Source::Nowhere) | None => return,
+        };
+        let rows = asker.rows(now, ask).unwrap_or_default();
         if let Some(percent) = rows.first().and_then(|row| number(cell(row, 0)?)) {
             readings.insert("mysql.progress".to_owned(), percent);
         }
     }
+}
+
+fn source(row: &[Option<String>]) -> Option<Source> {
+    let has = |column: usize| Some(number(cell(row, column)?)? > 0.0);
+    Some(match (has(0)?, has(1)?) {
+        (true, _) => Source::Processes,
+        (false, true) => Source::Stages,
+        (false, false) => Source::Nowhere,
+    })
 }
