@@ -11,6 +11,8 @@
 // Without servers, their shared code has no caller.
 #![cfg_attr(not(feature = "servers"), allow(dead_code, unused_imports))]
 
+#[cfg(feature = "servers")]
+mod archive;
 mod catalog;
 mod cleaner;
 #[cfg(feature = "servers")]
@@ -66,6 +68,11 @@ pub const LEFT_OUT: Option<&str> = if cfg!(feature = "servers") {
     )
 };
 
+#[cfg(feature = "servers")]
+pub use archive::{
+    ArchiveError, ArchiveOptions, ArchiveSide, Archived, TableBytes, archive_between,
+    archive_bytes, archive_sides,
+};
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name,

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
-#[cfg(feature = "servers")]
-use crate::commands::dump;
 #[cfg(feature = "man")]
 use crate::commands::man;
 use crate::commands::{
@@ -14,6 +12,8 @@ use crate::commands::{
     hold, import, pgbench, plan, products, reference, report, run, schema, serve, sql, sysbench,
     up, watch,
 };
+#[cfg(feature = "servers")]
+use crate::commands::{archive, dump};
 use crate::{End, examples, hints, terminal};
 
 /// A laboratory for database performance: a question goes in as one file; an answer with its
@@ -84,6 +84,9 @@ enum Command {
     /// Restore what `dyno dump` has written
     #[cfg(feature = "servers")]
     Restore(dump::RestoreArguments),
+    /// Move old rows of a table to another database in batches, and delete them behind
+    #[cfg(feature = "servers")]
+    Archive(archive::ArchiveArguments),
     /// Check whether this machine is fit for benchmarking, and what to do about it
     Doctor {
         /// The folder in which servers would keep their data
@@ -364,6 +367,8 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Dump(options) => dump::run(&options),
         #[cfg(feature = "servers")]
         Command::Restore(options) => dump::restore(&options),
+        #[cfg(feature = "servers")]
+        Command::Archive(options) => archive::run(&options),
         Command::Doctor { data_folder } => doctor::run(data_folder),
         #[cfg(feature = "servers")]
         Command::Calibrate(options) => crate::commands::calibrate::run(&options),

@@ -70,6 +70,15 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         "restore",
         &[("dyno restore shop.dump mysql://me@db2/shop", "into a database without these tables")],
     ),
+    #[cfg(feature = "servers")]
+    (
+        "archive",
+        &[(
+            "dyno archive mysql://me@db1/shop clickhouse://me@db2/old --table orders --where \"day < \
+             '2020-01-01'\" --create",
+            "orders of the years before 2020",
+        )],
+    ),
     ("logs", &[("dyno logs postgresql-17 -n 20", "the last messages of the server")]),
     (
         "down",

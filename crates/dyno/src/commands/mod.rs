@@ -1,6 +1,8 @@
 //! The subcommands, one file each.
 
 pub(crate) mod agent;
+#[cfg(feature = "servers")]
+pub(crate) mod archive;
 mod beforehand;
 pub(crate) mod bench;
 mod beside;

@@ -1,0 +1,352 @@
+//! The batches: read and locked, inserted, compared, deleted.
+
+use std::collections::HashMap;
+
+use dyno_workload::{Dialect, TextRows};
+
+use super::sql;
+use super::table::{self, Route};
+use super::value::{self, Held};
+use super::{ArchiveError, ArchiveOptions, ArchiveSide, Archived};
+
+/// Bytes of the longest list of keys or rows in a statement; ClickHouse parses statements up to 256 KiB.
+const KEYS_MAX: usize = 96 * 1024;
+const ROWS_MAX: usize = 1 << 20;
+
+/// How often a batch is begun again after a deadlock before the run ends.
+const REPEATS_MAX: u64 = 20;
+
+/// A row on its way, in the one text of each value.
+type Row = Vec<Option<String>>;
+
+/// Archives rows of a table until there are no more, the limit is reached, or `goes_on` says no; it is asked
+/// after each batch.
+///
+/// # Errors
+///
+/// What a server refused; a table or value that cannot be carried over exactly; rows of the same key that
+/// differ. The batch that failed is in the source as it was.
+pub fn archive_between(
+    source: &mut ArchiveSide,
+    to: &mut ArchiveSide,
+    options: &ArchiveOptions,
+    goes_on: &mut dyn FnMut(&Archived) -> bool,
+) -> Result<Archived, ArchiveError> {
+    if options.condition.trim().is_empty() {
+        return Err(ArchiveError::new("there is no condition that chooses old rows"));
+    }
+    begin_sessions(source, to, &options.table)?;
+    let found = table::of_source(source, options)?;
+    let route = table::route(to, options, found)?;
+    table::check_idle(to, &options.table, &route.columns)?;
+    let mut done = Archived::default();
+    let mut n_repeats = 0;
+    loop {
+        let left = options.limit.map_or(u64::MAX, |limit| limit.saturating_sub(done.rows));
+        if left == 0 {
+            return Ok(done);
+        }
+        let mut batch = Batch { source: &mut *source, to: &mut *to, options, route: &route };
+        match batch.run(options.batch.min(left)) {
+            Ok((0, _)) if batch.is_rest_empty()? => return Ok(done),
+            Ok((0, _)) => {}
+            Ok((rows, n_found)) => {
+                done.rows += rows;
+                done.found += n_found;
+                done.batches += 1;
+                n_repeats = 0;
+            }
+            Err(error) => {
+                batch.roll_back();
+                if !error.may_repeat || n_repeats == REPEATS_MAX {
+                    return Err(error);
+                }
+                n_repeats += 1;
+                done.repeated += 1;
+            }
+        }
+        if !goes_on(&done) {
+            return Ok(done);
+        }
+    }
+}
+
+/// Prepares both sessions, and makes sure that no other run moves the same rows, and that the destination is
+/// not the source: there, all rows would be found, and then deleted.
+fn begin_sessions(
+    source: &mut ArchiveSide,
+    to: &mut ArchiveSide,
+    table: &str,
+) -> Result<(), ArchiveError> {
+    for side in [&mut *source, &mut *to] {
+        for statement in sql::session(side.dialect) {
+            side.rows("prepare the session", statement)?;
+        }
+    }
+    if !is_locked(source, table)? {
+        return Err(ArchiveError::new(format!("another run archives `{table}` of the source")));
+    }
+    if !is_locked(to, table)? {
+        return Err(ArchiveError::new(format!(
+            "the destination's `{table}` is the source's, or another run archives from there"
+        )));
+    }
+    Ok(())
+}
+
+fn is_locked(side: &mut ArchiveSide, table: &str) -> Result<bool, ArchiveError> {
+    let Some(statement) = sql::lock(side.dialect, table) else { return Ok(true) };
+    match side.cell("lock the table's name", &statement) {
+        Ok(cell) => Ok(cell.as_deref() == Some("1")),
+        // The lock was not granted in time.
+        Err(error) if error.may_repeat => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+struct Batch<'a> {
+    source: &'a mut ArchiveSide,
+    to: &'a mut ArchiveSide,
+    options: &'a ArchiveOptions,
+    route: &'a Route,
+}
+
+impl Batch<'_> {
+    /// Moves up to `n_rows` rows. Returns how many, and how many of them were at the destination before.
+    fn run(&mut self, n_rows: u64) -> Result<(u64, u64), ArchiveError> {
+        self.source.rows("begin", "BEGIN")?;
+        let rows = self.rows_of_source(n_rows)?;
+        if rows.is_empty() {
+            self.source.rows("end the transaction", "COMMIT")?;
+            return Ok((0, 0));
+        }
+        let has_transactions = self.to.dialect.has_transactions();
+        if has_transactions {
+            self.to.rows("begin", "BEGIN")?;
+        }
+        let all: Vec<&Row> = rows.iter().collect();
+        let there = self.rows_there(&all)?;
+        let missing: Vec<&Row> =
+            rows.iter().filter(|row| !there.contains_key(self.key_of(row))).collect();
+        self.insert(&missing)?;
+        let stored = self.rows_there(&missing)?;
+        for row in &rows {
+            let key = self.key_of(row);
+            self.check_same(row, there.get(key).or_else(|| stored.get(key)))?;
+        }
+        if has_transactions {
+            self.to.rows("commit", "COMMIT")?;
+        }
+        self.delete(&rows)?;
+        self.source.rows("commit", "COMMIT")?;
+        Ok((rows.len() as u64, there.len() as u64))
+    }
+
+    /// Whether no row is left. Rows that another session has changed meanwhile make a batch end early, or
+    /// without rows.
+    fn is_rest_empty(&mut self) -> Result<bool, ArchiveError> {
+        let rows = sql::rows_of(self.source.dialect, &self.options.table);
+        let condition = &self.options.condition;
+        let left = format!("SELECT 1 FROM {rows} WHERE ({condition}\n) LIMIT 1");
+        Ok(self.source.cell("look for rows", &left)?.is_none())
+    }
+
+    /// After an error: a connection that is lost is rolled back by its server.
+    fn roll_back(&mut self) {
+        let _ = (self.source.ask)("ROLLBACK");
+        if self.to.dialect.has_transactions() {
+            let _ = (self.to.ask)("ROLLBACK");
+        }
+    }
+
+    fn key_of<'r>(&self, row: &'r Row) -> &'r str {
+        row[self.route.key].as_deref().unwrap_or_default()
+    }
+
+    fn rows_of_source(&mut self, n_rows: u64) -> Result<Vec<Row>, ArchiveError> {
+        let columns = &self.route.columns;
+        let key = &columns[self.route.key].name;
+        let condition = &self.options.condition;
+        let what = (key.as_str(), condition.as_str(), n_rows);
+        let statement = sql::batch(self.source.dialect, &self.options.table, columns, what);
+        let rows = self.source.rows("read rows of the source", &statement)?;
+        let is_checked = self.to.dialect == Dialect::ClickHouse;
+        let mut read = Vec::with_capacity(rows.len());
+        for row in self.canonical(rows, "source", |_| false)? {
+            for (idx, column) in columns.iter().enumerate() {
+                if let (true, Held::Own, Some(kind), Some(text)) =
+                    (is_checked, self.route.held[idx], column.kind, row[idx].as_deref())
+                {
+                    value::fits_clickhouse(kind, text)
+                        .map_err(|why| self.about(&row, &column.name, "source", &why))?;
+                }
+            }
+            read.push(row);
+        }
+        Ok(read)
+    }
+
+    /// Rows as their server gave them, each value in its one text; in columns that `is_raw`, as it is.
+    fn canonical(
+        &self,
+        rows: TextRows,
+        place: &str,
+        is_raw: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Row>, ArchiveError> {
+        let columns = &self.route.columns;
+        let mut read = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            if row.len() != columns.len() + 1 {
+                return Err(ArchiveError::new(format!("the {place} sent a row of other columns")));
+            }
+            row.truncate(columns.len());
+            // The key first: messages name the row by it.
+            let others = (0..columns.len()).filter(|&idx| idx != self.route.key);
+            for idx in std::iter::once(self.route.key).chain(others) {
+                if let (false, Some(kind), Some(text)) =
+                    (is_raw(idx), columns[idx].kind, row[idx].as_deref())
+                {
+                    let text = value::canonical(kind, text);
+                    let text =
+                        text.map_err(|why| self.about(&row, &columns[idx].name, place, &why))?;
+                    row[idx] = Some(text);
+                }
+            }
+            read.push(row);
+        }
+        Ok(read)
+    }
+
+    /// An error about a value.
+    fn about(&self, row: &Row, column: &str, place: &str, why: &str) -> ArchiveError {
+        let key = &self.route.columns[self.route.key];
+        let shown = key
+            .kind
+            .map_or_else(String::new, |kind| value::shown(kind, row[self.route.key].as_deref()));
+        ArchiveError::new(format!(
+            "the row with {} {shown} at the {place}: `{column}` {why}; its batch was not archived",
+            key.name
+        ))
+    }
+
+    /// Lists of literals, each at most `max` bytes long.
+    fn lists(
+        dialect: Dialect,
+        max: usize,
+        rows: &[&Row],
+        mut write: impl FnMut(Dialect, &Row, &mut String) -> Result<(), ArchiveError>,
+    ) -> Result<Vec<String>, ArchiveError> {
+        let mut lists: Vec<String> = Vec::new();
+        let mut list = String::new();
+        for row in rows {
+            if list.len() > max {
+                lists.push(std::mem::take(&mut list));
+            }
+            if !list.is_empty() {
+                list.push(',');
+            }
+            write(dialect, row, &mut list)?;
+        }
+        lists.extend((!list.is_empty()).then_some(list));
+        Ok(lists)
+    }
+
+    fn keys(&self, dialect: Dialect, rows: &[&Row]) -> Result<Vec<String>, ArchiveError> {
+        let idx = self.route.key;
+        let Some(kind) = self.route.columns[idx].kind else { return Ok(Vec::new()) };
+        Self::lists(dialect, KEYS_MAX, rows, |dialect, row, out| {
+            value::write_literal(dialect, kind, row[idx].as_deref(), out)
+                .map_err(|why| self.about(row, &self.route.columns[idx].name, "source", &why))
+        })
+    }
+
+    /// The rows of the destination with the keys of these, by key.
+    fn rows_there(&mut self, rows: &[&Row]) -> Result<HashMap<String, Row>, ArchiveError> {
+        let dialect = self.to.dialect;
+        let columns = &self.route.columns;
+        let held = &self.route.held;
+        let is_text = |idx: usize| held[idx] == Held::AsText;
+        let read =
+            sql::reading(dialect, columns, |idx| columns[idx].kind.filter(|_| !is_text(idx)));
+        let key = sql::quoted(dialect, &columns[self.route.key].name);
+        let table = sql::rows_of(dialect, &self.options.table);
+        let mut there = HashMap::new();
+        for keys in self.keys(dialect, rows)? {
+            let statement = format!("SELECT {read} FROM {table} WHERE {key} IN ({keys})");
+            let found = self.to.rows("read rows of the destination", &statement)?;
+            for row in self.canonical(found, "destination", is_text)? {
+                let key = self.key_of(&row).to_owned();
+                if let Some(first) = there.insert(key, row) {
+                    let column = columns[self.route.key].name.clone();
+                    let why = "is there more than once";
+                    return Err(self.about(&first, &column, "destination", why));
+                }
+            }
+        }
+        Ok(there)
+    }
+
+    fn insert(&mut self, rows: &[&Row]) -> Result<(), ArchiveError> {
+        let dialect = self.to.dialect;
+        let columns = &self.route.columns;
+        let begins = sql::insert(dialect, &self.options.table, columns);
+        let values = Self::lists(dialect, ROWS_MAX, rows, |dialect, row, out| {
+            out.push('(');
+            for (idx, column) in columns.iter().enumerate() {
+                if idx > 0 {
+                    out.push(',');
+                }
+                let Some(kind) = column.kind else { continue };
+                value::write_literal(dialect, kind, row[idx].as_deref(), out)
+                    .map_err(|why| self.about(row, &column.name, "source", &why))?;
+            }
+            out.push(')');
+            Ok(())
+        })?;
+        for values in values {
+            self.to.rows("insert rows", &format!("{begins}{values}"))?;
+        }
+        Ok(())
+    }
+
+    /// Compares a row with the one at the destination.
+    fn check_same(&self, row: &Row, there: Option<&Row>) -> Result<(), ArchiveError> {
+        let columns = &self.route.columns;
+        let Some(there) = there else {
+            let column = &columns[self.route.key].name;
+            return Err(self.about(row, column, "source", "is not found at the destination"));
+        };
+        let Some(idx) = (0..columns.len()).find(|&idx| row[idx] != there[idx]) else {
+            return Ok(());
+        };
+        let kind = columns[idx].kind.unwrap_or(value::Kind::Text);
+        let why = format!(
+            "is {}, and the destination has {}",
+            value::shown(kind, row[idx].as_deref()),
+            value::shown(kind, there[idx].as_deref())
+        );
+        Err(self.about(row, &columns[idx].name, "source", &why))
+    }
+
+    fn delete(&mut self, rows: &[Row]) -> Result<(), ArchiveError> {
+        let all: Vec<&Row> = rows.iter().collect();
+        let dialect = self.source.dialect;
+        let key = self.route.columns[self.route.key].name.clone();
+        let mut n_deleted = 0;
+        for keys in self.keys(dialect, &all)? {
+            let mut count = None;
+            for statement in sql::delete(dialect, &self.options.table, &key, &keys) {
+                count = self.source.cell("delete rows of the source", &statement)?;
+            }
+            n_deleted += count.and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+        }
+        if n_deleted == rows.len() {
+            return Ok(());
+        }
+        Err(ArchiveError::new(format!(
+            "of {} rows that the destination has, {n_deleted} were deleted from the source: does a trigger or \
+             a policy keep rows there? Nothing of this batch was deleted",
+            rows.len()
+        )))
+    }
+}

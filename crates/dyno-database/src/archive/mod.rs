@@ -1,0 +1,147 @@
+//! Archiving: old rows of a table go to another database in batches, and are deleted behind.
+//!
+//! A batch is one transaction of the source: its rows are read and locked, those that the destination lacks are
+//! inserted there, all of them are read back and compared, and only then deleted. So a run that ends anywhere
+//! leaves every row in the source, or in the destination, or in both with the same key; the next run finds
+//! the latter and stores them no second time.
+
+mod batch;
+mod sql;
+mod table;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use dyno_workload::{Connection, Dialect, ErrorClass, StatementError, TextRows};
+
+pub use batch::archive_between;
+
+use crate::Endpoint;
+
+/// An archiving failed; what was archived before stays archived.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ArchiveError {
+    message: String,
+    /// Whether the same batch may succeed if it is begun again.
+    may_repeat: bool,
+}
+
+impl ArchiveError {
+    fn new(message: impl Into<String>) -> ArchiveError {
+        ArchiveError { message: message.into(), may_repeat: false }
+    }
+}
+
+/// What is to be archived.
+#[derive(Clone, Debug)]
+pub struct ArchiveOptions {
+    /// The table, of this name on both sides.
+    pub table: String,
+    /// Which rows: an SQL condition of the source.
+    pub condition: String,
+    /// Rows of a batch, at least 1.
+    pub batch: u64,
+    /// The most rows to archive; none for all.
+    pub limit: Option<u64>,
+    /// Whether the table is made at the destination if it is missing.
+    pub creates: bool,
+}
+
+/// What an archiving has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Archived {
+    /// Rows deleted from the source, after they were seen at the destination.
+    pub rows: u64,
+    /// Of these, rows that the destination had before: an earlier run was stopped before it deleted them.
+    pub found: u64,
+    /// Batches that were committed.
+    pub batches: u64,
+    /// Batches that were begun again after a deadlock or a lock that was not granted in time.
+    pub repeated: u64,
+}
+
+/// Bytes of a table with its indexes, as a server reports them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableBytes {
+    /// At the source.
+    pub source: u64,
+    /// At the destination; 0 if the table is not there.
+    pub destination: u64,
+}
+
+/// One end of an archiving: its dialect, and how a statement is sent there.
+pub struct ArchiveSide {
+    /// The SQL that it speaks.
+    pub dialect: Dialect,
+    /// Runs a statement and returns its rows.
+    pub ask: Box<dyn FnMut(&str) -> Result<TextRows, StatementError>>,
+}
+
+impl ArchiveSide {
+    /// The side that a connection reaches.
+    pub fn new(mut connection: Box<dyn Connection>) -> ArchiveSide {
+        let dialect = connection.dialect();
+        ArchiveSide { dialect, ask: Box::new(move |sql| connection.query(sql)) }
+    }
+
+    fn rows(&mut self, doing: &str, sql: &str) -> Result<TextRows, ArchiveError> {
+        (self.ask)(sql).map_err(|error| {
+            let repeatable =
+                [ErrorClass::Deadlock, ErrorClass::Serialization, ErrorClass::LockTimeout];
+            ArchiveError {
+                may_repeat: repeatable.contains(&error.class),
+                message: format!("cannot {doing}: {error}"),
+            }
+        })
+    }
+
+    /// The first cell of the answer.
+    fn cell(&mut self, doing: &str, sql: &str) -> Result<Option<String>, ArchiveError> {
+        Ok(self.rows(doing, sql)?.into_iter().flatten().next().flatten())
+    }
+}
+
+/// Opens the two sides.
+///
+/// # Errors
+///
+/// One of them cannot be reached, or is of a product that Dyno does not archive from or to.
+pub fn archive_sides(
+    from: &Endpoint,
+    to: &Endpoint,
+) -> Result<(ArchiveSide, ArchiveSide), ArchiveError> {
+    let open = |what: &str, endpoint: &Endpoint| {
+        let opened = endpoint.protocol.connector(endpoint)();
+        opened
+            .map(ArchiveSide::new)
+            .map_err(|error| ArchiveError::new(format!("the {what} {endpoint}: {error}")))
+    };
+    let source = open("source", from)?;
+    if !matches!(source.dialect, Dialect::MySql | Dialect::PostgreSql) {
+        return Err(ArchiveError::new(
+            "rows are archived from MariaDB, MySQL and PostgreSQL: deleting them behind needs transactions",
+        ));
+    }
+    Ok((source, open("destination", to)?))
+}
+
+/// Bytes of the table on both sides.
+///
+/// # Errors
+///
+/// A server's.
+pub fn archive_bytes(
+    source: &mut ArchiveSide,
+    to: &mut ArchiveSide,
+    table: &str,
+) -> Result<TableBytes, ArchiveError> {
+    let bytes = |side: &mut ArchiveSide| -> Result<u64, ArchiveError> {
+        let mut size = None;
+        for statement in sql::bytes(side.dialect, table) {
+            size = side.cell("read the size of the table", &statement)?;
+        }
+        Ok(size.and_then(|text| text.parse().ok()).unwrap_or(0))
+    };
+    Ok(TableBytes { source: bytes(source)?, destination: bytes(to)? })
+}

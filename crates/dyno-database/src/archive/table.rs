@@ -1,0 +1,291 @@
+//! What the two tables are, and whether one can take the other's rows.
+
+use dyno_workload::{Dialect, TextRows};
+
+use super::sql::{create, insert, quoted, text};
+use super::value::{Column, Held, Kind, held, kind};
+use super::{ArchiveError, ArchiveOptions, ArchiveSide};
+
+/// A table that rows are moved from, or to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) columns: Vec<Column>,
+    /// Columns of the primary key (in ClickHouse, of the sorting key, which need not be unique).
+    pub(super) key: Vec<String>,
+}
+
+/// What the batches need to know of both tables; columns in the source's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) columns: Vec<Column>,
+    pub(super) held: Vec<Held>,
+    /// The index of the key among the columns.
+    pub(super) key: usize,
+}
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, ArchiveError> {
+    Err(ArchiveError::new(why))
+}
+
+/// Statements that describe a table: what it is, its columns, its key, tables that lose rows with it.
+fn descriptions(dialect: Dialect, table: &str) -> [String; 4] {
+    let name = text(dialect, table);
+    match dialect {
+        Dialect::MySql => {
+            let here = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {name}");
+            [
+                format!(
+                    "SELECT CONCAT(TABLE_TYPE, ' ', ENGINE) FROM information_schema.TABLES WHERE {here}"
+                ),
+                format!(
+                    "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE = 'YES', 0 \
+                     FROM information_schema.COLUMNS WHERE {here} ORDER BY ORDINAL_POSITION"
+                ),
+                format!(
+                    "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE {here} \
+                     AND INDEX_NAME = 'PRIMARY' AND SUB_PART IS NULL ORDER BY SEQ_IN_INDEX"
+                ),
+                format!(
+                    "SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE \
+                     UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = {name} \
+                     AND DELETE_RULE NOT IN ('RESTRICT', 'NO ACTION')"
+                ),
+            ]
+        }
+        Dialect::PostgreSql => {
+            let class = format!("to_regclass({})", text(dialect, &quoted(dialect, table)));
+            [
+                format!("SELECT relkind::text FROM pg_class WHERE oid = {class}"),
+                format!(
+                    "SELECT attname, format_type(atttypid, atttypmod), (NOT attnotnull)::int, \
+                     (typtype = 'e')::int FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid \
+                     WHERE attrelid = {class} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+                ),
+                format!(
+                    "SELECT attname FROM pg_index JOIN pg_attribute ON attrelid = indrelid \
+                     AND attnum = ANY (indkey) WHERE indrelid = {class} AND indisprimary"
+                ),
+                format!(
+                    "SELECT conrelid::regclass::text FROM pg_constraint WHERE confrelid = {class} \
+                     AND contype = 'f' AND confdeltype IN ('c', 'n', 'd')"
+                ),
+            ]
+        }
+        Dialect::ClickHouse | Dialect::Sqlite => {
+            let here = format!("database = currentDatabase() AND table = {name}");
+            let named = format!("database = currentDatabase() AND name = {name}");
+            [
+                format!("SELECT engine FROM system.tables WHERE {named}"),
+                format!(
+                    "SELECT name, type, '0', concat(default_kind, ' ') FROM system.columns WHERE {here}"
+                ),
+                format!("SELECT sorting_key FROM system.tables WHERE {named}"),
+                "SELECT 1 WHERE 0".to_owned(),
+            ]
+        }
+    }
+}
+
+/// What a table is, as its server calls it, for rows that can be moved from or to it.
+fn is_plain(dialect: Dialect, what: &str) -> bool {
+    match dialect {
+        Dialect::MySql => ["BASE TABLE InnoDB", "BASE TABLE ROCKSDB"].contains(&what),
+        Dialect::PostgreSql => what == "r",
+        Dialect::ClickHouse => ["MergeTree", "ReplicatedMergeTree"].contains(&what),
+        Dialect::Sqlite => false,
+    }
+}
+
+fn plain_tables(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::MySql => "base tables of the engines InnoDB and MyRocks",
+        Dialect::PostgreSql => "plain tables, not views, partitioned or foreign ones",
+        _ => "tables of the engine MergeTree: others merge, forward or forget rows",
+    }
+}
+
+/// Reads what a table is; none if it is not there. `deletes` if rows are deleted from it.
+pub(super) fn read(
+    side: &mut ArchiveSide,
+    table: &str,
+    deletes: bool,
+) -> Result<Option<Table>, ArchiveError> {
+    let dialect = side.dialect;
+    let [what, columns, key, losers] = descriptions(dialect, table);
+    let Some(what) = side.cell("look for the table", &what)? else { return Ok(None) };
+    if !is_plain(dialect, &what) {
+        let plain = plain_tables(dialect);
+        return refuse(format!("`{table}` is `{what}`; rows are moved from and to {plain}"));
+    }
+    if deletes && let Some(loser) = side.cell("read foreign keys", &losers)? {
+        return refuse(format!(
+            "rows of `{loser}` would be deleted or changed with those of `{table}`, by a foreign key; archive \
+             that table first, and make the key ON DELETE RESTRICT"
+        ));
+    }
+    let columns = columns_of(dialect, side.rows("read the columns", &columns)?);
+    let key = side.rows("read the primary key", &key)?;
+    let key = key.into_iter().flatten().flatten().collect();
+    Ok(Some(Table { columns, key }))
+}
+
+fn columns_of(dialect: Dialect, rows: TextRows) -> Vec<Column> {
+    let column = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || cells.next().unwrap_or_default();
+        let (name, declared, is_nullable, is_enumeration) = (next(), next(), next(), next());
+        let is_nullable = match dialect {
+            Dialect::ClickHouse => declared.starts_with("Nullable("),
+            _ => is_nullable == "1",
+        };
+        let kind = kind(dialect, &declared, is_enumeration == "1");
+        Column { name, declared, kind, is_nullable }
+    };
+    rows.into_iter().map(column).collect()
+}
+
+/// The source's table, if its rows can be moved.
+pub(super) fn of_source(
+    side: &mut ArchiveSide,
+    options: &ArchiveOptions,
+) -> Result<(Table, usize), ArchiveError> {
+    let name = &options.table;
+    let Some(table) = read(side, name, true)? else {
+        return refuse(format!("the source has no table `{name}`"));
+    };
+    check_source(name, &table).map(|key| (table, key)).map_err(ArchiveError::new)
+}
+
+/// The index of the key's column.
+pub(super) fn check_source(name: &str, table: &Table) -> Result<usize, String> {
+    let [key] = &table.key[..] else {
+        return Err(format!(
+            "`{name}` has {}; rows are found again by a primary key of one column",
+            match table.key.len() {
+                0 => "no primary key (or one of the beginnings of texts)".to_owned(),
+                n => format!("a primary key of {n} columns"),
+            }
+        ));
+    };
+    if let Some(column) = table.columns.iter().find(|column| column.kind.is_none()) {
+        return Err(format!(
+            "the column `{}` of `{name}` is {}, whose values Dyno cannot carry over exactly",
+            column.name, column.declared
+        ));
+    }
+    let is_key = |column: &Column| column.name == *key;
+    let found = table.columns.iter().position(is_key).ok_or("the primary key has no column")?;
+    match table.columns[found].kind {
+        Some(Kind::Integer { .. } | Kind::Text | Kind::Bytes) => Ok(found),
+        _ => Err(format!(
+            "the primary key of `{name}` is {}; rows are found again by a whole number, a text or bytes",
+            table.columns[found].declared
+        )),
+    }
+}
+
+/// The route to the destination's table, which is made if that is asked for.
+pub(super) fn route(
+    to: &mut ArchiveSide,
+    options: &ArchiveOptions,
+    (source, key): (Table, usize),
+) -> Result<Route, ArchiveError> {
+    let name = &options.table;
+    let mut found = read(to, name, false)?;
+    if found.is_none() {
+        if !options.creates {
+            return refuse(format!(
+                "the destination has no table `{name}`; make it there, or say --create"
+            ));
+        }
+        if to.dialect != Dialect::ClickHouse {
+            return refuse(format!(
+                "Dyno makes tables in ClickHouse only; make `{name}` at the destination, with the definition \
+                 of the source"
+            ));
+        }
+        let statement = create(name, &source.columns, &source.columns[key].name);
+        to.rows("make the table", &statement)?;
+        found = read(to, name, false)?;
+    }
+    let Some(found) = found else {
+        return refuse(format!("`{name}` was made at the destination, which does not show it"));
+    };
+    match_tables(to.dialect, &source, &found, key)
+        .map_err(|why| ArchiveError::new(format!("the destination's table `{name}`: {why}")))
+}
+
+/// How each column of the source is held at the destination.
+pub(super) fn match_tables(
+    dialect: Dialect,
+    source: &Table,
+    to: &Table,
+    key: usize,
+) -> Result<Route, String> {
+    let is_other = |one: &&Column| !source.columns.iter().any(|column| column.name == one.name);
+    if let Some(other) = to.columns.iter().find(is_other) {
+        return Err(format!("the source has no column `{}`", other.name));
+    }
+    if dialect != Dialect::ClickHouse && to.key != source.key {
+        return Err("its primary key is another one".to_owned());
+    }
+    let mut ways = Vec::new();
+    for column in &source.columns {
+        let Some(there) = to.columns.iter().find(|one| one.name == column.name) else {
+            return Err(format!("it has no column `{}`", column.name));
+        };
+        if column.is_nullable && !there.is_nullable {
+            return Err(format!("its column `{}` holds no NULL", column.name));
+        }
+        let way = match (dialect, column.kind) {
+            (Dialect::ClickHouse, Some(kind)) => held(kind, &there.declared),
+            (_, Some(kind)) => {
+                there.kind.is_some_and(|other| is_alike(kind, other)).then_some(Held::Own)
+            }
+            (_, None) => None,
+        };
+        let Some(way) = way else {
+            return Err(format!(
+                "its column `{}` is {}, which is not the same as {}",
+                column.name, there.declared, column.declared
+            ));
+        };
+        ways.push(way);
+    }
+    Ok(Route { columns: source.columns.clone(), held: ways, key })
+}
+
+/// Whether a column of `other` may hold values of `kind`; those that do not fit are refused by the server.
+fn is_alike(kind: Kind, other: Kind) -> bool {
+    match (kind, other) {
+        (Kind::Integer { .. }, Kind::Integer { .. }) => true,
+        (Kind::Decimal { scale, .. }, Kind::Decimal { scale: there, .. }) => scale <= there,
+        (
+            Kind::DateTime { digits, is_moment },
+            Kind::DateTime { digits: there, is_moment: moment_there },
+        ) => digits <= there && is_moment == moment_there,
+        _ => kind == other,
+    }
+}
+
+/// Refuses to begin while the server still works on what a run that was killed has sent.
+pub(super) fn check_idle(
+    to: &mut ArchiveSide,
+    table: &str,
+    columns: &[Column],
+) -> Result<(), ArchiveError> {
+    if to.dialect != Dialect::ClickHouse {
+        return Ok(());
+    }
+    let begins = insert(to.dialect, table, columns);
+    let statement = format!(
+        "SELECT toString(count()) FROM system.processes WHERE startsWith(query, {})",
+        text(to.dialect, begins.trim_end())
+    );
+    match to.cell("read what the server is doing", &statement)?.as_deref() {
+        Some("0") => Ok(()),
+        _ => refuse(
+            "an INSERT of another run is still going on at the destination; wait for its end",
+        ),
+    }
+}

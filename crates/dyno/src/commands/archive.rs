@@ -1,0 +1,186 @@
+//! `dyno archive`: old rows of a table go to another database in batches, and are deleted behind.
+
+use std::time::Duration;
+
+use dyno_analysis::numbers::grouped;
+use dyno_database::{ArchiveOptions, ArchiveSide, Archived, TableBytes};
+use dyno_load::AbortFlag;
+use dyno_units::{Clock, Nanoseconds};
+
+use crate::clock::SystemClock;
+use crate::commands::{counted, explain_cost::endpoint_of};
+use crate::{End, lab, terminal};
+
+/// The most rows of a batch: they are locked, and in memory, at once.
+const BATCH_MAX: u64 = 100_000;
+
+/// Options of `dyno archive`.
+#[derive(clap::Args)]
+pub(crate) struct ArchiveArguments {
+    /// The database whose rows are moved: mysql://user@host/database, postgresql://user@host/database
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The database that they go to: clickhouse://user@host/database, or another of the kinds above
+    #[arg(value_name = "TO")]
+    to: String,
+    /// The table, of this name in both databases
+    #[arg(long, value_name = "NAME")]
+    table: String,
+    /// Which rows: an SQL condition of the database that they are in
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: String,
+    /// Rows of a batch, which is one transaction
+    #[arg(long, value_name = "N", default_value = "5k", value_parser = batch)]
+    batch: u64,
+    /// How long to rest between two batches
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = dyno_units::parse_duration)]
+    pause: Nanoseconds,
+    /// The most rows to archive
+    #[arg(long, value_name = "N", value_parser = dyno_units::parse_count)]
+    limit: Option<u64>,
+    /// Make the table at the destination if it is missing (in ClickHouse)
+    #[arg(long)]
+    create: bool,
+    /// A query whose time is measured in both databases, before and after
+    #[arg(long, value_name = "SQL")]
+    query: Option<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn batch(text: &str) -> Result<u64, String> {
+    match dyno_units::parse_count(text) {
+        Ok(rows @ 1..=BATCH_MAX) => Ok(rows),
+        Ok(_) => Err(format!("a batch has from 1 to {} rows", grouped(BATCH_MAX))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What is measured before and after.
+struct Measured {
+    bytes: TableBytes,
+    /// Milliseconds of the query at the source and at the destination.
+    query: [Option<f64>; 2],
+}
+
+fn measure(
+    options: &ArchiveArguments,
+    sides: &mut [ArchiveSide; 2],
+    clock: &SystemClock,
+) -> anyhow::Result<Measured> {
+    let [source, to] = sides;
+    let bytes = dyno_database::archive_bytes(source, to, &options.table)?;
+    let mut query = [None; 2];
+    if let Some(sql) = &options.query {
+        for (side, (time, bytes)) in
+            sides.iter_mut().zip(query.iter_mut().zip([bytes.source, bytes.destination]))
+        {
+            // A table that is still to be made cannot be asked.
+            if bytes == 0 && options.create {
+                continue;
+            }
+            let began = clock.now();
+            (side.ask)(sql).map_err(|error| anyhow::anyhow!("--query: {error}"))?;
+            *time = Some(clock.now().saturating_sub(began).as_secs_f64() * 1e3);
+        }
+    }
+    Ok(Measured { bytes, query })
+}
+
+/// Archives rows.
+pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
+    let from = endpoint_of(&options.from).map_err(crate::usage_error)?;
+    let to = endpoint_of(&options.to).map_err(crate::usage_error)?;
+    let request = ArchiveOptions {
+        table: options.table.clone(),
+        condition: options.condition.clone(),
+        batch: options.batch,
+        limit: options.limit,
+        creates: options.create,
+    };
+    let abort = AbortFlag::new();
+    lab::stop_on_signals_saying(&abort, "stopping after this batch …")?;
+    let clock = SystemClock::start();
+    let (source, to) = dyno_database::archive_sides(&from, &to)?;
+    let mut sides = [source, to];
+    let before = measure(options, &mut sides, &clock)?;
+    let began = clock.now();
+    let mut told = began;
+    let mut last = Archived::default();
+    let mut goes_on = |done: &Archived| {
+        last = *done;
+        if terminal::is_interactive()
+            && clock.now().saturating_sub(told) >= Nanoseconds::from_secs(1)
+        {
+            told = clock.now();
+            terminal::say(&format!("{} rows", grouped(done.rows)));
+        }
+        if options.pause > Nanoseconds::ZERO && !abort.is_raised() {
+            std::thread::sleep(Duration::from_nanos(options.pause.0));
+        }
+        !abort.is_raised()
+    };
+    let [source, to] = &mut sides;
+    let done = dyno_database::archive_between(source, to, &request, &mut goes_on);
+    let took = clock.now().saturating_sub(began);
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => {
+            let rows = counted(last.rows as usize, "row");
+            anyhow::bail!("{error}\n{rows} had been archived before; the same command goes on");
+        }
+    };
+    let after = measure(options, &mut sides, &clock)?;
+    say_done(options, &done, took, [&before, &after]);
+    Ok(if abort.is_raised() { End::Interrupted } else { End::Good })
+}
+
+fn say_done(
+    options: &ArchiveArguments,
+    done: &Archived,
+    took: Nanoseconds,
+    [before, after]: [&Measured; 2],
+) {
+    let seconds = took.as_secs_f64();
+    let rate = if seconds > 0.0 { done.rows as f64 / seconds } else { 0.0 };
+    let mut figures = vec![
+        ("rows", Some(done.rows as f64)),
+        ("rows_found_at_destination", Some(done.found as f64)),
+        ("batches", Some(done.batches as f64)),
+        ("batches_repeated", Some(done.repeated as f64)),
+        ("seconds", Some(seconds)),
+        ("rows_per_s", Some(rate)),
+        ("source_bytes_before", Some(before.bytes.source as f64)),
+        ("source_bytes_after", Some(after.bytes.source as f64)),
+        ("destination_bytes_before", Some(before.bytes.destination as f64)),
+        ("destination_bytes_after", Some(after.bytes.destination as f64)),
+    ];
+    if options.query.is_some() {
+        figures.extend([
+            ("source_query_ms_before", before.query[0]),
+            ("source_query_ms_after", after.query[0]),
+            ("destination_query_ms_before", before.query[1]),
+            ("destination_query_ms_after", after.query[1]),
+        ]);
+    }
+    if options.json {
+        let object: serde_json::Map<String, serde_json::Value> = figures
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), serde_json::json!(value)))
+            .collect();
+        return terminal::out(&serde_json::Value::Object(object).to_string());
+    }
+    terminal::out(&format!(
+        "archived {} of `{}` in {}",
+        counted(done.rows as usize, "row"),
+        dyno_units::clean_text(&options.table),
+        counted(done.batches as usize, "batch"),
+    ));
+    for (name, value) in figures {
+        if let Some(value) = value {
+            let digits = if value.fract() == 0.0 { 0 } else { 3 };
+            terminal::out(&format!("{name}: {value:.digits$}"));
+        }
+    }
+}
