@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "a program that is tested has an environment")]
 
 mod agents;
+mod archive;
 mod bench;
 mod browser;
 mod clickhouse;

@@ -1,0 +1,255 @@
+//! `dyno archive` between real servers: values arrive as they were or are refused, and a run that is cut
+//! anywhere is finished by the next one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use dyno_database::{ArchiveOptions, ArchiveSide, Archived, Place, Products, Server, ServerSpec};
+use dyno_host::Keeper;
+use dyno_workload::{Connection, ErrorClass, StatementError, TextRows};
+use serde_json::Value;
+
+use crate::foreign::TestClock;
+use crate::support::DataFolder;
+use crate::up::UpBench;
+
+fn start(product: &str, folder: &DataFolder) -> Box<dyn Server> {
+    let keeper = Arc::new(Keeper::new(folder.path()).unwrap());
+    Products::built_in()
+        .start(&ServerSpec::new(product), &Place::under(&keeper), &TestClock::start())
+        .unwrap()
+}
+
+fn connect(server: &dyn Server) -> Box<dyn Connection> {
+    server.connector()().unwrap()
+}
+
+/// A side whose connection ends after so many statements of both sides; the last one is done, or is not.
+fn side(server: &dyn Server, left: &Arc<AtomicI64>, is_last_done: bool) -> ArchiveSide {
+    let mut connection = connect(server);
+    let left = Arc::clone(left);
+    let dialect = connection.dialect();
+    let cut = || StatementError::new(ErrorClass::Disconnected, "test", "the connection was cut");
+    let ask = move |sql: &str| match left.fetch_sub(1, Ordering::Relaxed) {
+        1.. => connection.query(sql),
+        0 if is_last_done => connection.query(sql).and_then(|_| Err(cut())),
+        _ => Err(cut()),
+    };
+    ArchiveSide { dialect, ask: Box::new(ask) }
+}
+
+fn options(condition: &str, creates: bool) -> ArchiveOptions {
+    ArchiveOptions {
+        table: "t".to_owned(),
+        condition: condition.to_owned(),
+        batch: 3,
+        limit: None,
+        creates,
+    }
+}
+
+fn run(
+    source: &dyn Server,
+    to: &dyn Server,
+    at: (i64, bool),
+    creates: bool,
+) -> Result<Archived, String> {
+    let left = Arc::new(AtomicI64::new(at.0));
+    let (mut source, mut to) = (side(source, &left, at.1), side(to, &left, at.1));
+    let options = options("id < 8", creates);
+    dyno_database::archive_between(&mut source, &mut to, &options, &mut |_| true)
+        .map_err(|error| error.to_string())
+}
+
+fn ids(rows: TextRows) -> Vec<String> {
+    rows.into_iter().flatten().flatten().collect()
+}
+
+/// Cuts the run at each statement, and runs it again.
+#[track_caller]
+fn check_cuts(from: &str, to: &str, reset: &str) {
+    let folders = [DataFolder::new(), DataFolder::new()];
+    let (source, to) = (start(from, &folders[0]), start(to, &folders[1]));
+    let creates = reset.starts_with("DROP");
+    let (mut here, mut there) = (connect(&*source), connect(&*to));
+    here.query("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(20))").unwrap();
+    if !creates {
+        there.query("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(20))").unwrap();
+    }
+    let mut n_found = 0;
+    for is_last_done in [false, true] {
+        for n_statements in 0.. {
+            here.query("DELETE FROM t").unwrap();
+            here.query("INSERT INTO t VALUES (1,'a'),(2,'b'),(3,NULL),(4,''),(5,'e'),(6,'f'),(7,'g'),(8,'h')")
+                .unwrap();
+            there.query(reset).unwrap();
+            let cut = run(&*source, &*to, (n_statements, is_last_done), creates);
+            let again = run(&*source, &*to, (i64::MAX, false), creates).unwrap();
+            let place =
+                format!("{from}: cut at statement {n_statements}, done: {is_last_done}: {cut:?}");
+            n_found += again.found;
+            assert_eq!(ids(here.query("SELECT id FROM t").unwrap()), ["8"], "{place}");
+            let stored = there.query("SELECT id, c FROM t ORDER BY id").unwrap();
+            let cells: Vec<String> =
+                stored.into_iter().flatten().map(|cell| cell.unwrap_or("-".to_owned())).collect();
+            assert_eq!(cells.join(" "), "1 a 2 b 3 - 4  5 e 6 f 7 g", "{place}");
+            if let Ok(done) = cut {
+                assert_eq!((done.rows, done.found, done.batches), (7, 0, 3), "{place}");
+                break;
+            }
+        }
+    }
+    // Some were cut after rows were stored and before they were deleted.
+    assert!(n_found > 0);
+    source.stop().unwrap();
+    to.stop().unwrap();
+}
+
+#[test]
+fn a_run_from_mariadb_that_is_cut_anywhere_is_finished_by_the_next() {
+    check_cuts("mariadb", "clickhouse", "DROP TABLE IF EXISTS t");
+}
+
+#[test]
+fn a_run_from_postgresql_that_is_cut_anywhere_is_finished_by_the_next() {
+    check_cuts("postgresql", "clickhouse", "DROP TABLE IF EXISTS t");
+}
+
+#[test]
+fn a_run_between_databases_with_transactions_that_is_cut_anywhere_is_finished_by_the_next() {
+    check_cuts("postgresql", "mariadb", "DELETE FROM t");
+}
+
+const MARIADB_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGINT UNSIGNED, m DECIMAL(38,10), \
+     c TEXT, b BLOB, d DATE, s DATETIME, f DATETIME(6), e ENUM('x','it''s')) CHARACTER SET utf8mb4";
+const POSTGRESQL_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGINT, m NUMERIC(38,10), \
+     c TEXT, b BYTEA, d DATE, s TIMESTAMP(0), f TIMESTAMP, e UUID)";
+
+/// Stores rows with values that are easily bent, and finds them in ClickHouse byte by byte.
+#[track_caller]
+fn check_values(product: &str, made: &str, rows: &str, expected: &[&str]) {
+    let folders = [DataFolder::new(), DataFolder::new()];
+    let (source, to) = (start(product, &folders[0]), start("clickhouse", &folders[1]));
+    let (mut here, mut there) = (connect(&*source), connect(&*to));
+    here.query(made).unwrap();
+    here.query(rows).unwrap();
+    let all = (i64::MAX, false);
+    let archive = |condition: &str| {
+        let left = Arc::new(AtomicI64::new(all.0));
+        let (mut source, mut to) = (side(&*source, &left, all.1), side(&*to, &left, all.1));
+        dyno_database::archive_between(&mut source, &mut to, &options(condition, true), &mut |_| {
+            true
+        })
+        .map_err(|error| error.to_string())
+    };
+    archive("1 = 1 -- all").unwrap();
+    assert_eq!(here.query("SELECT id FROM t").unwrap().len(), 0);
+    let read = "SELECT hex(id), u, m, hex(c), hex(b), d, s, f, e FROM t ORDER BY id";
+    let found: Vec<String> = there
+        .query(read)
+        .unwrap()
+        .into_iter()
+        .map(|row| {
+            row.into_iter().map(|cell| cell.unwrap_or("-".to_owned())).collect::<Vec<_>>().join("|")
+        })
+        .collect();
+    assert_eq!(found, expected);
+
+    // Beyond ClickHouse's days: refused, and still there.
+    here.query("INSERT INTO t (id, d) VALUES ('old', '1850-01-01')").unwrap();
+    let why = archive("d < '1900-01-01'").unwrap_err();
+    assert!(why.contains("`old`") && why.contains("1970-01-02 to 2105-12-31"), "{why}");
+    // Of the same key, and otherwise.
+    here.query("INSERT INTO t (id, c) VALUES ('it''s', 'changed')").unwrap();
+    let why = archive("c = 'changed'").unwrap_err();
+    assert!(why.contains("`changed`, and the destination has"), "{why}");
+    assert_eq!(here.query("SELECT id FROM t").unwrap().len(), 2);
+    assert_eq!(ids(there.query("SELECT toString(count()) FROM t").unwrap()), ["2"]);
+    source.stop().unwrap();
+    to.stop().unwrap();
+}
+
+#[test]
+fn values_of_mariadb_arrive_as_they_were() {
+    check_values(
+        "mariadb",
+        MARIADB_TYPES,
+        "INSERT INTO t VALUES ('it''s', 18446744073709551615, '-1234567890123456789012345678.0123456789', \
+         'a\\\\b\\'\\n\\t\u{20ac}', X'00FF275C0A', '2038-02-01', '2020-02-29 23:59:59', \
+         '1850-01-01 00:00:00.120000', 'it''s'), ('n', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        &[
+            "69742773|18446744073709551615|-1234567890123456789012345678.0123456789|615C62270A09E282AC|\
+             00FF275C0A|2038-02-01|2020-02-29 23:59:59|1850-01-01 00:00:00.12|it's",
+            "6E|-|-|-|-|-|-|-|-",
+        ],
+    );
+}
+
+#[test]
+fn values_of_postgresql_arrive_as_they_were() {
+    check_values(
+        "postgresql",
+        POSTGRESQL_TYPES,
+        "INSERT INTO t VALUES ('it''s', -9223372036854775808, '-1234567890123456789012345678.0123456789', \
+         E'a\\\\b\\'\\n\\t\u{20ac}', '\\x00FF275C0A', '2038-02-01', '2020-02-29 23:59:59', \
+         '1850-01-01 00:00:00.12', '123e4567-e89b-12d3-a456-426614174000'), \
+         ('n', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        &[
+            "69742773|-9223372036854775808|-1234567890123456789012345678.0123456789|615C62270A09E282AC|\
+             00FF275C0A|2038-02-01|2020-02-29 23:59:59|1850-01-01 00:00:00.12|\
+             123e4567-e89b-12d3-a456-426614174000",
+            "6E|-|-|-|-|-|-|-|-",
+        ],
+    );
+}
+
+#[test]
+fn the_command_moves_rows_and_says_what_it_refuses() {
+    let bench = UpBench::new();
+    let url = bench.up(&["mariadb", "--name", "here"]);
+    let to = bench.up(&["clickhouse", "--name", "there"]);
+    let made = "CREATE TABLE t (id INT PRIMARY KEY, c TEXT); INSERT INTO t SELECT seq, 'x' FROM seq_1_to_1000; \
+                CREATE TABLE loose (c TEXT); CREATE TABLE wide (id INT PRIMARY KEY, f DOUBLE); \
+                CREATE TABLE parent (id INT PRIMARY KEY); CREATE TABLE child (id INT PRIMARY KEY, \
+                FOREIGN KEY (id) REFERENCES parent (id) ON DELETE CASCADE)";
+    bench.good(&["connect", "here", "--", "-e", made]);
+    let check = |arguments: &[&str], code: i32, expected: &str| {
+        let answer = bench.dyno(&[&["archive"], arguments].concat());
+        assert_eq!(answer.code, code, "{arguments:?} {}", answer.err);
+        assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
+    };
+    let old = ["--where", "id <= 600"];
+    let of = |table| [&[&*url, &to, "--table", table], &old[..]].concat();
+    check(&of("t"), 1, "the destination has no table `t`; make it there, or say --create");
+    check(&of("none"), 1, "the source has no table `none`");
+    check(&of("loose"), 1, "no primary key");
+    check(&of("wide"), 1, "`f` of `wide` is double");
+    check(&of("parent"), 1, "rows of `child` would be deleted");
+    check(&[&url, &to, "--table", "t", "--where", " "], 1, "no condition");
+    check(
+        &[&to, &url, "--table", "t", "--where", "1"],
+        1,
+        "deleting them behind needs transactions",
+    );
+    check(
+        &[&url, &url, "--table", "t", "--where", "1=1"],
+        1,
+        "the destination's `t` is the source's",
+    );
+    check(
+        &[&url, "clickhouse://x@127.0.0.1:1/y", "--table", "t", "--where", "1"],
+        1,
+        "the destination",
+    );
+    check(&[&of("t")[..], &["--batch", "0"]].concat(), 2, "a batch has from 1");
+
+    let more = ["--create", "--batch", "250", "--query", "SELECT count(*) FROM t", "--json"];
+    let moved = bench.good(&[&["archive"], &of("t")[..], &more].concat());
+    let result: Value = serde_json::from_str(&moved.out).unwrap();
+    assert_eq!((&result["rows"], &result["batches"]), (&Value::from(600.0), &Value::from(3.0)));
+    assert!(result["destination_bytes_after"].as_f64() > Some(0.0), "{result}");
+    assert!(result["destination_query_ms_after"].as_f64() > Some(0.0), "{result}");
+    let left =
+        bench.good(&["connect", "here", "--", "-N", "-e", "SELECT COUNT(*), MIN(id) FROM t"]);
+    assert_eq!(left.out.trim(), "400\t601");
+}
