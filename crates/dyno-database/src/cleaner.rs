@@ -3,7 +3,7 @@
 //! for a message or a record passes through it.
 
 use dyno_units::{clean_text, redact_secrets};
-use dyno_workload::StatementError;
+use dyno_workload::{ErrorDetails, StatementError};
 use zeroize::Zeroizing;
 
 use crate::Secret;
@@ -11,6 +11,9 @@ use crate::Secret;
 /// A password shorter than this is only replaced if it is a word of its own: as a part of other
 /// words it reveals nothing, and replacing it everywhere would reveal it by what is missing.
 const PART_LEN_MIN: usize = 4;
+
+/// Lines of a field of an error that are kept.
+const LINES_MAX: usize = 20;
 
 /// The mask in place of the password.
 const MASK: &str = "***";
@@ -70,7 +73,25 @@ impl Cleaner {
     /// The same for an error.
     pub(crate) fn clean_error(&self, error: StatementError) -> StatementError {
         let code: String = error.code.chars().filter(|c| !dyno_units::is_unsafe_char(*c)).collect();
-        StatementError { message: self.clean(&error.message), code, ..error }
+        let details = error.details.map(|details| Box::new(self.clean_details(&details)));
+        StatementError { message: self.clean(&error.message), code, details, ..error }
+    }
+
+    /// The same for the fields of an error; the lines of each stay lines.
+    pub(crate) fn clean_details(&self, details: &ErrorDetails) -> ErrorDetails {
+        let clean = |text: &String| {
+            let lines: Vec<String> =
+                text.lines().take(LINES_MAX).map(|line| self.clean(line)).collect();
+            lines.join("\n")
+        };
+        ErrorDetails {
+            severity: clean(&details.severity),
+            message: clean(&details.message),
+            detail: details.detail.as_ref().map(clean),
+            hint: details.hint.as_ref().map(clean),
+            context: details.context.as_ref().map(clean),
+            position: details.position,
+        }
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Endpoint {
     /// The file with the server's public RSA key (PEM), in protocols that use one: with it a
     /// password can be encrypted for that server and no other.
     pub server_public_key: Option<PathBuf>,
+    /// Settings for the sessions, as the server's command line has them (`-c name=value`), in protocols
+    /// that take such.
+    pub session_options: Option<String>,
 }
 
 impl Endpoint {
@@ -114,7 +117,7 @@ pub struct UrlError(pub String);
 impl Endpoint {
     /// Reads `SCHEME://user:password@host:port/database`, `…/database?KEY=/path` for a Unix socket
     /// (the host is not used then), with `tls=off|encrypt|verify`, `tls_roots=FILE` and, in
-    /// protocols that use one, `server_public_key=FILE`. Schemes and KEY are those of
+    /// protocols that use them, `server_public_key=FILE` and `options=TEXT`. Schemes and KEY are those of
     /// [`ProtocolSpec`].
     ///
     /// Special characters in any part are percent-encoded. What could be a part of a password is
@@ -162,8 +165,17 @@ impl Endpoint {
         }
         let address = resolve_address(spec, place, options.socket)?;
         let tls = resolve_tls(options.tls, options.tls_roots)?;
-        let server_public_key = options.server_public_key;
-        Ok(Endpoint { protocol, address, user, password, catalog, tls, server_public_key })
+        let QueryOptions { server_public_key, session_options, .. } = options;
+        Ok(Endpoint {
+            protocol,
+            address,
+            user,
+            password,
+            catalog,
+            tls,
+            server_public_key,
+            session_options,
+        })
     }
 
     /// Whether the other end is known to be the server, so that the password may be sent: over a
@@ -311,6 +323,7 @@ struct QueryOptions {
     tls: Option<String>,
     tls_roots: Option<PathBuf>,
     server_public_key: Option<PathBuf>,
+    session_options: Option<String>,
 }
 
 fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError> {
@@ -324,9 +337,18 @@ fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError
             "server_public_key" if spec.has_server_public_key => {
                 options.server_public_key.replace(path_of(value)).is_some()
             }
+            "options" if spec.has_session_options => {
+                options.session_options.replace(text_of(value, "options")?).is_some()
+            }
             key if key == spec.socket.name => options.socket.replace(path_of(value)).is_some(),
             _ => {
-                let more = if spec.has_server_public_key { ", `server_public_key`" } else { "" };
+                let mut more = String::new();
+                if spec.has_server_public_key {
+                    more.push_str(", `server_public_key`");
+                }
+                if spec.has_session_options {
+                    more.push_str(", `options`");
+                }
                 return refuse(format!(
                     "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`{more}",
                     spec.socket.name
@@ -431,6 +453,8 @@ impl fmt::Display for Endpoint {
         }
         let key = self.server_public_key.iter();
         options.extend(key.map(|file| format!("server_public_key={}", path(file))));
+        let text = self.session_options.iter();
+        options.extend(text.map(|text| format!("options={}", encoded(text.as_bytes(), b""))));
         let user = encoded(self.user.as_bytes(), b"");
         let catalog = encoded(self.catalog.as_bytes(), b"");
         write!(out, "{}://{user}@{place}/{catalog}", self.protocol.name())?;
@@ -494,6 +518,9 @@ mod tests {
         check(by_system, by_system, None);
         let with_key = "mysql://me@h:3306/x?server_public_key=/etc/key.pem";
         check(with_key, with_key, None);
+        let with_options = "postgresql://me@h:5432/x?options=-c%20a%3D1";
+        check(with_options, with_options, None);
+        check_refused("mysql://me:hush@h/x?options=-c", "unknown key");
         check_refused("postgres://me:hush@h/x?server_public_key=/a", "unknown key");
         check_refused("mysql://me:hush@h/x?tls_roots=/a", "only together with `tls=verify`");
         check_refused("mysql://me:hush@h/x?tls=required", "`off`, `encrypt`, `verify`");
@@ -595,6 +622,7 @@ mod tests {
                 catalog,
                 tls,
                 server_public_key: None,
+                session_options: None,
             };
             prop_assert_eq!(Endpoint::from_url(&endpoint.to_string()), Ok(endpoint));
         }

@@ -75,6 +75,8 @@ pub struct ProtocolSpec {
     pub socket: SocketKey,
     /// Whether a URL may name the file with the server's public RSA key.
     pub has_server_public_key: bool,
+    /// Whether a URL may give settings for its sessions (`options`).
+    pub has_session_options: bool,
     /// A catalog that every server has and every user may open.
     pub common_catalog: &'static str,
     /// Names of server programs, as the kernel has them.

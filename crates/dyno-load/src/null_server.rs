@@ -75,7 +75,7 @@ impl NullServer {
         let number = log.n_connects.fetch_add(1, Ordering::SeqCst);
         if self.refused.contains(&number) {
             let (address, reason) = ("null".to_owned(), "connections are refused".to_owned());
-            return Err(ConnectError { address, reason });
+            return Err(ConnectError { address, reason, details: None });
         }
         if self.is_immediate {
             let n_sent = Arc::new(AtomicUsize::new(0));

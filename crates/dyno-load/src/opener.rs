@@ -79,6 +79,7 @@ fn no_helper() -> ConnectError {
     ConnectError {
         address: "the server".to_owned(),
         reason: "no thread could be started for it; raise the limit of threads".to_owned(),
+        details: None,
     }
 }
 

@@ -7,6 +7,7 @@
 //! Nothing is allocated while a script runs, once its variables are warm.
 
 mod builtin;
+mod cursor;
 mod evaluate;
 mod expression;
 mod function;
@@ -20,6 +21,7 @@ mod value;
 mod variables;
 
 pub use builtin::{BUILT_IN, BuiltIn, find_built_in};
+pub use cursor::cursor;
 pub use evaluate::{EvaluationError, Scope};
 pub use expression::Expression;
 pub use names::{Names, Slot, is_valid_name};

@@ -178,6 +178,21 @@ fn scripts_find_the_rest_of_the_api() {
     check("print(sysbench.rand.uniform(5, 5), #sysbench.rand.string('##'))", "5\t2");
     check("local n = sysbench.rand.uniform_uint64() print(type(n), n == n + 0ULL)", "cdata\ttrue");
     check("print(sb_rand(7, 7), #sb_rand_str('@@@'), thread_id, test)", "7\t3\t3\ttest.lua");
+    check("print(sysbench.rand.uniform(5, 0ULL + 5), ffi.C.sb_rand_uniform(3, 3))", "5\t3");
+    let says = |body: &str, expected: &str| {
+        check(
+            &format!("local ok, why = pcall(function() local x = {body} end) print(why)"),
+            expected,
+        );
+    };
+    says(
+        "sb_rand(1, '2')",
+        "test.lua:2: bad argument #2 to 'sb_rand' (cannot convert 'string' to 'unsigned int')",
+    );
+    says(
+        "ffi.C.sb_rand_zipfian(nil, '2')",
+        "test.lua:2: bad argument #1 to 'sb_rand_zipfian' (cannot convert 'nil' to 'unsigned int')",
+    );
     check(
         "ffi.cdef[[int usleep(int);]] ffi.C.sb_counter_inc(sysbench.tid, ffi.C.SB_CNT_ERROR) \
          print(ffi.C.sb_counter_val(0, ffi.C.SB_CNT_ERROR), ffi.C.usleep(5))",

@@ -338,6 +338,25 @@ pub struct StatementError {
     pub code: String,
     /// The product's own message.
     pub message: String,
+    /// The same in the server's own fields, where its protocol has them.
+    pub details: Option<Box<ErrorDetails>>,
+}
+
+/// What a server says of an error, field by field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorDetails {
+    /// How grave it is: `ERROR`, `FATAL`.
+    pub severity: String,
+    /// The message alone.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where it happened; may have several lines.
+    pub context: Option<String>,
+    /// Where it stands in the statement, in characters, from 1.
+    pub position: Option<usize>,
 }
 
 impl StatementError {
@@ -347,7 +366,7 @@ impl StatementError {
         code: impl Into<String>,
         message: impl Into<String>,
     ) -> StatementError {
-        StatementError { class, code: code.into(), message: message.into() }
+        StatementError { class, code: code.into(), message: message.into(), details: None }
     }
 }
 
@@ -414,4 +433,6 @@ pub struct ConnectError {
     pub address: String,
     /// Why not, and what to do.
     pub reason: String,
+    /// What the server said, if it refused the connection and its protocol has fields for it.
+    pub details: Option<Box<ErrorDetails>>,
 }

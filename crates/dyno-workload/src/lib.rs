@@ -40,8 +40,8 @@ mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, number_in};
 pub use connection::{
-    ConnectError, Connection, Connector, ErrorClass, NamedRows, Reply, Statement, StatementClass,
-    StatementError, TextRows, Value,
+    ConnectError, Connection, Connector, ErrorClass, ErrorDetails, NamedRows, Reply, Statement,
+    StatementClass, StatementError, TextRows, Value,
 };
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;

@@ -234,6 +234,7 @@ impl Session {
         let failed = |error: StatementError| ConnectError {
             address: "the server".to_owned(),
             reason: error.to_string(),
+            details: error.details,
         };
         prepare_on(connection.as_mut(), statements).map_err(failed)?;
         self.pace.attach(connection.as_mut()).map_err(failed)?;

@@ -104,6 +104,7 @@ pub(super) fn open(
         error: ConnectError {
             address: endpoint.address.to_string(),
             reason: cleaner.clean(reason),
+            details: None,
         },
         lacks_database,
     };

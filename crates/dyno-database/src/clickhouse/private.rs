@@ -220,6 +220,7 @@ fn endpoint(port: u16, password: Secret) -> Endpoint {
         catalog: CATALOG.to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     }
 }
 

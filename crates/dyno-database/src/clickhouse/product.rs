@@ -143,6 +143,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     default_port: 8123,
     socket: SocketKey::of_path("socket"),
     has_server_public_key: false,
+    has_session_options: false,
     common_catalog: "default",
     programs: &["clickhouse-serv", "clickhouse"],
     data_folder: "SELECT replaceRegexpOne(data_path, 'data/default/$', '') FROM system.databases \

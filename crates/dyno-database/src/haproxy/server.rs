@@ -274,6 +274,7 @@ mod tests {
                 catalog: "dyno".to_owned(),
                 tls: TlsMode::Off,
                 server_public_key: None,
+                session_options: None,
             })
             .collect();
         let launch = RouterLaunch {

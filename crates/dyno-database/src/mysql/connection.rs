@@ -91,6 +91,7 @@ impl MySqlConnection {
         login.channel.transport.set_blocking(true, 0).map_err(|error| ConnectError {
             address: endpoint.address.to_string(),
             reason: error.to_string(),
+            details: None,
         })?;
         Ok(MySqlConnection {
             channel: login.channel,

@@ -41,6 +41,7 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
     let failed = |reason: String| ConnectError {
         address: endpoint.address.to_string(),
         reason: cleaner.clean(&reason),
+        details: None,
     };
     let transport =
         Transport::open(endpoint).map_err(|error| failed(unreached(&error, endpoint)))?;

@@ -142,6 +142,7 @@ fn endpoint(folder: &ServerFolder) -> Endpoint {
         catalog: CATALOG.to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     }
 }
 

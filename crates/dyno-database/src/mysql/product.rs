@@ -200,6 +200,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     default_port: 3306,
     socket: SocketKey::of_path("socket"),
     has_server_public_key: true,
+    has_session_options: false,
     common_catalog: "information_schema",
     programs: &["mysqld", "mariadbd"],
     data_folder: "SELECT @@datadir",

@@ -352,6 +352,7 @@ mod tests {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
             server_public_key: None,
+            session_options: None,
         };
         let replication = replication(ReplicationMode::Asynchronous);
         Part::Replica(Follow { number, primary, replication })

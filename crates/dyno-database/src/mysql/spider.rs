@@ -311,7 +311,7 @@ mod tests {
     fn counters_are_read_as_rates_of_their_shard() {
         let nowhere: Connector = std::sync::Arc::new(|| {
             let (address, reason) = (String::new(), String::new());
-            Err(dyno_workload::ConnectError { address, reason })
+            Err(dyno_workload::ConnectError { address, reason, details: None })
         });
         let mut probe = ShardProbe::new("shard-2", nowhere);
         let mut read = |second: u64, reads: &str| {

@@ -169,6 +169,7 @@ impl NullServer {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
             server_public_key: None,
+            session_options: None,
         };
         // From here on the socket's file is removed whatever happens.
         let mut server = NullServer { endpoint, shared: Arc::clone(&shared), thread: None };

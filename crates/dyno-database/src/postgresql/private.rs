@@ -185,6 +185,7 @@ fn endpoint(folder: &ServerFolder, catalog: &str) -> Endpoint {
         catalog: catalog.to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     }
 }
 

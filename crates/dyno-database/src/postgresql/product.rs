@@ -148,6 +148,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     default_port: 5432,
     socket: SocketKey { name: "host", join: join_socket, split: split_socket },
     has_server_public_key: false,
+    has_session_options: true,
     common_catalog: "postgres",
     programs: &["postgres", "postmaster", "pgbouncer", "edb-postgres"],
     data_folder: "SHOW data_directory",

@@ -252,6 +252,7 @@ mod tests {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
             server_public_key: None,
+            session_options: None,
         };
         let replication = Replication {
             replicas: 1,

@@ -62,16 +62,18 @@ impl From<std::io::Error> for Refusal {
 /// whatever the server sends meanwhile.
 pub(super) fn open(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, OpenError> {
     begin(endpoint, cache).map_err(|refusal| {
-        let (reason, code) = match refusal {
+        let cleaner = Cleaner::new(endpoint.password.as_ref());
+        let (reason, said) = match refusal {
             Refusal::Server(message) if message.code == TOO_MANY => {
-                let reason = format!("{}; raise its `max_connections`", message.to_line());
-                (reason, Some(message.code))
+                (format!("{}; raise its `max_connections`", message.to_line()), Some(message))
             }
-            Refusal::Server(message) => (message.to_line(), Some(message.code)),
+            Refusal::Server(message) => (message.to_line(), Some(message)),
             Refusal::Other(reason) => (reason, None),
         };
-        let reason = Cleaner::new(endpoint.password.as_ref()).clean(&reason);
-        OpenError { error: ConnectError { address: endpoint.address.to_string(), reason }, code }
+        let details = said.as_ref().map(|said| Box::new(cleaner.clean_details(&said.details)));
+        let address = endpoint.address.to_string();
+        let error = ConnectError { address, reason: cleaner.clean(&reason), details };
+        OpenError { error, code: said.map(|said| said.code) }
     })
 }
 
@@ -90,7 +92,8 @@ fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusa
         ("application_name", "dyno"),
         ("client_encoding", "UTF8"),
     ];
-    frontend::startup_message(parameters, &mut out)?;
+    let options = endpoint.session_options.iter().map(|options| ("options", options.as_str()));
+    frontend::startup_message(parameters.into_iter().chain(options), &mut out)?;
     wire.send(&out)?;
     let login = authenticate(&mut wire, endpoint, cache)?;
     wire.logged_in();

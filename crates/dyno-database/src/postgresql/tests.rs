@@ -42,6 +42,7 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
         catalog: "c".to_owned(),
         tls,
         server_public_key: None,
+        session_options: None,
     };
     (folder, endpoint)
 }
@@ -296,6 +297,7 @@ fn notices_without_end_are_no_answer() {
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     };
     let mut connection = connect(&endpoint).unwrap();
     connection.set_cold_limit(20_000_000);

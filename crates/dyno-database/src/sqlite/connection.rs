@@ -65,7 +65,11 @@ impl ToSql for TextBytes<'_> {
 impl SqliteConnection {
     /// Opens the database file, which must exist, and applies the settings.
     pub(super) fn open(path: &Path, pragmas: &[Pragma]) -> Result<SqliteConnection, ConnectError> {
-        let failed = |reason: String| ConnectError { address: path.display().to_string(), reason };
+        let failed = |reason: String| ConnectError {
+            address: path.display().to_string(),
+            reason,
+            details: None,
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = rusqlite::Connection::open_with_flags(path, flags)
             .map_err(|error| failed(error.to_string()))?;

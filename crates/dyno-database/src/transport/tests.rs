@@ -22,6 +22,7 @@ fn endpoint(address: Address) -> Endpoint {
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     }
 }
 

@@ -149,6 +149,7 @@ impl Fixture {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
             server_public_key: None,
+            session_options: None,
         }
     }
 

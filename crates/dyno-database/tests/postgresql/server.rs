@@ -158,6 +158,7 @@ impl TestServer {
                 catalog: "dyno".to_owned(),
                 tls: TlsMode::Off,
                 server_public_key: None,
+                session_options: None,
             },
             port,
             password: format!("of-this-run-{}-{port}", std::process::id()),

@@ -85,6 +85,7 @@ impl Running {
             catalog: "dyno".to_owned(),
             tls: TlsMode::Off,
             server_public_key: None,
+            session_options: None,
         }
     }
 

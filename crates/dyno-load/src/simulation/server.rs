@@ -225,6 +225,7 @@ impl Queue {
             return Err(ConnectError {
                 address: "the simulated server".to_owned(),
                 reason: "it has an outage".to_owned(),
+                details: None,
             });
         }
         let rows = inner.server.store.as_ref().map(Store::connect).transpose()?;

@@ -38,6 +38,7 @@ impl Store {
             return Err(ConnectError {
                 address: "the simulated server".to_owned(),
                 reason: "its rows are in a database that does not answer at once".to_owned(),
+                details: None,
             });
         }
         Ok(connection)

@@ -81,17 +81,36 @@ sysbench = {
   error = { NONE = 0, RESTART_EVENT = 1 },
   hooks = {},
   rand = {
-    default = host.rand_default,
-    uniform = host.rand_uniform,
-    gaussian = host.rand_gaussian,
-    pareto = host.rand_pareto,
-    special = host.rand_special,
-    zipfian = host.rand_zipfian,
     uniform_double = host.rand_unit,
     string = host.rand_string,
     varstring = host.rand_varstring,
   },
 }
+
+-- Random numbers between two others. C takes no text for a number, and names the function in its message.
+local function between(name, rand)
+  return function(low, high)
+    if type(low) ~= "number" or type(high) ~= "number" then
+      -- Such as those of `uniform_uint64`.
+      low = type(low) == "cdata" and tonumber(low) or low
+      high = type(high) == "cdata" and tonumber(high) or high
+    end
+    if type(low) ~= "number" or type(high) ~= "number" then
+      local nth, wrong = 1, low
+      if type(low) == "number" then
+        nth, wrong = 2, high
+      end
+      local text = "bad argument #%d to '%s' (cannot convert '%s' to 'unsigned int')"
+      error(string.format(text, nth, name, type(wrong)), 2)
+    end
+    return rand(low, high)
+  end
+end
+shared.between = between
+
+for _, name in ipairs({ "default", "uniform", "gaussian", "pareto", "special", "zipfian" }) do
+  sysbench.rand[name] = between("?", host["rand_" .. name])
+end
 
 function sysbench.rand.unique()
   return host.rand_unique()
@@ -141,12 +160,12 @@ local C = {
   sb_counter_val = function(_, counter)
     return shared.wide(0, host.counter(counter))
   end,
-  sb_rand_default = host.rand_default,
-  sb_rand_uniform = host.rand_uniform,
-  sb_rand_gaussian = host.rand_gaussian,
-  sb_rand_pareto = host.rand_pareto,
-  sb_rand_special = host.rand_special,
-  sb_rand_zipfian = host.rand_zipfian,
+  sb_rand_default = between("sb_rand_default", host.rand_default),
+  sb_rand_uniform = between("sb_rand_uniform", host.rand_uniform),
+  sb_rand_gaussian = between("sb_rand_gaussian", host.rand_gaussian),
+  sb_rand_pareto = between("sb_rand_pareto", host.rand_pareto),
+  sb_rand_special = between("sb_rand_special", host.rand_special),
+  sb_rand_zipfian = between("sb_rand_zipfian", host.rand_zipfian),
   sb_rand_uniform_double = host.rand_unit,
   sb_rand_unique = sysbench.rand.unique,
   sb_rand_uniform_uint64 = sysbench.rand.uniform_uint64,

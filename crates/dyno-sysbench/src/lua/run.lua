@@ -134,7 +134,7 @@ end
 function sysbench.report_default(stat)
   local s = stat.time_interval
   host.print(string.format(
-    "[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f err/s: %4.2f reconn/s: %4.2f\n",
+    "[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f err/s %4.2f reconn/s: %4.2f\n",
     stat.time_total, stat.threads_running, stat.events / s,
     (stat.reads + stat.writes + stat.other) / s, stat.reads / s, stat.writes / s, stat.other / s,
     sysbench.opt.percentile, stat.latency_pct * 1000, stat.errors / s, stat.reconnects / s
@@ -183,8 +183,6 @@ end
 local function text_of(problem)
   if type(problem) == "string" then
     return problem
-  elseif type(problem) == "table" and problem.sql_errmsg then
-    return string.format("SQL error, errno = %d, state = '%s': %s", problem.sql_errno, problem.sql_state, problem.sql_errmsg)
   end
   return "(not a string)"
 end

@@ -359,8 +359,16 @@ function db_disconnect()
   end
 end
 
+-- A statement that failed, as scripts of that time are told: that it did, and where.
 function db_query(sql)
-  current():query(sql)
+  local con = current()
+  local ok, problem = pcall(con.query, con, sql)
+  if not ok then
+    if type(problem) == "string" and problem:find("SQL error, errno = ", 1, true) then
+      error("db_query() failed", 2)
+    end
+    error(problem, 0)
+  end
 end
 
 function db_bulk_insert_init(prefix)
@@ -371,8 +379,13 @@ function db_bulk_insert_next(row)
   current():bulk_insert_next(row)
 end
 
+-- Rows that the server refused are reported, and the script goes on.
 function db_bulk_insert_done()
-  current():bulk_insert_done()
+  local con = current()
+  local ok, problem = pcall(con.bulk_insert_done, con)
+  if not ok and not (type(problem) == "string" and problem:find("db_bulk_insert_done() failed", 1, true)) then
+    error(problem, 0)
+  end
 end
 
 function db_prepare(sql)
@@ -423,8 +436,10 @@ sysbench.db = {
 }
 
 local rand = sysbench.rand
-sb_rand, sb_rand_uniform, sb_rand_gaussian = rand.default, rand.uniform, rand.gaussian
-sb_rand_special, sb_rand_str = rand.special, rand.string
+local between = shared.between
+sb_rand, sb_rand_uniform = between("sb_rand", host.rand_default), between("sb_rand_uniform", host.rand_uniform)
+sb_rand_gaussian = between("sb_rand_gaussian", host.rand_gaussian)
+sb_rand_special, sb_rand_str = between("sb_rand_special", host.rand_special), rand.string
 
 function sb_rnd()
   return (rand.uniform(0, 1073741822))

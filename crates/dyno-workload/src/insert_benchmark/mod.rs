@@ -191,7 +191,7 @@ fn with_statements(
     mut context: ClientContext,
 ) -> ClientFuture {
     if let Err(error) = context.session.prepare(&statements) {
-        let StatementError { class, code, message } = error;
+        let StatementError { class, code, message, .. } = error;
         let message = format!("a statement could not be prepared: {message}");
         let error = StatementError::new(class, code, message);
         return Box::pin(drive(Refused { error }, context));

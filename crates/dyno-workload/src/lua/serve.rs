@@ -7,7 +7,8 @@ use dyno_sysbench::{Call, Counter, Level, Reply, Request, State};
 use super::links::{Connected, Links};
 use super::statistics::ClientCells;
 use super::{Ended, Settings, emulate};
-use crate::{StatementClass, StatementError};
+use crate::pgbench::server_message;
+use crate::{Dialect, StatementClass, StatementError};
 
 /// A script that runs, with what it has.
 pub(super) struct Runner {
@@ -17,6 +18,11 @@ pub(super) struct Runner {
     pub(super) links: Links,
     /// The name of the driver.
     pub(super) driver: &'static str,
+}
+
+/// The message of an error, without its detail and hint.
+fn alone(error: &StatementError) -> &str {
+    error.details.as_ref().map_or(&error.message, |details| &details.message)
 }
 
 /// The number of an error of MariaDB or MySQL, and its state.
@@ -90,15 +96,15 @@ impl Runner {
             self.cells.counters.add(Counter::Error, 1);
         } else if !self.settings.continues {
             let log = |text: &str| self.settings.host.log(Level::Fatal, text);
-            let message = &error.message;
+            let message = alone(error);
             if self.is_pgsql() {
-                log(&format!("{call} failed: 7 ERROR:  {message}"));
-                log(&format!("failed query was: '{sql}'"));
+                log(&format!("{call} failed: 7 {message}"));
+                log(&format!("failed query was: {sql}"));
             } else {
                 log(&format!("{call} returned error {number} ({message}) for query '{sql}'"));
             }
         }
-        let (state, message) = (state.to_owned(), error.message.clone());
+        let (state, message) = (state.to_owned(), alone(error).to_owned());
         Reply::Refused { number, state, message, is_ignored }
     }
 
@@ -168,8 +174,9 @@ impl Runner {
                 let message = &error.message[..cut.unwrap_or(error.message.len())];
                 let log = |text: &str| self.settings.host.log(Level::Fatal, text);
                 if self.is_pgsql() {
-                    log("PQprepare() failed: 7 ERROR:  ".to_owned().as_str());
-                    log(message);
+                    let sent = Dialect::PostgreSql.placeholders(&sql);
+                    let said = server_message(&error, Some(&sent));
+                    log(&format!("PQprepare() failed: {said}\n"));
                 } else {
                     log("mysql_stmt_prepare() failed");
                     log(&format!("MySQL error: {errno} \"{message}\""));

@@ -49,6 +49,8 @@ pub(super) struct Client {
     pub(super) variables: Variables,
     pub(super) random: Prng,
     choosing: Prng,
+    /// Statements of which it was shown that they are prepared.
+    pub(super) told_prepared: Vec<usize>,
     /// Transactions that have ended in any way.
     n_ended: u64,
     /// Used again for each statement.
@@ -112,6 +114,7 @@ impl Client {
             variables,
             random,
             choosing,
+            told_prepared: Vec::new(),
             n_ended: 0,
             buffer: Vec::with_capacity(512),
             ends: Vec::with_capacity(16),
@@ -268,7 +271,8 @@ impl Client {
             {
                 self.report(format_args!(
                     "client {} aborted while rolling back the transaction after an error; {}",
-                    self.id, error.message
+                    self.id,
+                    super::server_message(&error, None)
                 ));
                 return (Outcome::Aborted(error), tries);
             }

@@ -7,7 +7,9 @@ use dyno_pgbench::{
 };
 use dyno_units::Nanoseconds;
 
+use super::Protocol;
 use super::client::Client;
+use super::message::server_message;
 use crate::{ErrorClass, Pace, Session, StatementError, Value};
 
 /// Why a transaction was not done to its end.
@@ -33,6 +35,9 @@ struct Pipeline {
     n_sent: usize,
 }
 
+/// What the connection answers to a COPY that waits for rows.
+const COPY_REFUSED: &str = "COPY FROM STDIN is not a statement";
+
 /// Why the client's script stopped.
 fn script_error(message: impl Into<String>) -> StatementError {
     StatementError::new(ErrorClass::Refused, "script", message)
@@ -49,6 +54,7 @@ impl Client {
         let shared = std::sync::Arc::clone(&self.shared);
         let commands = &shared.settings.scripts[script].script.commands;
         let is_measured = shared.settings.measures_commands;
+        self.tell_of_script(script);
         let mut pipeline = Pipeline::default();
         let (mut at, mut came_by_jump) = (0, false);
         while let Some(command) = commands.get(at) {
@@ -56,6 +62,7 @@ impl Client {
             let began = if is_measured { pace.now() } else { Nanoseconds::ZERO };
             let by_jump = std::mem::take(&mut came_by_jump);
             let mut next = at + 1;
+            self.tell_of_command(command);
             match &command.action {
                 Action::Sql(sql) if pipeline.is_open => {
                     self.push(place, sql, session)?;
@@ -132,23 +139,31 @@ impl Client {
 
     /// Reports that the server refused a command.
     #[cold]
-    fn refused(&self, place: Place, query: usize, error: StatementError) -> Stop {
+    fn refused(
+        &self,
+        place: Place,
+        (query, sql): (usize, Option<&str>),
+        error: StatementError,
+    ) -> Stop {
         let Place { script, command } = place;
+        let said = server_message(&error, sql);
         if self.survives(&error) {
             if self.shared.settings.is_verbose {
                 self.shared.settings.host.note(&format!(
-                    "client {} got an error in command {command} (SQL) of script {script}; ERROR:  {}\n",
-                    self.id, error.message
+                    "client {} got an error in command {command} (SQL) of script {script}; {said}\n",
+                    self.id
                 ));
             }
             return Stop::Failed { error, command };
         }
-        if error.class.loses_connection() {
+        if error.message.contains(COPY_REFUSED) {
+            self.report(format_args!("COPY is not supported in pgbench, aborting"));
+        } else if error.class.loses_connection() {
             self.fail(place, "SQL", "perhaps the backend died while processing");
         } else {
             self.report(format_args!(
-                "client {} script {script} aborted in command {command} query {query}: ERROR:  {}",
-                self.id, error.message
+                "client {} script {script} aborted in command {command} query {query}: {said}",
+                self.id
             ));
         }
         Stop::Aborted(error)
@@ -202,6 +217,12 @@ impl Client {
         let Some((statement, class)) = self.shared.statements[place.script][place.command] else {
             return Ok(());
         };
+        if self.shared.settings.is_debugging {
+            self.tell_of_sql(place, sql);
+        }
+        if self.shared.settings.is_debugging {
+            self.tell("receiving");
+        }
         let result = if self.has_parameters() {
             self.with_values(sql, |values| session.execute(statement, values)).await
         } else {
@@ -221,7 +242,11 @@ impl Client {
         if let Err(error) = result {
             let query = session.last_rows().n_results();
             let query = if sql.keeps == Keeps::Nothing { 0 } else { query };
-            return Err(self.refused(place, query, error));
+            let text = match self.has_parameters() {
+                true => sql.numbered(),
+                false => String::from_utf8_lossy(&self.buffer).into_owned(),
+            };
+            return Err(self.refused(place, (query, Some(&text)), error));
         }
         match &sql.keeps {
             Keeps::Nothing => Ok(()),
@@ -366,6 +391,9 @@ impl Client {
             Keeps::Last(_) => return refuse("gset"),
             Keeps::All(_) => return refuse("aset"),
         }
+        if self.shared.settings.is_debugging {
+            self.tell_of_sql(place, sql);
+        }
         if let Some((statement, _)) = self.shared.statements[place.script][place.command] {
             self.with_values(sql, |values| session.push_execute(statement, values));
         }
@@ -386,9 +414,15 @@ impl Client {
         let n_sent = std::mem::take(pipeline).n_sent;
         session.send_pipeline();
         for query in 0..n_sent {
-            if let Err(error) = session.next_reply().await {
-                return Err(self.refused(place, query, error));
+            if self.shared.settings.is_debugging {
+                self.tell("receiving");
             }
+            if let Err(error) = session.next_reply().await {
+                return Err(self.refused(place, (query, None), error));
+            }
+        }
+        if self.shared.settings.is_debugging {
+            self.tell("pipeline ending");
         }
         Ok(())
     }
@@ -443,6 +477,68 @@ impl Client {
         }
         self.variables.set(slot, ScriptValue::Integer(number.into()));
         Ok(())
+    }
+}
+
+/// What `--debug` shows.
+impl Client {
+    #[cold]
+    fn tell(&self, what: &str) {
+        self.shared.settings.host.note(&format!("client {} {what}", self.id));
+    }
+
+    /// A script that begins.
+    #[inline]
+    fn tell_of_script(&self, script: usize) {
+        if self.shared.settings.is_debugging {
+            let title = &self.shared.settings.scripts[script].script.title;
+            self.tell(&format!("executing script \"{title}\""));
+        }
+    }
+
+    /// A backslash command with its words.
+    #[inline]
+    fn tell_of_command(&self, command: &dyno_pgbench::Command) {
+        if self.shared.settings.is_debugging {
+            self.tell_words_of(command);
+        }
+    }
+
+    #[cold]
+    fn tell_words_of(&self, command: &dyno_pgbench::Command) {
+        let line = command.line.trim();
+        let shown = match &command.action {
+            Action::Sql(_) => return,
+            // Of one with an expression, what is in front of it.
+            Action::Set { .. } => line.split_whitespace().take(2).collect::<Vec<_>>(),
+            Action::If { .. } | Action::Elif { .. } => line.split_whitespace().take(1).collect(),
+            _ => line.split_whitespace().collect(),
+        };
+        self.tell(&format!("executing {}", shown.join(" ")));
+    }
+
+    /// A statement that is about to be sent.
+    #[cold]
+    fn tell_of_sql(&mut self, place: Place, sql: &Sql) {
+        match self.shared.settings.protocol {
+            Protocol::Simple => {
+                let mut text = Vec::new();
+                sql.write_with_values(&self.variables, &mut text);
+                self.tell(&format!("sending {}", String::from_utf8_lossy(&text)));
+            }
+            Protocol::Extended => self.tell(&format!("sending {}", sql.numbered())),
+            Protocol::Prepared => {
+                // They are numbered through all scripts.
+                let number = self.shared.statements[place.script][place.command]
+                    .map_or(0, |(number, _)| number);
+                let name = format!("P_{number}");
+                if !self.told_prepared.contains(&number) {
+                    self.told_prepared.push(number);
+                    self.tell(&format!("preparing {name}"));
+                }
+                self.tell(&format!("sending {name}"));
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod commands;
+mod message;
 mod statistics;
 mod study;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use crate::{
     ClientContext, ClientFuture, Clients, Dialect, Row, Statement, StatementClass, Table, Workload,
 };
 
+pub use message::{message_of, server_message};
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
 pub use study::{ScriptText, spec};
 
@@ -100,6 +102,8 @@ pub struct Settings {
     pub measures_commands: bool,
     /// Whether errors that are retried or go on are reported.
     pub is_verbose: bool,
+    /// Whether what clients do is reported, step by step.
+    pub is_debugging: bool,
     /// What the record keeps: names and values.
     pub options: Vec<(String, String)>,
     /// Where messages go, and who runs shell commands.

@@ -108,6 +108,7 @@ fn plan(
         measures: false,
         measures_commands: false,
         is_verbose: false,
+        is_debugging: false,
         options: recorded,
         host: Arc::new(SilentHost),
         statistics: Arc::new(Statistics::default()),

@@ -83,6 +83,7 @@ fn settings(scripts: &[(&str, u32)], change: impl FnOnce(&mut Settings)) -> Made
         measures: false,
         measures_commands: true,
         is_verbose: true,
+        is_debugging: false,
         options: Vec::new(),
         host: Arc::clone(&host) as _,
         statistics: Arc::clone(&statistics),

@@ -59,7 +59,7 @@ pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFu
     };
     let statements = schema::query(dialect, (settings.k, settings.distance), search);
     if let Err(error) = context.session.prepare(&statements) {
-        let StatementError { class, code, message } = error;
+        let StatementError { class, code, message, .. } = error;
         let message = format!("a statement could not be prepared: {message}");
         let error = StatementError::new(class, code, message);
         return Box::pin(drive(Refused { error }, context));

@@ -1,6 +1,7 @@
 //! What `dyno pgbench`, `dyno sysbench` and `dyno watch` share: the one trial of a study that they write, and
 //! its record.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_record::Event;
 use dyno_study::Study;
 use dyno_units::{PercentEncoded, Seed};
+
+use crate::terminal;
 
 /// Stands in the study for the password.
 const PASSWORD: &str = "SERVER_PASSWORD";
@@ -32,6 +35,15 @@ pub(crate) fn put_password(study: &mut Study, endpoint: &Endpoint) -> anyhow::Re
         let place = format!("${{{PASSWORD}}}");
         Ok::<_, anyhow::Error>(url.replace(&place, password.as_deref().unwrap_or_default()))
     })
+}
+
+/// Says where the record of a run is, to a reader at a terminal or who has asked for a record: to whatever
+/// parses the other tool's messages, nothing is said that the tool would not say.
+pub(crate) fn tell_of_record(folder: Option<&Path>, is_asked: bool) {
+    let is_said = is_asked || std::io::stderr().is_terminal();
+    let Some(folder) = folder.filter(|_| is_said) else { return };
+    let folder = folder.display();
+    terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
 }
 
 /// Runs the one trial.

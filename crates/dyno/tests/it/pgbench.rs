@@ -60,11 +60,7 @@ impl Beside {
 
 /// The text with a `#` for each number, and without the line of the versions.
 fn masked(text: &str) -> String {
-    // Where an error stands in a statement, Dyno does not say.
-    let is_left_out = |line: &str| {
-        line.starts_with("pgbench (15") || line.starts_with("LINE ") || line.trim() == "^"
-    };
-    let lines = text.lines().filter(|line| !is_left_out(line));
+    let lines = text.lines().filter(|line| !line.starts_with("pgbench (15"));
     let mut out = String::new();
     for line in lines {
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
@@ -168,6 +164,51 @@ fn scripts_fail_as_in_pgbench() {
     check("SELECT 1;\n", "-T 1 -t 1");
     check("SELECT 1;\n", "--sampling-rate=2");
     check("SELECT 1;\n", "-F 90");
+    // What the server says besides the message, and where the statement is wrong.
+    check("DO $$BEGIN RAISE 'a' USING DETAIL = 'b', HINT = 'c'; END$$;\n", "");
+    check("SELECT 1,\n  a\nFROM nowhere;\n", "-M extended");
+    check(
+        "SELECT 1 \\; SELECT 1 FORM pg_class WHERE relname <> 'a name that is long' AND true;\n",
+        "",
+    );
+    check("COPY pg_class FROM STDIN;\n", "");
+    check("CREATE TEMPORARY TABLE t (a INT);\nCOPY t FROM STDIN;\n", "-t 1");
+    let nowhere = |run: &dyn Fn(&str) -> Answer| run("-n -t 1 --port=1 --username=nobody");
+    assert_eq!(nowhere(&|line| beside.theirs(line)).code, nowhere(&|line| beside.ours(line)).code);
+}
+
+#[test]
+fn what_clients_do_is_shown_on_demand() {
+    let beside = Beside::start();
+    beside.bench.write(
+        "steps.sql",
+        "\\set x 1 + 2\n\\if :x > 0\n\\sleep 1 us\nSELECT :x AS y \\gset\n\\endif\nSELECT :y;\n",
+    );
+    // How often a client looks for a reply depends on moments.
+    let steps = |answer: Answer| -> Vec<String> {
+        let lines = answer.err.lines().filter(|line| !line.ends_with(" receiving"));
+        lines.map(|line| line.split(" nclients").next().unwrap().to_owned()).collect()
+    };
+    for protocol in ["simple", "extended", "prepared"] {
+        let line = format!("-n -t 2 --debug -M {protocol} -f steps.sql");
+        let ours = beside.ours(&format!("--no-record {line}"));
+        assert!(ours.err.contains("pgbench: client 0 receiving"), "{}", ours.err);
+        assert_eq!(steps(ours), steps(beside.theirs(&line)), "{protocol}");
+    }
+}
+
+#[test]
+fn settings_of_sessions_are_passed_on() {
+    let beside = Beside::start();
+    beside.bench.write("work.sql", "SELECT current_setting('work_mem') = '77kB' AS x \\gset\n\\if :x\n\\else\n\\set y 1/0\n\\endif\n");
+    let socket = &beside.standing.socket;
+    let folder = socket.parent().unwrap().display();
+    let port = socket.extension().unwrap().to_string_lossy();
+    let place =
+        format!("host={folder} port={port} user=dyno dbname=dyno options='-c work_mem=77kB'");
+    let words = ["pgbench", "-n", "-t", "1", "--no-record", "-f", "work.sql", &place];
+    let answer = beside.bench.dyno(&words);
+    assert_eq!(answer.code, 0, "{}", answer.err);
 }
 
 #[test]

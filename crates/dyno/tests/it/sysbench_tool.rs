@@ -251,6 +251,50 @@ fn mistakes_end_as_with_sysbench() {
     let api = "local c function thread_init() c = sysbench.sql.driver():connect() end\n";
     check(&format!("{api}function event() c:query('SELECT 1 FROM nowhere') end"), "--events=1 run");
     check(&format!("{api}function event() c:query('garbage') end"), "--events=1 run");
+    // An error that is ignored has no text. Threads that fail do not change the exit code.
+    let deadlock = "con:query(\"SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213\")";
+    let api = "local con = sysbench.sql.driver():connect()\n";
+    check(&format!("function prepare()\n{api}{deadlock} end"), "prepare");
+    let parallel = "sysbench.cmdline.commands = {
+        load = { function() error('no') end, sysbench.cmdline.PARALLEL_COMMAND } }";
+    check(parallel, "--threads=2 load");
+}
+
+/// What scripts of sysbench 0.5 find: options as variables, errors without their reasons.
+const OLD: &str = "function try(f)
+    print(pcall(f))
+end
+function thread_init() db_connect() end
+function event()
+    print(num_threads, max_requests, max_time, threads, events, mysql_user, percentile, mine, rand_type)
+    try(function() db_query('SELECT 1 FROM nowhere') end)
+    try(function() local x = sb_rand(1, mine) end)
+    try(function() local x = sb_rand_uniform(nil, 1) end)
+    db_bulk_insert_init('INSERT INTO nowhere VALUES')
+    db_bulk_insert_next('(1)')
+    db_bulk_insert_done()
+    print('goes on')
+end
+function prepare()
+    db_connect()
+    db_query('garbage')
+end";
+
+#[test]
+fn scripts_of_sysbench_0_5_find_what_they_found() {
+    let beside = Beside::start("mariadb");
+    beside.bench.write("old.lua", OLD);
+    beside.check("old.lua --num-threads=1 --max-requests=2 --mine=5 run");
+    beside.check("--test=old.lua --max-time=3 prepare");
+    // A script that declares options has no such variables.
+    let declaring = "sysbench.cmdline.options = { n = {'number', 3} }
+        function event() print(n, num_threads, threads, sysbench.opt.num_threads) end";
+    beside.bench.write("mine.lua", declaring);
+    beside.check("mine.lua --n=4 --events=1 run");
+    let report = "function event() end
+        function sysbench.hooks.report_cumulative(stat) sysbench.report_default(stat) end";
+    beside.bench.write("mine.lua", report);
+    beside.check("mine.lua --events=5 run");
 }
 
 /// Scripts as people have them; what they print is compared.
@@ -337,6 +381,23 @@ fn scripts_run_on_postgresql() {
          print(rs.nrows, rs:fetch_row()[1]) return true end",
     );
     beside.check("mine.lua --time=1 run");
+    for body in [
+        "c:query('SELECT 1\\n FROM nowhere')",
+        "c:query(\"DO $$BEGIN RAISE 'a' USING DETAIL = 'b', HINT = 'c'; END$$\")",
+        "c:query('CREATE TEMPORARY TABLE t (a INT PRIMARY KEY)') \
+            c:query('INSERT INTO t VALUES (1), (1)')",
+    ] {
+        let script = format!(
+            "function prepare()
+            local c = sysbench.sql.driver():connect() {body} end"
+        );
+        beside.bench.write("mine.lua", &script);
+        beside.check("mine.lua prepare");
+    }
+    let unprepared = "function event() end function thread_init()
+        local c = sysbench.sql.driver():connect() c:prepare('SELECT 1 FROM nowhere'):execute() end";
+    beside.bench.write("mine.lua", unprepared);
+    beside.check("mine.lua --events=1 run");
     beside.check(&format!("oltp_read_write {SIZE} cleanup"));
 }
 

@@ -25,6 +25,7 @@ fn pair() -> (MySqlConnection, UnixStream, TempDir) {
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     };
     let server = std::thread::spawn(move || {
         let mut peer = listener.accept().unwrap().0;

@@ -95,6 +95,7 @@ fn check_as(script: Vec<Step>, change: impl FnOnce(&mut Endpoint), expected: Res
         catalog: "c".to_owned(),
         tls: TlsMode::Off,
         server_public_key: None,
+        session_options: None,
     };
     change(&mut endpoint);
     judge(&endpoint, server, expected);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dyno_workload::{ErrorClass, StatementError};
+use dyno_workload::{ErrorClass, ErrorDetails, StatementError};
 
 use super::frame::{ProtocolError, cut_text};
 
@@ -16,10 +16,12 @@ pub(in crate::postgresql) struct ServerMessage {
     /// SQLSTATE.
     pub(in crate::postgresql) code: String,
     text: String,
+    /// Its fields as they came.
+    pub(in crate::postgresql) details: ErrorDetails,
 }
 
 impl ServerMessage {
-    /// Reads the fields: message, detail, hint and (for COPY) where, in one text.
+    /// Reads the fields; message, detail, hint and (for COPY) where also in one text.
     pub(in crate::postgresql) fn parse(mut body: &[u8]) -> Result<ServerMessage, ProtocolError> {
         let what = "an error message";
         let mut message = ServerMessage::default();
@@ -31,6 +33,15 @@ impl ServerMessage {
             }
             body = rest;
             let value = String::from_utf8_lossy(cut_text(&mut body, what)?);
+            let fields = &mut message.details;
+            match kind {
+                b'M' => fields.message = value.to_string(),
+                b'D' => fields.detail = Some(value.to_string()),
+                b'H' => fields.hint = Some(value.to_string()),
+                b'W' => fields.context = Some(value.to_string()),
+                b'P' => fields.position = value.parse().ok(),
+                _ => {}
+            }
             match kind {
                 b'S' if message.severity.is_empty() => message.severity = value.into_owned(),
                 // Not translated, so better than `S`; servers before 9.6 do not send it.
@@ -48,6 +59,7 @@ impl ServerMessage {
         message.text.push_str(&details);
         message.code.retain(|c| c.is_ascii_alphanumeric());
         message.severity.retain(char::is_alphanumeric);
+        message.details.severity.clone_from(&message.severity);
         Ok(message)
     }
 
@@ -77,7 +89,8 @@ impl ServerMessage {
 
     /// The same as an error of a statement.
     pub(in crate::postgresql) fn to_error(&self) -> StatementError {
-        StatementError::new(self.class(), self.code.as_str(), self.text.as_str())
+        let error = StatementError::new(self.class(), self.code.as_str(), self.text.as_str());
+        StatementError { details: Some(Box::new(self.details.clone())), ..error }
     }
 
     /// The same as one line.

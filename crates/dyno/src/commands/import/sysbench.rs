@@ -182,7 +182,11 @@ impl Run {
         if end_s <= start_s {
             return Err(ReadError::at(number_of_line, "an interval ends before it begins"));
         }
-        let errors = after("err/s: ").or_else(|| after("errors: ")).and_then(number).unwrap_or(0.0);
+        let errors = ["err/s: ", "err/s ", "errors: "]
+            .into_iter()
+            .find_map(after)
+            .and_then(number)
+            .unwrap_or(0.0);
         let latency = match after(" lat (ms,") {
             Some(rest) => {
                 rest.split_once("%): ").and_then(|(p, ms)| Some((number(p)?, number(ms)?)))

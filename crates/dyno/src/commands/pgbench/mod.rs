@@ -12,7 +12,8 @@ mod target;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use dyno_database::Endpoint;
+use dyno_database::{Address, Endpoint};
+use dyno_workload::pgbench::{message_of, server_message};
 use dyno_workload::{Connection, StatementError};
 
 use self::options::{Options, PartitionMethod, Sources, Stop};
@@ -20,6 +21,7 @@ use self::results::TableFacts;
 use self::run::Ended;
 use self::target::Surroundings;
 use crate::clock::SystemClock;
+use crate::commands::beside;
 use crate::{End, secrets, terminal};
 use dyno_units::Clock;
 
@@ -107,17 +109,20 @@ fn perform(words: &[String]) -> Result<End, Stop> {
         return initialize(&options, connection.as_mut(), &clock);
     }
     banner(connection.as_mut())?;
+    if options.is_debugging {
+        tell_of_run(&options, &endpoint);
+    }
     let tables = table_facts(&options, connection.as_mut(), &endpoint)?;
     if !options.no_vacuum {
         vacuum(&options, connection.as_mut());
     }
     drop(connection);
     let (ended, record) = run::run(&options, &endpoint, tables, seed).map_err(refused)?;
-    Ok(conclude(&ended, record.as_deref()))
+    Ok(conclude(&ended, record.as_deref(), options.record.is_some()))
 }
 
-/// Says how the run ended and where its record is.
-fn conclude(ended: &Ended, record: Option<&Path>) -> End {
+/// Says how the run ended and where its record is; `is_asked` if it was asked for.
+fn conclude(ended: &Ended, record: Option<&Path>, is_asked: bool) -> End {
     match ended {
         Ended::Well | Ended::Stopped => {}
         Ended::Aborted => {
@@ -125,10 +130,7 @@ fn conclude(ended: &Ended, record: Option<&Path>) -> End {
         }
         Ended::Failed(message) => terminal::say(&format!("pgbench: error: {message}")),
     }
-    if let Some(folder) = record {
-        let folder = folder.display();
-        terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
-    }
+    beside::tell_of_record(record, is_asked);
     match ended {
         Ended::Well => End::Good,
         // The exit code 2, as pgbench has it.
@@ -186,8 +188,16 @@ fn read_private(path: &Path) -> Option<String> {
 fn connect(endpoint: &Endpoint) -> Result<Box<dyn Connection>, Stop> {
     terminal::warn_of_login(endpoint);
     let mut connection = (endpoint.protocol.connector(endpoint))().map_err(|error| {
+        let place = match &endpoint.address {
+            Address::Unix(socket) => format!("on socket \"{}\"", socket.display()),
+            Address::Tcp { host, port } => format!("at \"{host}\", port {port}"),
+        };
+        let why = match &error.details {
+            Some(details) => message_of(details, None),
+            None => error.reason,
+        };
         Stop::Refused(vec![
-            format!("error: {error}"),
+            format!("error: connection to server {place} failed: {why}"),
             "error: could not create connection for setup".to_owned(),
         ])
     })?;
@@ -196,7 +206,7 @@ fn connect(endpoint: &Endpoint) -> Result<Box<dyn Connection>, Stop> {
 }
 
 fn failed(what: &str, error: &StatementError) -> Stop {
-    options::refused(format!("{what}: ERROR:  {}", error.message))
+    options::refused(format!("{what}: {}", server_message(error, None)))
 }
 
 /// The one value of a query.
@@ -211,6 +221,26 @@ fn banner(connection: &mut dyn Connection) -> Result<(), Stop> {
     let version = version.map_err(|error| failed("query failed", &error))?.unwrap_or_default();
     terminal::out(&format!("pgbench ({VERSION}, server {version})"));
     Ok(())
+}
+
+/// What `--debug` shows first.
+fn tell_of_run(options: &Options, endpoint: &Endpoint) {
+    let (host, port) = match &endpoint.address {
+        Address::Tcp { host, port } => (host.clone(), port.to_string()),
+        Address::Unix(socket) => {
+            let folder = socket.parent().unwrap_or(Path::new("/"));
+            let port = socket.extension().unwrap_or_default();
+            (folder.display().to_string(), port.to_string_lossy().into_owned())
+        }
+    };
+    let (what, number) = match options.duration {
+        0 => ("nxacts", options.transactions),
+        seconds => ("duration", seconds),
+    };
+    terminal::say(&format!(
+        "pgbench: pghost: {host} pgport: {port} nclients: {} {what}: {number} dbName: {}",
+        options.clients, endpoint.catalog
+    ));
 }
 
 /// What the tables say of their scale and their partitions.
@@ -229,15 +259,12 @@ fn table_facts(
             endpoint.catalog
         )
     };
-    let n_branches =
-        value(connection, "select count(*) from pgbench_branches").map_err(|error| {
-            let mut lines = vec![format!(
-                "error: could not count number of branches: ERROR:  {}",
-                error.message
-            )];
-            lines.extend((error.code == "42P01").then(hint));
-            Stop::Refused(lines)
-        })?;
+    let n_branches = value(connection, COUNT_BRANCHES).map_err(|error| {
+        let said = server_message(&error, Some(COUNT_BRANCHES));
+        let mut lines = vec![format!("error: could not count number of branches: {said}")];
+        lines.extend((error.code == "42P01").then(hint));
+        Stop::Refused(lines)
+    })?;
     let scale = n_branches.and_then(|text| text.parse().ok()).unwrap_or(0);
     if options.scale.is_some() {
         terminal::say(&format!(
@@ -260,6 +287,9 @@ fn table_facts(
     Ok(TableFacts { scale, partitions: method.map(|method| (method, n)) })
 }
 
+/// The number of branches is the scale.
+const COUNT_BRANCHES: &str = "select count(*) from pgbench_branches";
+
 /// How the first `pgbench_accounts` of the search path is partitioned, and into how many parts.
 const PARTITIONS: &str = "select p.partstrat, (select pg_catalog.count(*) from pg_catalog.pg_inherits i \
     where i.inhparent = c.oid) from pg_catalog.pg_class c left join \
@@ -271,7 +301,8 @@ fn vacuum(options: &Options, connection: &mut dyn Connection) {
     let mut try_all = |statements: &[&str]| {
         for sql in statements {
             if let Err(error) = connection.query(sql) {
-                terminal::say(&format!("pgbench: error: ERROR:  {}", error.message));
+                let said = server_message(&error, Some(sql));
+                terminal::say(&format!("pgbench: error: {said}"));
                 terminal::say("pgbench: detail: (ignoring this error and continuing anyway)");
             }
         }
@@ -293,7 +324,7 @@ fn initialize(
 ) -> Result<End, Stop> {
     init::run(options, connection, clock).map_err(|init::Failed { error, sql }| {
         Stop::Refused(vec![
-            format!("error: query failed: ERROR:  {}", error.message),
+            format!("error: query failed: {}", server_message(&error, Some(&sql))),
             format!("detail: Query was: {sql}"),
         ])
     })?;
@@ -370,10 +401,13 @@ Common options:
   -h, --host=HOSTNAME      database server host or socket directory
   -p, --port=PORT          database server port number
   -U, --username=USERNAME  connect as specified database user
+  --debug                  show what each client does
   -V, --version            output version information, then exit
   -?, --help               show this help, then exit
 
 Options of Dyno's own:
   --record=FOLDER          keep the record in this folder (default: runs/pgbench, with a number)
   --no-record              keep no record
+
+Report bugs to Dyno's authors, not to PostgreSQL's.
 ";

@@ -142,6 +142,7 @@ pub(super) struct Options {
     pub(super) max_tries: u32,
     pub(super) failures_detailed: bool,
     pub(super) is_verbose: bool,
+    pub(super) is_debugging: bool,
     pub(super) exit_on_abort: bool,
     pub(super) continue_on_error: bool,
     /// As it was given; none for the time.
@@ -217,6 +218,7 @@ impl Options {
             max_tries: 1,
             failures_detailed: false,
             is_verbose: false,
+            is_debugging: false,
             exit_on_abort: false,
             continue_on_error: false,
             seed: None,
@@ -235,7 +237,7 @@ impl Options {
     ///
     /// They are refused, or ask for a text.
     pub(super) fn read(words: &[String], sources: &mut Sources<'_>) -> Result<Options, Stop> {
-        let given = getopt::read(words, SPECS)
+        let given = getopt::read(&with_old_debug(words), SPECS)
             .map_err(|message| Stop::Refused(vec![message, TRY_HELP.to_owned()]))?;
         let mut options = Options::new();
         let mut operands = Vec::new();
@@ -320,12 +322,7 @@ impl Options {
             "latency-limit" | "rate" | "sampling-rate" | "max-tries" => {
                 self.take_number(name, &value)?;
             }
-            "debug" => {
-                return Err(refused(
-                    "option --debug is not supported by dyno; --verbose-errors shows the errors of \
-                     scripts",
-                ));
-            }
+            "debug" => self.is_debugging = true,
             _ => self.take_plain(name, value),
         }
         Ok(())
@@ -595,6 +592,18 @@ fn system_message(error: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
+/// The words with `--debug` for a `-d` that names no database. Up to version 16 it means that; from 17 on
+/// it takes a name, which does not begin with a hyphen.
+fn with_old_debug(words: &[String]) -> Vec<String> {
+    let n_options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let of = |(at, word): (usize, &String)| {
+        let has_name = words[..n_options].get(at + 1).is_some_and(|next| !next.starts_with('-'));
+        let is_debug = at < n_options && word == "-d" && !has_name;
+        if is_debug { "--debug".to_owned() } else { word.clone() }
+    };
+    words.iter().enumerate().map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -658,7 +667,7 @@ mod tests {
         check("-l -T 1 --aggregate-interval=3", "must not be higher than test duration (1)");
         check("-l -T 5 --aggregate-interval=3", "duration (5) must be a multiple of");
         check("a b", "too many command-line arguments (first is \"b\")");
-        check("--debug", "option --debug is not supported");
+        check("-h home -p 5432 -U calvin -d --bad-option", "pgbench --help");
     }
 
     #[test]
@@ -678,6 +687,14 @@ mod tests {
         let scripts: Vec<_> = options.scripts.iter().map(|one| (&*one.kind, one.weight)).collect();
         assert_eq!(scripts, [("select-only", 1), ("good", 3)]);
         assert_eq!(read("-j 9 -c 3").unwrap().threads, 3);
+        // Up to version 16, `-d` is `--debug`.
+        for (line, is_debugging, dbname) in
+            [("-d -S shop", true, "shop"), ("-S -d shop", false, "shop"), ("shop -d", true, "shop")]
+        {
+            let options = read(line).unwrap();
+            let found = (options.is_debugging, options.dbname.as_deref());
+            assert_eq!(found, (is_debugging, Some(dbname)), "{line}");
+        }
         assert_eq!(read("").unwrap().transactions, 10);
         let init = read("-i -n --foreign-keys -s 7 --partitions 2").unwrap();
         assert_eq!((init.steps.as_str(), init.scale), ("dtg pf", Some(7)));

@@ -115,6 +115,7 @@ fn catalog(
             || options.scripts.len() > 1,
         measures_commands: options.per_command,
         is_verbose: options.is_verbose,
+        is_debugging: options.is_debugging,
         options: recorded(options, tables),
         host: Arc::clone(host) as _,
         statistics: Arc::clone(statistics),

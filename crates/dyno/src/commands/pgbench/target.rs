@@ -25,7 +25,7 @@ pub(super) struct Surroundings<'a> {
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 
 /// Parameters of connections, and the variables that give them.
-const PARAMETERS: [(&str, &str); 8] = [
+const PARAMETERS: [(&str, &str); 9] = [
     ("host", "PGHOST"),
     ("port", "PGPORT"),
     ("user", "PGUSER"),
@@ -34,11 +34,12 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("passfile", "PGPASSFILE"),
     ("sslmode", "PGSSLMODE"),
     ("sslrootcert", "PGSSLROOTCERT"),
+    ("options", "PGOPTIONS"),
 ];
 
 /// Variables that would change what a connection does, and are not supported.
-const REFUSED_VARIABLES: [&str; 5] =
-    ["PGHOSTADDR", "PGSERVICE", "PGOPTIONS", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
+const REFUSED_VARIABLES: [&str; 4] =
+    ["PGHOSTADDR", "PGSERVICE", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
 
 /// The server and the database.
 pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endpoint, String> {
@@ -114,6 +115,7 @@ fn endpoint(given: &BTreeMap<String, String>, from: &Surroundings<'_>) -> Result
         of_password_file(&(from.read_private)(&file)?, [host, &port.to_string(), &catalog, &user])
     });
     endpoint.password = password.map(Secret::new);
+    endpoint.session_options = given.get("options").cloned();
     (endpoint.address, endpoint.user, endpoint.catalog) = (address, user, catalog);
     Ok(endpoint)
 }
@@ -280,12 +282,18 @@ mod tests {
         check(
             "options=-c\\ x=1",
             &[],
-            "dyno does not support connection option \"options\"; leave it out",
+            "postgresql://os@localhost:5432/os?host=/var/run/postgresql&options=-c%20x%3D1 ",
+        );
+        check("-h|h", &[("PGOPTIONS", "-cx=2")], "postgresql://os@h:5432/os?options=-cx%3D2 ");
+        check(
+            "gssencmode=disable",
+            &[],
+            "dyno does not support connection option \"gssencmode\"; leave it out",
         );
         check(
             "",
-            &[("PGOPTIONS", "x")],
-            "dyno does not support environment variable PGOPTIONS; unset it",
+            &[("PGSERVICE", "x")],
+            "dyno does not support environment variable PGSERVICE; unset it",
         );
         check("-p|x", &[], "invalid port number: \"x\"");
         check("-h|a,b", &[], "dyno connects to one host; name only one");

@@ -96,7 +96,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     };
     let options = Options::read(words, &read_file).map_err(wrong)?;
     for warning in &options.warnings {
-        terminal::say(&format!("WARNING: {warning}"));
+        terminal::out(&format!("WARNING: {warning}"));
     }
     if options.is_on("help") {
         terminal::out(&options::help());
@@ -194,7 +194,12 @@ fn prepare(
     };
     let declared = single.state().options().map_err(fatal)?;
     let mut values = options.exported();
-    let mut globals = Vec::new();
+    // Scripts that declare no options, those of sysbench 0.5, read all of them as variables. `debug` is a
+    // library, and stays it.
+    let mut globals = match &declared {
+        None => values.iter().filter(|(name, _)| name != "debug").cloned().collect(),
+        Some(_) => Vec::new(),
+    };
     for option in declared.iter().flatten() {
         values.retain(|(name, _)| *name != option.name);
         values.push((option.name.clone(), option.default_value()));
@@ -207,6 +212,7 @@ fn prepare(
         let value = match &declared {
             None => {
                 let value = OptionValue::Text(text.clone().unwrap_or_default());
+                globals.retain(|(known, _)| known != name);
                 globals.push((name.clone(), value.clone()));
                 value
             }

@@ -91,11 +91,14 @@ impl Options {
         }
         if let Some((_, new)) = ALIASES.iter().find(|(old, _)| *old == name) {
             let shown = |name: &str| name.replace('_', "-");
-            self.warnings.push(format!(
-                "--{} is deprecated, use --{} instead",
-                shown(&name),
-                shown(new)
-            ));
+            // Whoever gives the default is not warned.
+            if value != Some(if *new == "threads" { "1" } else { "0" }) {
+                self.warnings.push(format!(
+                    "--{} is deprecated, use --{} instead",
+                    shown(&name),
+                    shown(new)
+                ));
+            }
             name = (*new).to_owned();
         }
         if OWN.contains(&name.as_str()) {
@@ -188,7 +191,13 @@ impl Options {
     /// What every script finds in `sysbench.opt`.
     pub(super) fn exported(&self) -> Vec<(String, OptionValue)> {
         let all = texts::GROUPS.iter().flat_map(|group| group.options);
-        all.map(|known| (normal_name(known.name), self.value(&normal_name(known.name)))).collect()
+        let own = all.map(|known| {
+            let name = normal_name(known.name);
+            (name.clone(), self.value(&name))
+        });
+        // Scripts may still read the deprecated names.
+        let old = ALIASES.iter().map(|(old, new)| ((*old).to_owned(), self.value(new)));
+        own.chain(old).collect()
     }
 
     /// Checks what does not depend on the script.

@@ -1,6 +1,6 @@
 //! A run of a script: through the lab, so that it leaves a record.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
@@ -19,7 +19,7 @@ use super::reports::Reports;
 use super::{Script, Session, Stop, commands, output};
 use crate::commands::beside::{self, Folder};
 use crate::written::Written;
-use crate::{End, lab, scripts, terminal, vocabulary};
+use crate::{End, lab, scripts, vocabulary};
 
 /// What the record keeps: the script, its options, and those of the tool on which the load depends.
 pub(super) fn recorded(
@@ -72,6 +72,7 @@ struct Broken {
 /// Runs the script's events and prints the reports.
 pub(super) fn run(session: Session) -> Result<End, Stop> {
     let Session { options, script, settings, mut single, host, endpoint, abort } = session;
+    let is_asked = options.record.is_some();
     if !single.state().has_function("event") {
         let text = format!("cannot find the event() function in {}", script.path);
         host.log(Level::Fatal, &text);
@@ -132,15 +133,8 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     if single.state().has_function("done") {
         commands::end_of(&settings, single.call(Call::Function("done")), false);
     }
-    say_record(record);
+    beside::tell_of_record(record.as_deref(), is_asked);
     Ok(End::Good)
-}
-
-fn say_record(record: Option<PathBuf>) {
-    if let Some(folder) = record {
-        let folder = folder.display();
-        terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
-    }
 }
 
 /// The settings with what happens when clients begin and when one breaks off.
