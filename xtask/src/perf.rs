@@ -6,6 +6,7 @@
 //! absolute figures of a shared machine say little, ratios within one run say more.
 
 mod dbstress;
+mod declared;
 mod files;
 mod insert_benchmark;
 mod instructions;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
     rows.extend(null::measure(&dyno, effort, &is_wanted)?);
     rows.extend(dbstress::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(declared::measure(&dyno, effort, &is_wanted)?);
     rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);
     rows.extend(tpcc::measure(&dyno, effort, &is_wanted)?);
     rows.extend(files::measure(&dyno, effort, &is_wanted)?);

@@ -32,6 +32,23 @@ impl Expression {
         })
     }
 
+    /// The variable and the number, if the expression is a variable to which a whole number is added, or
+    /// from which one is subtracted: the commonest one, for callers that have a shorter way to it.
+    pub fn as_offset(&self) -> Option<(Slot, i64)> {
+        let Node::Call(function, arguments) = &self.0 else { return None };
+        match (function, &arguments[..]) {
+            (Function::Add, [Node::Variable(slot), Node::Constant(Value::Integer(number))])
+            | (Function::Add, [Node::Constant(Value::Integer(number)), Node::Variable(slot)]) => {
+                Some((*slot, *number))
+            }
+            (
+                Function::Subtract,
+                [Node::Variable(slot), Node::Constant(Value::Integer(number))],
+            ) => Some((*slot, number.checked_neg()?)),
+            _ => None,
+        }
+    }
+
     /// The variables in it, each once.
     pub fn variables(&self) -> Vec<Slot> {
         let mut found = Vec::new();

@@ -192,9 +192,26 @@ fn draw_all(
 /// Sends a statement with its values.
 #[inline]
 fn send<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> Answer<'s> {
+    // Those of few values write down these and nothing more: most statements are such.
+    let value = |at: &usize| values.value(*at);
+    let statement = prepared.statement;
+    match &prepared.values[..] {
+        [] => session.execute(statement, &[]),
+        [one] => session.execute(statement, &[value(one)]),
+        [one, two] => session.execute(statement, &[value(one), value(two)]),
+        [one, two, three] => session.execute(statement, &[value(one), value(two), value(three)]),
+        [one, two, three, four] => {
+            let all = [value(one), value(two), value(three), value(four)];
+            session.execute(statement, &all)
+        }
+        _ => send_many(session, values, prepared),
+    }
+}
+
+/// Sends a statement of more values.
+fn send_many<'s>(session: &'s mut Session, values: &Values, prepared: &Prepared) -> Answer<'s> {
     match prepared.values.len() {
-        0..=2 => send_up_to::<2>(session, values, prepared),
-        3..=8 => send_up_to::<8>(session, values, prepared),
+        0..=8 => send_up_to::<8>(session, values, prepared),
         9..=32 => send_up_to::<32>(session, values, prepared),
         _ => send_up_to::<255>(session, values, prepared),
     }

@@ -182,7 +182,11 @@ pub(super) fn formula(
             Err(why) => problems.add(why, ""),
         }
     }
-    Some(Formula { expression, variables })
+    let offset = expression.as_offset().and_then(|(slot, number)| {
+        let place = variables.iter().find(|(variable, _)| *variable == slot);
+        place.map(|(_, place)| (*place, number))
+    });
+    Some(Formula { expression, variables, offset })
 }
 
 fn constant(problems: &mut Problems, tree: &Tree) -> Option<Constant> {

@@ -69,11 +69,14 @@ pub(super) fn read(
 }
 
 /// Appends the text of these pieces to the bytes of the values.
-#[inline]
 pub(super) fn write(pieces: &[Piece], values: &mut Values, random: &mut RandomStream) {
     for piece in pieces {
         match piece {
-            Piece::Fixed(bytes) => values.bytes().extend_from_slice(bytes),
+            // A lone separator is a store; copying by length would be a call.
+            Piece::Fixed(bytes) => match bytes[..] {
+                [byte] => values.bytes().push(byte),
+                _ => values.bytes().extend_from_slice(bytes),
+            },
             Piece::Digits(n) => push_digits(values.bytes(), *n, random),
             Piece::Letters(n) => push_letters(values.bytes(), *n, random),
             Piece::Value(at) => values.append(*at),
@@ -104,25 +107,53 @@ const POWERS: [u64; DIGITS_MOST + 1] = {
 };
 
 /// Appends `n` random digits by one draw.
+#[inline]
 fn push_digits(out: &mut Vec<u8>, n: usize, random: &mut RandomStream) {
     let drawn = random.below(POWERS[n]);
-    let mut digits = [0; DIGITS_MOST];
-    // In two halves, because arithmetic in 32 bits is faster.
-    let (high, low) = (drawn / 1_000_000_000, (drawn % 1_000_000_000) as u32);
-    put(&mut digits[9..], low);
-    if n > 9 {
-        put(&mut digits[..9], high as u32);
+    // In parts of eight digits at most, because arithmetic in 32 bits is faster; no part is written that is
+    // not asked for.
+    match n {
+        0..=4 => push_last(out, four(drawn as u32), n),
+        5..=8 => push_last(out, eight(drawn as u32), n),
+        9..=12 => {
+            let [a, b, c, d] = four((drawn / 100_000_000) as u32);
+            let [e, f, g, h, i, j, k, l] = eight((drawn % 100_000_000) as u32);
+            push_last(out, [a, b, c, d, e, f, g, h, i, j, k, l], n);
+        }
+        _ => {
+            let (high, low) = (drawn / 100_000_000, (drawn % 100_000_000) as u32);
+            // At most ten digits are left: the first two, and eight.
+            push_last(out, PAIRS[(high / 100_000_000) as usize], n - n.min(16));
+            push_last(out, eight((high % 100_000_000) as u32), (n - 8).min(8));
+            push_last(out, eight(low), 8);
+        }
     }
-    out.extend_from_slice(&digits[DIGITS_MOST - n..]);
 }
 
-/// Writes the nine digits of a number, zeros in front.
-fn put(digits: &mut [u8], mut number: u32) {
-    for at in [7, 5, 3, 1] {
-        digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
-        number /= 100;
+/// Appends the last `n` of these digits.
+#[inline]
+fn push_last<const N: usize>(out: &mut Vec<u8>, digits: [u8; N], n: usize) {
+    // A copy of a length that is known beforehand is a few moves; one of another length is a call.
+    match N - n {
+        0 => out.extend_from_slice(&digits),
+        1 => out.extend_from_slice(&digits[1..]),
+        2 => out.extend_from_slice(&digits[2..]),
+        left_out => out.extend_from_slice(&digits[left_out..]),
     }
-    digits[0] = b'0' + number as u8;
+}
+
+/// The four digits of a number, zeros in front.
+#[inline]
+fn four(number: u32) -> [u8; 4] {
+    let ([a, b], [c, d]) = (PAIRS[(number / 100) as usize], PAIRS[(number % 100) as usize]);
+    [a, b, c, d]
+}
+
+/// The eight digits of a number, zeros in front.
+#[inline]
+fn eight(number: u32) -> [u8; 8] {
+    let ([a, b, c, d], [e, f, g, h]) = (four(number / 10_000), four(number % 10_000));
+    [a, b, c, d, e, f, g, h]
 }
 
 /// Appends `n` random letters, ten of each draw.
@@ -175,6 +206,19 @@ mod tests {
         assert!(refused("a{b").contains("has no `}`"));
         assert!(refused("a\\").contains("backslash"));
         assert_eq!(refused("{x}"), "no name");
+    }
+
+    #[test]
+    fn digits_are_those_of_the_number_that_is_drawn() {
+        for n in 1..=DIGITS_MOST {
+            let (mut one, mut same) = (Seed(3).stream(), Seed(3).stream());
+            for _ in 0..50 {
+                let mut out = b"x".to_vec();
+                push_digits(&mut out, n, &mut one);
+                let expected = format!("x{:0n$}", same.below(POWERS[n]));
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
     }
 
     #[test]

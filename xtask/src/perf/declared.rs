@@ -1,0 +1,145 @@
+//! oltp_read_write declared in a study beside the one that is built in: the same table and statements, so
+//! that the difference is what declaring a workload costs.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+use super::table::Goal;
+use super::{Effort, Pair, Row};
+
+/// The study that compares the two; it says as well what is the same.
+const STUDY: &str = include_str!("../../../studies/declared/oltp-read-write.toml");
+
+const NAME: &str = "oltp_read_write, declared, MariaDB, 8 clients";
+
+/// Of each trial: the workload, the block, transactions a second, and the workers' user CPU for each
+/// transaction, in µs.
+const QUERY: &str = "SELECT v.workload, t.block, r.throughput, s.generator_user_s * 1e6 / r.committed \
+                     FROM result r JOIN step_total s USING(trial, step) JOIN trial t USING(trial) \
+                     JOIN variant v USING(variant) WHERE t.state = 'finished' ORDER BY t.block";
+
+/// What a trial came to.
+#[derive(Clone, Debug, PartialEq)]
+struct Found {
+    is_declared: bool,
+    block: String,
+    throughput: f64,
+    user_us: f64,
+}
+
+/// Measures the rows, if any is wanted. The pairs are the blocks of one run of the study.
+pub(crate) fn measure(
+    dyno: &Path,
+    effort: Effort,
+    is_wanted: &dyn Fn(&str) -> bool,
+) -> anyhow::Result<Vec<Row>> {
+    let names = [format!("{NAME}: throughput"), format!("{NAME}: user CPU")];
+    if !names.iter().any(|name| is_wanted(name)) {
+        return Ok(Vec::new());
+    }
+    crate::say(&format!("{NAME}: {} pairs", effort.pairs));
+    let folder = tempfile::tempdir()?;
+    let (study, run) = (folder.path().join("study.toml"), folder.path().join("run"));
+    std::fs::write(&study, shortened(STUDY, effort)?)?;
+    let (study, run) = (study.to_string_lossy(), run.to_string_lossy());
+    output(dyno, &["run", &study, "--out", &run])?;
+    let found = read(&output(dyno, &["sql", &run, "--tsv", QUERY])?)?;
+    let [throughput, user] = names;
+    let row = |measure, unit, goal, value: fn(&Found) -> f64| Row {
+        measure,
+        peer: "built in",
+        unit,
+        goal,
+        pairs: pairs(&found, value),
+    };
+    let rows = [
+        row(throughput, "transactions/s", Goal::AtLeast(0.95), |found| found.throughput),
+        row(user, "µs/transaction", Goal::AtMost(1.05), |found| found.user_us),
+    ];
+    ensure!(!rows[0].pairs.is_empty(), "no block of the run has both workloads");
+    Ok(rows.into_iter().filter(|row| is_wanted(&row.measure)).collect())
+}
+
+/// The study with so many repetitions of so many seconds.
+fn shortened(study: &str, effort: Effort) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut n_changed = 0;
+    for line in study.lines() {
+        let changed = match line.split_once(" = ").map(|(key, _)| key) {
+            Some("repetitions") => Some(format!("repetitions = {}", effort.pairs)),
+            Some("duration") => Some(format!("duration = \"{}s\"", effort.seconds)),
+            Some("warm_up") => Some("warm_up = \"1s\"".to_owned()),
+            _ => None,
+        };
+        n_changed += usize::from(changed.is_some());
+        text.push_str(changed.as_deref().unwrap_or(line));
+        text.push('\n');
+    }
+    ensure!(
+        n_changed == 3,
+        "the study does not say how long it takes in the lines that are changed"
+    );
+    Ok(text)
+}
+
+fn output(dyno: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(dyno).args(arguments).output().context("cannot run dyno")?;
+    if !output.status.success() {
+        bail!("dyno {} failed: {}", arguments[0], String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What [`QUERY`] has printed.
+fn read(table: &str) -> anyhow::Result<Vec<Found>> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [workload, block, throughput, user] = fields[..] else {
+            bail!("four fields were expected, not `{line}`");
+        };
+        Ok(Found {
+            is_declared: workload == "declared",
+            block: block.to_owned(),
+            throughput: throughput.parse().context("no throughput")?,
+            user_us: user.parse().context("no CPU time")?,
+        })
+    };
+    table.lines().skip(1).map(line).collect()
+}
+
+/// The trials by their blocks: what is declared, and what is built in.
+fn pairs(found: &[Found], value: fn(&Found) -> f64) -> Vec<Pair> {
+    let declared = found.iter().filter(|one| one.is_declared);
+    let pair = |one: &Found| {
+        let peer = found.iter().find(|other| !other.is_declared && other.block == one.block)?;
+        Some(Pair { dyno: value(one), peer: value(peer) })
+    };
+    declared.filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_study_is_shortened_and_stays_the_same_otherwise() {
+        let text = shortened(STUDY, Effort { pairs: 2, seconds: 7 }).unwrap();
+        let differing: Vec<&str> =
+            text.lines().zip(STUDY.lines()).filter(|(a, b)| a != b).map(|(a, _)| a).collect();
+        assert_eq!(differing, ["repetitions = 2", "duration = \"7s\"", "warm_up = \"1s\""]);
+        assert!(shortened("title = \"x\"", Effort { pairs: 2, seconds: 7 }).is_err());
+    }
+
+    #[test]
+    fn trials_are_paired_by_their_blocks() {
+        let table = "workload\tblock\tthroughput\tuser\noltp_read_write\t0\t500.5\t40\n\
+                     declared\t0\t490\t42\ndeclared\t1\t480\t44\n";
+        let found = read(table).unwrap();
+        let pairs = pairs(&found, |found| found.user_us);
+        assert_eq!(pairs.len(), 1);
+        assert_eq!((pairs[0].dyno, pairs[0].peer), (42.0, 40.0));
+        assert!(read("a\nb\tc\n").is_err());
+    }
+}
