@@ -216,6 +216,32 @@ fn steps_follow_what_was_read() {
 }
 
 #[test]
+fn statements_of_any_number_of_values_get_them_in_their_order() {
+    // At the bounds of the ways that `send` has for few values and for many.
+    for n in [0, 1, 2, 3, 4, 5, 8, 9, 32, 33, 255] {
+        let join = |item: &dyn Fn(usize) -> String, between: &str| {
+            (0..n).map(item).collect::<Vec<_>>().join(between)
+        };
+        let lets = join(&|nth| format!(r#""v{nth}": {}"#, 100 + nth), ", ");
+        let names = join(&|nth| format!(":v{nth}"), ", ");
+        let transaction = format!(
+            r#"{{"go": {{"let": {{{lets}}}, "steps": [{{"sql": "SELECT f({names})"}}]}}}}"#
+        );
+        let ran = Fake::new(Dialect::MySql).run(&planned("{}", &transaction), 1);
+        let expected: Vec<String> = (0..n).map(|nth| (100 + nth).to_string()).collect();
+        assert_eq!(ran.sent[0].values, expected, "{n} values");
+    }
+}
+
+#[test]
+fn without_tables_nothing_is_made_and_no_rows_are_audited() {
+    let workload = planned(NO_TABLES, GO);
+    assert!(workload.makes_nothing() && workload.tables(Dialect::MySql).is_empty());
+    assert!(workload.audit_queries(Dialect::MySql).is_empty());
+    assert!(!planned(&with_value(1, "1"), GO).makes_nothing());
+}
+
+#[test]
 fn other_numbers_of_rows_are_errors() {
     let (_, ran) = bought(Some(0), 2, 1);
     assert!(ran.sent_text().ends_with("INSERT INTO t VALUES (?, ?) 42 42\nROLLBACK\n"));
