@@ -149,14 +149,27 @@ impl Generator {
             values.set(at, Slot::Null);
             return Ok(());
         }
-        match &self.kind {
-            Kind::Number { low, decimals, items, counted } => {
-                let item = items.draw(drawing.random);
-                if let Some(counted) = counted {
-                    drawing.drawn[*counted].note(item);
-                }
-                values.set(at, fixed(low.wrapping_add(item as i64), *decimals));
+        // Numbers are most of what is drawn; the rest has a function of its own, so that they do not pay for
+        // what it keeps at hand.
+        if let Kind::Number { low, decimals, items, counted } = &self.kind {
+            let item = items.draw(drawing.random);
+            if let Some(counted) = counted {
+                drawing.drawn[*counted].note(item);
             }
+            values.set(at, fixed(low.wrapping_add(item as i64), *decimals));
+            return Ok(());
+        }
+        self.draw_other(at, values, drawing)
+    }
+
+    /// Makes value `at` of any other kind than a number from a distribution.
+    fn draw_other(
+        &self,
+        at: usize,
+        values: &mut Values,
+        drawing: &mut Drawing<'_>,
+    ) -> Result<(), EvaluationError> {
+        match &self.kind {
             Kind::Template(pieces) => {
                 let start = values.mark();
                 template::write(pieces, values, drawing.random);

@@ -84,17 +84,6 @@ pub(super) fn write(pieces: &[Piece], values: &mut Values, random: &mut RandomSt
     }
 }
 
-/// "00" to "99", so that two digits cost one division.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[0; 2]; 100];
-    let mut idx = 0;
-    while idx < 100 {
-        pairs[idx] = [b'0' + (idx / 10) as u8, b'0' + (idx % 10) as u8];
-        idx += 1;
-    }
-    pairs
-};
-
 /// Powers of ten up to those of [`DIGITS_MOST`] digits.
 const POWERS: [u64; DIGITS_MOST + 1] = {
     let mut powers = [1; DIGITS_MOST + 1];
@@ -109,51 +98,42 @@ const POWERS: [u64; DIGITS_MOST + 1] = {
 /// Appends `n` random digits by one draw.
 #[inline]
 fn push_digits(out: &mut Vec<u8>, n: usize, random: &mut RandomStream) {
-    let drawn = random.below(POWERS[n]);
-    // In parts of eight digits at most, because arithmetic in 32 bits is faster; no part is written that is
-    // not asked for.
-    match n {
-        0..=4 => push_last(out, four(drawn as u32), n),
-        5..=8 => push_last(out, eight(drawn as u32), n),
-        9..=12 => {
-            let [a, b, c, d] = four((drawn / 100_000_000) as u32);
-            let [e, f, g, h, i, j, k, l] = eight((drawn % 100_000_000) as u32);
-            push_last(out, [a, b, c, d, e, f, g, h, i, j, k, l], n);
-        }
-        _ => {
-            let (high, low) = (drawn / 100_000_000, (drawn % 100_000_000) as u32);
-            // At most ten digits are left: the first two, and eight.
-            push_last(out, PAIRS[(high / 100_000_000) as usize], n - n.min(16));
-            push_last(out, eight((high % 100_000_000) as u32), (n - 8).min(8));
-            push_last(out, eight(low), 8);
-        }
+    let mut drawn = random.below(POWERS[n]);
+    if n > 16 {
+        let (first, rest) = (drawn / POWERS[16], drawn % POWERS[16]);
+        let two = [b'0' + (first / 10) as u8, b'0' + (first % 10) as u8];
+        out.extend_from_slice(&two[DIGITS_MOST - n..]);
+        drawn = rest;
     }
+    let high = eight((drawn / 100_000_000) as u32);
+    let low = eight((drawn % 100_000_000) as u32);
+    push_last(out, (u128::from(low) << 64) | u128::from(high), n.min(16));
 }
 
-/// Appends the last `n` of these digits.
+/// Appends the last `n` of these sixteen digits; the first one is the lowest byte.
 #[inline]
-fn push_last<const N: usize>(out: &mut Vec<u8>, digits: [u8; N], n: usize) {
-    // A copy of a length that is known beforehand is a few moves; one of another length is a call.
-    match N - n {
-        0 => out.extend_from_slice(&digits),
-        1 => out.extend_from_slice(&digits[1..]),
-        2 => out.extend_from_slice(&digits[2..]),
-        left_out => out.extend_from_slice(&digits[left_out..]),
-    }
+fn push_last(out: &mut Vec<u8>, digits: u128, n: usize) {
+    // All sixteen bytes are appended, and those behind the wanted ones are taken back: a copy of a fixed
+    // length is two moves, one of another length is a call.
+    let end = out.len() + n;
+    let wanted = digits.unbounded_shr(8 * (16 - n) as u32);
+    out.extend_from_slice(&wanted.to_le_bytes());
+    out.truncate(end);
 }
 
-/// The four digits of a number, zeros in front.
+/// The eight digits of a number, zeros in front; the first one is the lowest byte.
+///
+/// The number is halved into ever more lanes of one register: two of four digits, four of two digits, eight
+/// of one. Division in the lanes is multiplication by a rounded reciprocal, exact for all that can be there.
 #[inline]
-fn four(number: u32) -> [u8; 4] {
-    let ([a, b], [c, d]) = (PAIRS[(number / 100) as usize], PAIRS[(number % 100) as usize]);
-    [a, b, c, d]
-}
-
-/// The eight digits of a number, zeros in front.
-#[inline]
-fn eight(number: u32) -> [u8; 8] {
-    let ([a, b, c, d], [e, f, g, h]) = (four(number / 10_000), four(number % 10_000));
-    [a, b, c, d, e, f, g, h]
+fn eight(number: u32) -> u64 {
+    let (high, low) = (u64::from(number / 10_000), u64::from(number % 10_000));
+    let fours = high | (low << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - 100 * hundreds) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let ones = tens | ((twos - 10 * tens) << 8);
+    ones + 0x3030_3030_3030_3030
 }
 
 /// Appends `n` random letters, ten of each draw.
@@ -218,6 +198,15 @@ mod tests {
                 let expected = format!("x{:0n$}", same.below(POWERS[n]));
                 assert_eq!(String::from_utf8(out).unwrap(), expected);
             }
+        }
+    }
+
+    #[test]
+    fn eight_digits_are_those_of_the_number() {
+        let numbers = (0..100_000_000).step_by(997).chain(0..20_000).chain(99_980_000..100_000_000);
+        for number in numbers {
+            let digits = eight(number).to_le_bytes();
+            assert_eq!(std::str::from_utf8(&digits).unwrap(), format!("{number:08}"));
         }
     }
 
