@@ -1,7 +1,5 @@
 //! `dyno archive`: old rows of a table go to another database in batches, and are deleted behind.
 
-use std::time::Duration;
-
 use dyno_analysis::numbers::grouped;
 use dyno_database::{ArchiveOptions, ArchiveSide, Archived, TableBytes};
 use dyno_load::AbortFlag;
@@ -13,6 +11,9 @@ use crate::{End, lab, terminal};
 
 /// The most rows of a batch: they are locked, and in memory, at once.
 const BATCH_MAX: u64 = 100_000;
+
+/// How soon a pause ends after the user has stopped the command.
+const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
 
 /// Options of `dyno archive`.
 #[derive(clap::Args)]
@@ -116,8 +117,9 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
             told = clock.now();
             terminal::say(&format!("{} rows", grouped(done.rows)));
         }
-        if options.pause > Nanoseconds::ZERO && !abort.is_raised() {
-            std::thread::sleep(Duration::from_nanos(options.pause.0));
+        let until = clock.now() + options.pause;
+        while clock.now() < until && !abort.is_raised() {
+            clock.sleep_until(until.min(clock.now() + LOOK));
         }
         !abort.is_raised()
     };
