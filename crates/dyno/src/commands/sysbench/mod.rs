@@ -96,7 +96,12 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     };
     let options = Options::read(words, &read_file).map_err(wrong)?;
     for warning in &options.warnings {
-        terminal::out(&format!("WARNING: {warning}"));
+        let text = format!("WARNING: {warning}");
+        // Where sysbench writes them, too.
+        match warning.starts_with("the --test option") {
+            true => terminal::say(&text),
+            false => terminal::out(&text),
+        }
     }
     if options.is_on("help") {
         terminal::out(&options::help());
