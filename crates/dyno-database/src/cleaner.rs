@@ -21,7 +21,7 @@ const MASK: &str = "***";
 /// Cleans the texts of one server.
 #[derive(Clone, Default)]
 pub(crate) struct Cleaner {
-    // The password as it is and percent-encoded, the longest first.
+    // The password as it is, percent-encoded, and as a protocol carries it; the longest first.
     forms: Vec<Zeroizing<String>>,
 }
 
@@ -52,6 +52,13 @@ impl Cleaner {
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         forms.dedup();
         Cleaner { forms }
+    }
+
+    /// The same, with one more form of the password.
+    pub(crate) fn with(mut self, form: Zeroizing<String>) -> Cleaner {
+        self.forms.push(form);
+        self.forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self
     }
 
     /// The text without the password and other secrets, harmless, and of bounded length.

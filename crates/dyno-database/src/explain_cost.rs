@@ -167,8 +167,8 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
         return Err(format!(
-            "a statement that begins with {word} may change something; allow writes to explain \
-             it: each run is then rolled back"
+            "`{word}` does not begin a statement that only reads; if it writes, allow writes to explain it: \
+             each run is then rolled back"
         ));
     }
     if !READING.contains(&word.as_str()) && !TAKEN_BACK.contains(&word.as_str()) {

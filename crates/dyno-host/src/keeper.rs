@@ -677,12 +677,19 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 /// no other user can put another one in its place. Other users may pass through it if servers have
 /// to.
 pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
-    let refuse = |why: String| {
-        KeeperError(format!("{} cannot be the root folder of servers: {why}", root.display()))
-    };
+    let refuse =
+        |why: String| KeeperError(format!("servers cannot be kept in {}: {why}", root.display()));
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true).mode(if is_passed_through { 0o711 } else { 0o700 });
-    builder.create(root).map_err(|e| refuse(e.to_string()))?;
+    builder.mode(if is_passed_through { 0o711 } else { 0o700 });
+    // The folder alone: a mistyped path must not fill another disk.
+    match builder.create(root) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let above = root.parent().unwrap_or(root).display();
+            return Err(refuse(format!("there is no folder {above}")));
+        }
+        made => made.map_err(|e| refuse(e.to_string()))?,
+    }
     let facts = fs::symlink_metadata(root).map_err(|e| refuse(e.to_string()))?;
     if !facts.is_dir() {
         return Err(refuse("it is not a plain folder; choose another".into()));

@@ -294,8 +294,14 @@ impl KernelSettings {
         if self.held().is_some() || !self.root.join(NOTE).exists() {
             return Vec::new();
         }
-        // One that still runs keeps what it has changed.
-        let said = self.hold(clock).unwrap_or_default();
+        let said = match self.hold(clock) {
+            Ok(said) => said,
+            // One that still runs keeps what it has changed.
+            Err(_) if self.held_by_another().is_some() => return Vec::new(),
+            Err(why) => vec![format!(
+                "a run that was killed has left settings of the kernel changed: {why}"
+            )],
+        };
         self.release();
         said
     }
@@ -353,10 +359,20 @@ impl KernelSettings {
     fn put_back_all(&self, changes: &[Change]) -> Result<PutBack, KeeperError> {
         let (mut done, mut failed) = (PutBack::default(), Vec::new());
         for Change { name, before, value, back } in changes.iter().rev() {
+            // A note of another version, or one that somebody else has written.
+            let is_known = Known::find(name)
+                .is_some_and(|known| back.0 == *name || known.partner == Some(back.0.as_str()));
+            if !is_known {
+                done.left_alone.push(format!(
+                    "a run that was killed has noted `{name}` as changed, which this Dyno does not change: \
+                     it is left alone"
+                ));
+                continue;
+            }
             let result = self.read(name).and_then(|now| {
                 if same(&now, value) {
                     self.write(&back.0, &back.1)?;
-                    done.put_back.push(format!("put the kernel's {} back to {}", back.0, back.1));
+                    done.put_back.push(format!("put the kernel's {} back to {}: a run that was killed had changed it", back.0, back.1));
                 } else if !same(&now, before) {
                     done.left_alone.push(format!(
                         "the kernel's {name} was {before} until Dyno set it to {value}; something else \

@@ -83,12 +83,16 @@ enum Level {
 /// Deepest nesting that is read: evaluation recurses as deep.
 const DEEPEST: usize = 500;
 
+/// Most operators of an expression: a chain of them is a tree as high as it is long.
+const OPERATORS_MOST: usize = 2000;
+
 /// Reads expressions.
 pub(crate) struct Parser<'a, 'n> {
     lexer: &'a mut Lexer<'n>,
     names: &'a mut Names,
     token: Token,
     depth: usize,
+    n_operators: usize,
 }
 
 impl Parser<'_, '_> {
@@ -99,7 +103,7 @@ impl Parser<'_, '_> {
     /// What is wrong, and where.
     pub(crate) fn read(lexer: &mut Lexer<'_>, names: &mut Names) -> Result<Expression, Problem> {
         let token = lexer.next_token()?;
-        let mut parser = Parser { lexer, names, token, depth: 0 };
+        let mut parser = Parser { lexer, names, token, depth: 0, n_operators: 0 };
         let node = parser.expression(Level::Lowest)?;
         match parser.token {
             Token::End => Ok(Expression(node)),
@@ -134,6 +138,10 @@ impl Parser<'_, '_> {
         while let Some((level, operator)) = binary(&self.token) {
             if level <= below {
                 break;
+            }
+            self.n_operators += 1;
+            if self.n_operators > OPERATORS_MOST {
+                return Err(self.lexer.problem("memory exhausted", None));
             }
             left = match operator {
                 Operator::Postfix => self.null_test(left)?,

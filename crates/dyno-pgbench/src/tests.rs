@@ -68,6 +68,14 @@ fn check_error(expression: &str, expected: &str) {
 }
 
 #[test]
+fn a_sum_without_end_is_an_error() {
+    check(&format!("{}1", "1+".repeat(1000)), "int 1001");
+    let long = format!("\\set x {}1\n", "1+".repeat(100_000));
+    let error = Script::read("s.sql", &long, &mut Names::new()).expect_err("it is too long");
+    assert!(error.message.starts_with("s.sql:1: memory exhausted"), "{}", error.message);
+}
+
+#[test]
 fn a_seed_gives_the_numbers_of_pgbench() {
     let script = "\\set a debug(random(1, 1000000))\n\
         \\set b debug(random_gaussian(1, 1000000, 2.5))\n\

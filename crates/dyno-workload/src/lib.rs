@@ -49,6 +49,6 @@ pub use last_rows::LastRows;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{
-    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, Table, TableShape,
-    Target, Workload,
+    ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, TABLE_MARK, Table,
+    TableShape, Target, Workload,
 };

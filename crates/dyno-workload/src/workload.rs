@@ -325,6 +325,9 @@ impl Deref for MadeWorkload {
     }
 }
 
+/// The comment by which a table is known as Dyno's on servers that report no owners.
+pub const TABLE_MARK: &str = "made by Dyno";
+
 /// The SQL a product speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -334,7 +337,8 @@ pub enum Dialect {
     PostgreSql,
     /// The dialect of SQLite.
     Sqlite,
-    /// The dialect of ClickHouse, which has no transactions.
+    /// The dialect of ClickHouse, which has no transactions. It reports no owners, so the first column of
+    /// each table of Dyno has the comment [`TABLE_MARK`].
     ClickHouse,
 }
 

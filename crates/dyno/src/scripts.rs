@@ -1,6 +1,8 @@
 //! Script files and lists of values that a study names: read before the study is, so that all that follows works on texts.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use dyno_workload::catalog::Catalog;
@@ -8,6 +10,9 @@ use dyno_workload::declared;
 use dyno_workload::pgbench::{self, ScriptText};
 use sha2::{Digest, Sha256};
 use toml::Value;
+
+/// Largest file that a study may name, in bytes.
+const FILE_MOST: u64 = 64 << 20;
 
 /// The catalogue for a study: the built-in workloads, and scripts if it names any. A file's name is
 /// relative to the folder of the study.
@@ -74,11 +79,30 @@ fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
 
 /// The text of a file and its digest.
 fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        crate::usage_error(anyhow::anyhow!("cannot read the {what} {}: {error}", path.display()))
+    let text = contents(path).map_err(|why| {
+        crate::usage_error(anyhow::anyhow!("cannot read the {what} {}: {why}", path.display()))
     })?;
     let digest = digest(&text);
     Ok((text, digest))
+}
+
+/// The text of a regular file of bounded size: a device has no end, and a pipe may have no writer.
+fn contents(path: &Path) -> Result<String, String> {
+    let words = |error: std::io::Error| error.to_string();
+    // Opening a pipe waits for a writer, unless it is told not to.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(words)?;
+    let facts = file.metadata().map_err(words)?;
+    if !facts.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut text = String::new();
+    let n_read = file.take(FILE_MOST + 1).read_to_string(&mut text).map_err(words)?;
+    if n_read as u64 > FILE_MOST {
+        return Err(format!("it is larger than {} MiB", FILE_MOST >> 20));
+    }
+    Ok(text)
 }
 
 /// The digest that a record keeps of a text.
@@ -157,7 +181,7 @@ impl dyno_sysbench::Host for StudyHost {
     fn file(&self, path: &str) -> Result<dyno_sysbench::Module, String> {
         let folder = self.folder.clone().unwrap_or_default();
         let found = folder.join(path);
-        let text = std::fs::read_to_string(&found).map_err(|error| error.to_string())?;
+        let text = contents(&found)?;
         let module = dyno_sysbench::Module { path: found.display().to_string(), text };
         self.note(path, &module);
         Ok(module)
@@ -212,6 +236,24 @@ mod tests {
         let found: Option<Vec<&str>> =
             found.as_ref().map(|names| names.iter().map(String::as_str).collect());
         assert_eq!(found.as_deref(), expected, "{study}");
+    }
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let check = |path: &Path, expected: &str| {
+            let why = read(path, "script").expect_err(expected).to_string();
+            assert!(why.ends_with(expected), "{why}");
+        };
+        check(Path::new("/dev/zero"), "/dev/zero: it is not a regular file");
+        let folder = tempfile::tempdir().unwrap();
+        check(folder.path(), "it is not a regular file");
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        check(&pipe, "it is not a regular file");
+        let large = folder.path().join("large");
+        std::fs::File::create(&large).unwrap().set_len(FILE_MOST + 1).unwrap();
+        check(&large, "it is larger than 64 MiB");
     }
 
     #[test]

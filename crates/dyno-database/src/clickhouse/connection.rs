@@ -17,9 +17,11 @@ use dyno_workload::{
 };
 
 use super::http::{Answer, HttpError};
-use super::request::{Heads, Template, cell, error_in, write_request};
+use super::request::{Heads, Template, cell, error_in, login, write_request};
 use crate::cleaner::Cleaner;
-use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, ReadBuffer, Transport, row_room, too_much};
+use crate::transport::{
+    COLD_RESULT_MAX, READS_MOST, ROWS_SILENCE, ReadBuffer, Transport, row_room, too_much,
+};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, TlsMode};
 
@@ -99,7 +101,7 @@ pub(super) fn open(
     endpoint: &Endpoint,
     guard: Option<&Guard>,
 ) -> Result<ClickHouseConnection, OpenError> {
-    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    let cleaner = cleaner(endpoint);
     let failed = |reason: &str, lacks_database: bool| OpenError {
         error: ConnectError {
             address: endpoint.address.to_string(),
@@ -145,6 +147,16 @@ pub(super) fn open(
     }
 }
 
+/// A cleaner that knows the password in the form in which HTTP carries it, too: servers and proxies quote
+/// heads of requests in their errors.
+fn cleaner(endpoint: &Endpoint) -> Cleaner {
+    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    match &endpoint.password {
+        Some(word) if !word.reveal().is_empty() => cleaner.with(login(endpoint)),
+        _ => cleaner,
+    }
+}
+
 /// Refuses to send a password in clear text where others could read it.
 fn check_trust(endpoint: &Endpoint) -> Result<(), String> {
     let has_password = endpoint.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
@@ -167,7 +179,7 @@ fn reach(target: &Target) -> Result<Transport, String> {
     let mut transport = Transport::open(endpoint).map_err(|error| {
         let advice = match error.kind() {
             io::ErrorKind::ConnectionRefused => {
-                "; nothing is listening there: is the server up, and is it the port of its HTTP?"
+                "; nothing is listening there: is the server up, and is this its HTTP port?"
             }
             _ => "",
         };
@@ -238,8 +250,9 @@ impl ClickHouseConnection {
         Ok(())
     }
 
-    /// Writes what is left of the request and reads what there is; none if it has to wait longer.
-    fn exchange(&mut self) -> Result<Option<()>, String> {
+    /// Writes what is left of the request and reads what there is, with at most so many reads; none if it
+    /// has to wait longer.
+    fn exchange(&mut self, reads_most: usize) -> Result<Option<()>, String> {
         while self.n_written < self.out.len() || self.transport.wants_write() {
             match self.transport.write_some(&self.out[self.n_written..]) {
                 Ok(n_taken) => self.n_written += n_taken,
@@ -247,7 +260,7 @@ impl ClickHouseConnection {
                 Err(error) => {
                     // The reason that the server gave may still be there to be read.
                     self.n_written = self.out.len();
-                    let said = self.receive();
+                    let said = self.receive(reads_most);
                     if matches!(said, Ok(Some(()))) {
                         return said;
                     }
@@ -255,13 +268,18 @@ impl ClickHouseConnection {
                 }
             }
         }
-        self.receive()
+        self.receive(reads_most)
     }
 
-    /// Reads until the answer is complete; none if a read runs out of its time.
-    fn receive(&mut self) -> Result<Option<()>, String> {
+    /// Reads until the answer is complete; none if a read runs out of its time, or after so many reads.
+    fn receive(&mut self, reads_most: usize) -> Result<Option<()>, String> {
         let http = |error: HttpError| error.0;
+        let mut n_reads = 0;
         while !self.answer.is_done() {
+            if n_reads == reads_most {
+                return Ok(None);
+            }
+            n_reads += 1;
             match self.transport.read_some(&mut self.received) {
                 Ok(0) => self.answer.end().map_err(http)?,
                 Ok(_) => {
@@ -305,7 +323,7 @@ impl ClickHouseConnection {
         let limit = self.cold_limit;
         self.cold(move |connection| {
             connection.transport.begin_cold(limit).map_err(|error| error.to_string())?;
-            match connection.exchange()? {
+            match connection.exchange(usize::MAX)? {
                 Some(()) => Ok(()),
                 None => Err("the server does not answer".to_owned()),
             }
@@ -353,7 +371,7 @@ impl ClickHouseConnection {
             }
         }
         self.out.extend_from_slice(b"0\r\n\r\n");
-        match self.exchange()? {
+        match self.exchange(usize::MAX)? {
             Some(()) => Ok(n_rows),
             None => Err("the server does not answer".to_owned()),
         }
@@ -365,7 +383,7 @@ impl ClickHouseConnection {
             match self.transport.write_some(&self.out[self.n_written..]) {
                 Ok(n_taken) => self.n_written += n_taken,
                 Err(error) => {
-                    return match self.receive() {
+                    return match self.receive(usize::MAX) {
                         Ok(Some(())) => Ok(false),
                         _ => Err(format!("{error} (while sending rows)")),
                     };
@@ -456,7 +474,7 @@ impl Connection for ClickHouseConnection {
         {
             return Poll::Ready(Err(self.lose(&why)));
         }
-        match self.exchange() {
+        match self.exchange(READS_MOST) {
             Ok(Some(())) => Poll::Ready(self.complete()),
             Ok(None) => Poll::Pending,
             Err(why) => Poll::Ready(Err(self.lose(&why))),

@@ -30,9 +30,7 @@ impl Heads {
         if endpoint.user.contains(':') {
             return Err("a user whose name has a colon cannot log in by HTTP".to_owned());
         }
-        let password = endpoint.password.as_ref().map_or("", |word| word.reveal());
-        let login = Zeroizing::new(format!("{}:{password}", endpoint.user));
-        let login = Zeroizing::new(STANDARD.encode(login.as_bytes()));
+        let login = login(endpoint);
         let host = match &endpoint.address {
             Address::Unix(_) => "localhost".to_owned(),
             Address::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
@@ -76,6 +74,13 @@ impl Heads {
         head.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
         head
     }
+}
+
+/// User and password as HTTP carries them.
+pub(super) fn login(endpoint: &Endpoint) -> Zeroizing<String> {
+    let password = endpoint.password.as_ref().map_or("", |word| word.reveal());
+    let login = Zeroizing::new(format!("{}:{password}", endpoint.user));
+    Zeroizing::new(STANDARD.encode(login.as_bytes()))
 }
 
 /// A text for a URL's query.

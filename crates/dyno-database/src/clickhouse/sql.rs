@@ -3,7 +3,7 @@
 //! The server does not say who made a table. Who may make a view in a database may drop its tables as well,
 //! so Dyno's notes are worth as much as the database itself.
 
-use dyno_workload::Dialect;
+use dyno_workload::{Dialect, TABLE_MARK};
 
 use crate::sql::{CatalogSql, SqlSpec};
 
@@ -16,9 +16,11 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         ),
         schema: None,
         relations: |_| {
-            "SELECT name, if(engine LIKE '%View', 'view', 'table'), 'mine' FROM system.tables \
-             WHERE database = currentDatabase() ORDER BY name"
-                .to_owned()
+            format!(
+                "SELECT name, if(engine LIKE '%View', 'view', 'table'), if(name IN (SELECT table FROM \
+                 system.columns WHERE database = currentDatabase() AND comment = '{TABLE_MARK}'), 'mine', \
+                 'not marked') FROM system.tables WHERE database = currentDatabase() ORDER BY name"
+            )
         },
         notes: |_| {
             "SELECT if(engine = 'View', create_table_query, ''), '', '' FROM system.tables \

@@ -157,3 +157,39 @@ fn a_guard_keeps_the_password_from_strangers() {
     stream.read_to_end(&mut sent).unwrap();
     assert!(sent.is_empty(), "{sent:?}");
 }
+
+#[test]
+fn a_server_that_never_pauses_leaves_the_worker_its_turns() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).unwrap() > 0);
+        stream.write_all(ONE.as_bytes()).unwrap();
+        assert!(stream.read(&mut request).unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+        // Until the client has gone.
+        while stream.write_all(b"4\r\na\nb\n\r\n").is_ok() {}
+    });
+    let url = format!("clickhouse://me:pass55@127.0.0.1:{port}/d");
+    let mut connection = open(&Endpoint::from_url(&url).unwrap());
+    connection.send_text("SELECT 1");
+    for _ in 0..3 {
+        assert!(connection.poll_reply().is_pending());
+    }
+    drop(connection);
+    server.join().unwrap();
+}
+
+#[test]
+fn the_login_that_a_proxy_quotes_is_masked() {
+    let refusal =
+        "HTTP/1.1 502 Oh\r\nContent-Length: 34\r\n\r\nAuthorization: bWU6cGFzczU1 is bad.";
+    let (endpoint, _server) = server(vec![(ONE, false), (refusal, true)]);
+    let mut connection = open(&endpoint);
+    connection.send_text("SELECT 1");
+    let error = reply(&mut connection).unwrap_err();
+    assert!(!error.message.contains("bWU6"), "{error}");
+    assert!(error.message.contains("Authorization"), "{error}");
+}

@@ -31,7 +31,7 @@ use super::protocol::{
 use super::{load, login};
 use crate::Endpoint;
 use crate::cleaner::Cleaner;
-use crate::transport::SHORT_READ;
+use crate::transport::{READS_MOST, SHORT_READ};
 use crate::waiting::SET_UP_LIMIT;
 
 /// Columns of a result, at most: servers have at most 4096.
@@ -319,10 +319,10 @@ impl MySqlConnection {
         kept
     }
 
-    /// Reads until the reply is complete, or nothing more is there.
+    /// Reads until the reply is complete, or nothing more is there, or after [`READS_MOST`] reads.
     #[inline]
     fn receive(&mut self) -> Poll<Result<Reply, StatementError>> {
-        loop {
+        for _ in 0..READS_MOST {
             let channel = &mut self.channel;
             if self.is_blocking && !channel.transport.wait_readable(self.timeout_ns) {
                 return Poll::Pending;
@@ -351,6 +351,7 @@ impl MySqlConnection {
                 return Poll::Pending;
             }
         }
+        Poll::Pending
     }
 
     /// The channel, for exchanges inside `cold`.

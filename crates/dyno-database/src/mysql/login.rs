@@ -84,12 +84,12 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
 fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
     let advice = match (&endpoint.address, error.kind()) {
         (Address::Unix(_), io::ErrorKind::NotFound) => {
-            "there is no such socket; is the server up, and does its setting `socket` name it?"
+            "there is no such socket: is the server up, and does its setting `socket` name it?"
         }
-        (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there; is the server up?",
+        (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there: is the server up?",
         (_, io::ErrorKind::PermissionDenied) => "this user may not use that socket",
         (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            "no answer within ten seconds; is it the right host, and is there a firewall in \
+            "no answer within ten seconds: is it the right host, and is there a firewall in \
              between?"
         }
         _ => return error.to_string(),

@@ -21,7 +21,7 @@ use dyno_workload::{
 };
 
 use crate::cleaner::Cleaner;
-use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, SHORT_READ, row_room, too_much};
+use crate::transport::{COLD_RESULT_MAX, READS_MOST, ROWS_SILENCE, SHORT_READ, row_room, too_much};
 use crate::waiting::SET_UP_LIMIT;
 
 use super::prepared::{Expected, Prepared, TEXT_COLUMNS, check_text, is_commit, refused};
@@ -234,13 +234,13 @@ impl PgConnection {
         }
     }
 
-    /// Reads and scans until the reply is complete or nothing more is there.
+    /// Reads and scans until the reply is complete or nothing more is there, or for [`READS_MOST`] reads.
     fn read_reply(&mut self) -> Result<Poll<()>, WireError> {
         // What came after the previous reply, such as the message that ends the connection.
         if !self.wire.received.unread().is_empty() && self.scan()? {
             return Ok(Poll::Ready(()));
         }
-        loop {
+        for _ in 0..READS_MOST {
             let wire = &mut self.wire;
             if self.is_blocking && !wire.transport.wait_readable(self.timeout_ns) {
                 return Ok(Poll::Pending);
@@ -263,6 +263,7 @@ impl PgConnection {
                 return Ok(Poll::Pending);
             }
         }
+        Ok(Poll::Pending)
     }
 
     /// Scans what was received; true if the reply is complete.

@@ -27,6 +27,10 @@ use crate::{Endpoint, TlsMode};
 /// Least room that a read is given, in bytes.
 const READ_ROOM: usize = 8 * 1024;
 
+/// Reads of one reply under load before the worker looks at its clock and at its other clients: a server that
+/// sends without a pause must run into the statement's limit as one that is silent does.
+pub(crate) const READS_MOST: usize = 32;
+
 /// A plain read of fewer bytes than this has emptied the socket.
 pub(crate) const SHORT_READ: usize = READ_ROOM;
 

@@ -121,7 +121,15 @@ fn notice_dead_peers(stream: &TcpStream) -> io::Result<()> {
 
 /// Tries a host's addresses in order; each gets its share of the time. Returns the last error.
 fn open_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    let addresses: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| {
+            let why = format!(
+                "the host name `{host}` cannot be resolved ({error}): is it spelled right?"
+            );
+            io::Error::new(error.kind(), why)
+        })?
+        .collect();
     let Some(n_addresses) = u64::try_from(addresses.len()).ok().filter(|&n| n > 0) else {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,

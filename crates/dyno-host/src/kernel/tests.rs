@@ -170,7 +170,10 @@ fn what_a_killed_dyno_has_left_is_put_back_by_the_next() {
     fs::write(machine.note(), &note).expect("written");
     machine.set("vm.swappiness", "1\n");
     let next = machine.dyno();
-    assert_eq!(next.hold(&clock).expect("free"), ["put the kernel's vm.swappiness back to 60"]);
+    assert_eq!(
+        next.hold(&clock).expect("free"),
+        ["put the kernel's vm.swappiness back to 60: a run that was killed had changed it"]
+    );
     assert_eq!(machine.get("vm.swappiness"), "60");
     next.release();
     // Killed before it had changed it, or while it noted what it was going to change.
@@ -180,6 +183,52 @@ fn what_a_killed_dyno_has_left_is_put_back_by_the_next() {
         assert_eq!(machine.get("vm.swappiness"), "60");
         assert!(!machine.note().exists());
     }
+}
+
+#[test]
+fn a_note_of_what_dyno_does_not_change_is_left_alone_and_said() {
+    let machine = Machine::new();
+    let clock = ManualClock::new();
+    let mut changes =
+        machine.dyno().planned(&settings(&[("vm.swappiness", "1")])).expect("planned");
+    let other = |name: &str, back: &str| Change {
+        name: name.to_owned(),
+        before: "1".to_owned(),
+        value: "2".to_owned(),
+        back: (back.to_owned(), "1".to_owned()),
+    };
+    changes.push(other("kernel.core_pattern", "kernel.core_pattern"));
+    changes.push(other("vm.swappiness", "vm.dirty_ratio"));
+    let note = serde_json::to_vec(&Note { pid: 7, changes }).expect("it is JSON");
+    fs::write(machine.note(), &note).expect("written");
+    machine.set("vm.swappiness", "1\n");
+    let said = machine.dyno().put_back_left_over(&clock);
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(machine.get("vm.swappiness"), "60");
+    assert_eq!(machine.get("vm.dirty_ratio"), "20");
+    assert!(!machine.note().exists());
+}
+
+#[test]
+fn a_note_that_cannot_be_followed_is_said() {
+    let machine = Machine::new();
+    std::os::unix::fs::symlink("/proc/version", machine.path("vm.zone_reclaim_mode"))
+        .expect("made");
+    let now = machine.get("vm.zone_reclaim_mode");
+    let change = Change {
+        name: "vm.zone_reclaim_mode".to_owned(),
+        before: "0".to_owned(),
+        value: now,
+        back: ("vm.zone_reclaim_mode".to_owned(), "0".to_owned()),
+    };
+    let note = serde_json::to_vec(&Note { pid: 7, changes: vec![change] }).expect("it is JSON");
+    fs::write(machine.note(), &note).expect("written");
+    let said = machine.dyno().put_back_left_over(&ManualClock::new());
+    assert!(
+        said.len() == 1 && said[0].contains("has left settings of the kernel changed"),
+        "{said:?}"
+    );
+    assert!(machine.note().exists());
 }
 
 #[test]

@@ -183,6 +183,7 @@ impl Definition {
         }
         let mut columns: Vec<Column> = Vec::new();
         let mut values = BTreeMap::new();
+        let mut rooms = BTreeMap::new();
         for (idx, (name, tree)) in entries.iter().enumerate() {
             let mut known = Known {
                 values: &values,
@@ -192,12 +193,15 @@ impl Definition {
                 names: &mut self.names,
                 numbering: None,
                 used: &mut Vec::new(),
+                rooms: &rooms,
             };
             let column = problems
                 .within(name.clone(), |problems| column(problems, (name, tree), &mut known));
             if column.as_ref().is_none_or(|column| column.generator.is_some()) {
                 values.insert(name.clone(), idx);
             }
+            let generator = column.as_ref().and_then(|column| column.generator.as_ref());
+            rooms.extend(generator.map(|generator| (idx, generator.kind.room())));
             columns.extend(column);
         }
         let n_identities = columns.iter().filter(|column| column.is_identity).count();

@@ -39,7 +39,11 @@ pub(super) enum Kind {
         counted: Option<usize>,
     },
     Normal(Normal),
-    Template(Vec<Piece>),
+    Template {
+        pieces: Vec<Piece>,
+        /// Most bytes of such a text, roughly.
+        room: usize,
+    },
     Letters {
         least: usize,
         most: usize,
@@ -170,7 +174,7 @@ impl Generator {
         drawing: &mut Drawing<'_>,
     ) -> Result<(), EvaluationError> {
         match &self.kind {
-            Kind::Template(pieces) => {
+            Kind::Template { pieces, .. } => {
                 let start = values.mark();
                 template::write(pieces, values, drawing.random);
                 values.set(at, Slot::Text { start, end: values.mark() });
@@ -235,7 +239,7 @@ fn draw_rare(kind: &Kind, at: usize, values: &mut Values, random: &mut RandomStr
             }
         }
         Kind::Number { .. }
-        | Kind::Template(_)
+        | Kind::Template { .. }
         | Kind::Formula(_)
         | Kind::Sequence { .. }
         | Kind::Constant(_) => unreachable!("drawn by the caller"),
@@ -269,14 +273,7 @@ impl Kind {
     /// Most bytes that a text of this kind takes, roughly: for the memory to begin with.
     pub(super) fn room(&self) -> usize {
         match self {
-            Kind::Template(pieces) => pieces
-                .iter()
-                .map(|piece| match piece {
-                    Piece::Fixed(bytes) => bytes.len(),
-                    Piece::Digits(n) | Piece::Letters(n) => *n,
-                    Piece::Value(_) => 40,
-                })
-                .sum(),
+            Kind::Template { room, .. } => *room,
             Kind::Letters { most, .. } => *most,
             Kind::Constant(Constant::Text(text)) => text.len(),
             Kind::OneOf { items, .. } => items.iter().map(Constant::room).max().unwrap_or(0),

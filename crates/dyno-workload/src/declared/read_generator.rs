@@ -40,6 +40,9 @@ const DECIMALS_MOST: i64 = 9;
 /// Longest text of `letters`.
 const LETTERS_MOST: i64 = 1 << 24;
 
+/// Longest text of `text`, with the values in it: texts that are made of texts grow fast.
+const TEXT_MOST: usize = 1 << 24;
+
 /// What generators refer to.
 pub(super) struct Known<'a> {
     /// The values that can be used, by name, each with its place.
@@ -56,6 +59,8 @@ pub(super) struct Known<'a> {
     pub(super) numbering: Option<&'a mut Numbering>,
     /// Places whose values were used.
     pub(super) used: &'a mut Vec<usize>,
+    /// Most bytes of the values that generators make, by their places.
+    pub(super) rooms: &'a BTreeMap<usize, usize>,
 }
 
 /// Numbers given to generators that clients count with.
@@ -134,7 +139,14 @@ fn simple(
     match name {
         "text" => {
             let pieces = template::read(text(problems, value)?, |name| known.place(name));
-            pieces.map(Kind::Template).map_err(|why| problems.add(why, "")).ok()
+            let read = pieces.and_then(|pieces| {
+                let room = template::room(&pieces, |place| known.rooms.get(&place).copied());
+                match room <= TEXT_MOST {
+                    true => Ok(Kind::Template { pieces, room }),
+                    false => Err(format!("this text may have more than {TEXT_MOST} bytes")),
+                }
+            });
+            read.map_err(|why| problems.add(why, "")).ok()
         }
         "letters" => letters(problems, value),
         "uuid" => match value {

@@ -68,6 +68,20 @@ pub(super) fn read(
     Ok(pieces)
 }
 
+/// Bytes that are taken for a value whose length is not known.
+const VALUE_ROOM: usize = 40;
+
+/// Most bytes of a text of these pieces, roughly; `of` tells those of a value at its place, as far as they
+/// are known.
+pub(super) fn room(pieces: &[Piece], of: impl Fn(usize) -> Option<usize>) -> usize {
+    let piece = |piece: &Piece| match piece {
+        Piece::Fixed(bytes) => bytes.len(),
+        Piece::Digits(n) | Piece::Letters(n) => *n,
+        Piece::Value(place) => of(*place).unwrap_or_default().max(VALUE_ROOM),
+    };
+    pieces.iter().map(piece).fold(0, usize::saturating_add)
+}
+
 /// Appends the text of these pieces to the bytes of the values.
 pub(super) fn write(pieces: &[Piece], values: &mut Values, random: &mut RandomStream) {
     for piece in pieces {

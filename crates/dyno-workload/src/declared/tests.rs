@@ -305,6 +305,8 @@ fn wrong_generators_are_refused() {
     check(r#"{"normal": [1, 1]}"#, "", "standard deviation");
     check(r#"{"text": "{y}"}"#, "/text", "`y` is not known");
     check(r#"{"letters": -1}"#, "/letters", "expected a length");
+    let long = format!(r#"{{"text": "{}"}}"#, "@".repeat((1 << 24) + 1));
+    check(&long, "/text", "more than 16777216 bytes");
     check(r#"{"date": ["2024-02-30", "2024-03-01"]}"#, "/date", "the first and the last");
     check(r#"{"date": ["2024-03-02", "2024-03-01"]}"#, "/date", "after the last");
     check(r#"{"one_of": []}"#, "/one_of", "nothing to choose");

@@ -113,6 +113,8 @@ struct Scope<'a> {
     values: BTreeMap<String, usize>,
     n_values: usize,
     used: Vec<usize>,
+    /// Most bytes of the values of generators, by their places.
+    rooms: BTreeMap<usize, usize>,
 }
 
 impl Scope<'_> {
@@ -126,6 +128,7 @@ impl Scope<'_> {
             names: &mut self.names,
             numbering: Some(&mut self.numbering),
             used: &mut self.used,
+            rooms: &self.rooms,
         }
     }
 
@@ -168,6 +171,7 @@ pub(super) fn read(
         values: BTreeMap::from([("rows".to_owned(), ROWS)]),
         n_values: ROWS + 1,
         used: vec![ROWS],
+        rooms: BTreeMap::new(),
     };
     let weight = super::problems::read(problems, entries, "weight", count).unwrap_or(1);
     if u32::try_from(weight).is_err() {
@@ -226,6 +230,7 @@ fn lets(problems: &mut Problems, entries: &[(String, Tree)], scope: &mut Scope<'
                 let generator = generator(problems, tree, &mut scope.known());
                 // Also if it is wrong: its name is known from here on.
                 let at = scope.add(problems, name);
+                scope.rooms.extend(generator.iter().map(|made| (at, made.kind.room())));
                 lets.extend(generator.map(|generator| Let { name: name.clone(), at, generator }));
             });
         }

@@ -18,7 +18,7 @@
 use dyno_model::names;
 use dyno_units::{RandomStream, Seed};
 
-use crate::{Dialect, Row, Table};
+use crate::{Dialect, Row, TABLE_MARK, Table};
 
 use super::digits::{C_GROUPS, PAD_GROUPS, push_groups};
 use super::distribution::Distribution;
@@ -58,7 +58,7 @@ impl Schema {
     fn create(&self, dialect: Dialect, number: u64) -> String {
         if dialect == Dialect::ClickHouse {
             return format!(
-                "CREATE TABLE sbtest{number} (id Int32, k Int32, c String, pad String) \
+                "CREATE TABLE sbtest{number} (id Int32 COMMENT '{TABLE_MARK}', k Int32, c String, pad String) \
                  ENGINE = MergeTree ORDER BY id"
             );
         }

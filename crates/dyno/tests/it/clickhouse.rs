@@ -114,6 +114,12 @@ fn the_password_is_in_no_command_line_and_no_environment() {
     let answer = bench.dyno(&[&load[..], &["--on", &good]].concat());
     assert!(answer.code != 0 && answer.err.contains("theirs"), "{}", answer.err);
     assert_eq!(connection.query(tables).unwrap().len(), 1);
+    // A list of tables of Dyno that somebody else has written lets it drop none of theirs.
+    let forged = "CREATE VIEW dyno_tables AS SELECT 'tables of Dyno: theirs' AS noted";
+    connection.query(forged).unwrap();
+    bench.dyno(&[&load[..], &["--on", &good]].concat());
+    let left = connection.query(tables).unwrap();
+    assert!(left.contains(&vec![Some("theirs".to_owned())]), "{left:?}");
     drop(connection);
     server.stop().unwrap();
 }

@@ -135,3 +135,18 @@ fn the_servers_time_is_reported_by_kind_of_process_on_postgresql() {
     assert!((backends - foreground).abs() <= 0.01 * foreground, "{backends} of {foreground}");
     assert!(seen.readings().contains_key("server.thread.checkpointer.cpu_s_per_s"));
 }
+
+/// A job that runs alone needs no workload's tables, and its step is called after it.
+#[test]
+fn a_job_runs_alone_where_nothing_is_sent() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = 'How long?'\n[database.sqlite]\nproduct = 'sqlite'\n[workload.none]\n\
+         [job.make]\nsql = ['CREATE TABLE t (a INT)', 'DROP TABLE t']\n\
+         [design]\nrepetitions = 1\n",
+    );
+    let answer = bench.dyno_good(&["run", "study.toml"]);
+    assert!(answer.out.contains("make"), "{}", answer.out);
+    assert!(!answer.out.contains("failed"), "{}", answer.out);
+}

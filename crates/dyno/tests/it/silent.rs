@@ -87,3 +87,32 @@ fn the_first_stop_ends_the_wait_for_a_silent_server() {
     check("postgresql", b"", WELCOME, b"");
     check("postgresql", b"", WELCOME, b"D\0\0\0\x40\0");
 }
+
+/// A statement's limit holds for a server that never stops sending, too: by one client, whose worker blocks, and
+/// by several, which wait together.
+#[test]
+fn a_result_without_end_runs_into_the_limit_of_its_statement() {
+    let endless = [
+        ("mariadb", "SELECT a.seq, b.seq FROM seq_1_to_1000000 a, seq_1_to_1000000 b;\n"),
+        (
+            "postgresql",
+            "SELECT a.n, b.n FROM (SELECT generate_series(1, 100000) n) a, \
+             (SELECT generate_series(1, 1000000) n) b;\n",
+        ),
+    ];
+    for ((product, sql), clients) in endless.into_iter().flat_map(|one| [(one, 1), (one, 3)]) {
+        let bench = Workbench::new();
+        bench.write("endless.sql", sql);
+        let study = format!(
+            "title = 'Is there an end?'\n[database.{product}]\nproduct = '{product}'\n\
+             [workload.pgbench]\nscript = 'endless.sql'\ntables = 'none'\nprotocol = 'simple'\n\
+             [design]\nclients = {clients}\nrepetitions = 1\nwarm_up = '0s'\nduration = '1s'\nrest = '0s'\n\
+             statement_timeout = '500ms'\n"
+        );
+        bench.write("study.toml", &study);
+        let answer = bench.dyno(&["run", "study.toml"]);
+        let said = answer.out + &answer.err;
+        // As in pgbench, a client ends with its first error.
+        assert!(said.contains("ended before the step did"), "{product}, {clients}: {said}");
+    }
+}

@@ -31,6 +31,8 @@ const BYTES_MOST: u64 = 1 << 30;
 const FILES_MOST: usize = 10_000;
 /// No run is longer: ten years, in seconds.
 const SECONDS_MOST: f64 = 10.0 * 366.0 * 86_400.0;
+/// Most intervals of a run: those of a week of seconds. A file of a record has a largest size.
+const INTERVALS_MOST: usize = 7 * 86_400;
 /// The variant of files without a name.
 const NAMELESS: &str = "imported";
 
@@ -73,11 +75,11 @@ impl ReadError {
 #[derive(clap::Args)]
 pub(crate) struct ImportOptions {
     /// Outputs of sysbench, pgbench (also its logs, `-l`), iibench.py or HammerDB. With NAME= before it, a
-    /// file is a run of that variant; a folder stands for its files. Several runs of a variant with as many
-    /// clients are its repetitions, in the order in which they are given
+    /// file is a run of that variant; a folder stands for its files. Several runs of a variant with the same
+    /// number of clients are its repetitions, in the order in which they are given
     #[arg(value_name = "[NAME=]FILE", required = true)]
     files: Vec<String>,
-    /// The run's folder to make
+    /// The run's folder, which is created
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
     /// The question, as the report's title
@@ -89,8 +91,8 @@ pub(crate) struct ImportOptions {
     /// What the files are, if they are not recognised
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(FORMATS.map(|format| format.name)))]
     format: Option<String>,
-    /// The rate of runs that were made at one which their output does not hold (pgbench's `-R`), in
-    /// transactions per second
+    /// The offered rate, where the output does not state it (pgbench's `-R`), in transactions per
+    /// second
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
     /// The smallest difference that matters
@@ -248,15 +250,18 @@ fn read_group(group: &[PathBuf], options: &ImportOptions) -> anyhow::Result<Vec<
     let Some(format) = FORMATS.iter().find(is_format) else {
         let known: Vec<String> =
             FORMATS.iter().map(|format| format!("  {:<12} {}", format.name, format.text)).collect();
-        bail!(
-            "{first}: its format is not known. `--format` names one of these:\n{}",
-            known.join("\n")
-        );
+        bail!("{first}: unknown format; choose one with --format:\n{}", known.join("\n"));
     };
     let runs =
         (format.read)(&text, options.rate).map_err(|error| anyhow::anyhow!("{first}, {error}"))?;
     if runs.is_empty() {
         bail!("{first} holds no run of {}", format.name);
+    }
+    if let Some(run) = runs.iter().find(|run| run.intervals.len() > INTERVALS_MOST) {
+        bail!(
+            "{first} has {} intervals in one run, and a record takes at most {INTERVALS_MOST}",
+            run.intervals.len()
+        );
     }
     let modified = group.iter().filter_map(|file| modified_unix_ms(file)).max();
     let n = runs.len();

@@ -19,6 +19,8 @@ pub(super) const FORMAT: Format = Format {
 
 /// No log is of a longer run: a month, in seconds.
 const LOG_SECONDS_MOST: f64 = 31.0 * 86_400.0;
+/// More scripts than pgbench takes are no log of it, and each one is a histogram.
+const SCRIPTS_MOST: usize = 128;
 /// A lag behind the schedule reaches this many µs sooner or later; a number of retries does not.
 const RETRIES_MOST: u64 = 1_000;
 
@@ -105,6 +107,9 @@ impl Log {
         if line.time == "skipped" {
             self.skipped += 1;
             return Ok(());
+        }
+        if self.kinds.len() == SCRIPTS_MOST && !self.kinds.contains_key(&line.script) {
+            return Err(format!("a run of pgbench has at most {SCRIPTS_MOST} scripts"));
         }
         let kind = self.kinds.entry(line.script).or_insert_with(script);
         self.ended_us = self.ended_us.max(line.ended_us);
@@ -225,6 +230,8 @@ mod tests {
         check("0 1 5000 0 1000 500000 400000\n", "--rate");
         check("0 1 failed 0 1000 500000\n", "no transaction of this log");
         check("0 1 5 0 1000 500000\n0 2 5 0 9000000 500000\n", "make no sense");
+        let scripts: String = (0..129).map(|n| format!("0 1 5 {n} 1000 500000\n")).collect();
+        check(&scripts, "line 129: a run of pgbench has at most 128 scripts");
         check("0 1 5000 0 1000 500000\nx\n", "line 2: this is no line");
         assert!(!(FORMAT.is_it)("1345828501 5601 1542744 483552416 61 2573\n"));
         assert!((FORMAT.is_it)("0 1 5000 0 1345828501 500000\n"));

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dyno_sysbench::{Counter, Kind};
@@ -35,7 +35,7 @@ pub(super) const SPEC: Spec = Spec {
             Some("sync"),
             "file operations mode; Dyno has {sync}, not async and mmap",
         ),
-        ("file-async-backlog", Kind::Int, Some("128"), "taken and not used"),
+        ("file-async-backlog", Kind::Int, Some("128"), "accepted and ignored"),
         (
             "file-extra-flags",
             Kind::List,
@@ -225,12 +225,12 @@ impl Settings {
         }
     }
 
-    /// Opens a file of the test; a link of its name is not followed.
+    /// Opens a file of the test; a link of its name is not followed, and a file with other names is not used.
     fn open(&self, number: u64, is_made: bool) -> Result<File, String> {
         let name = file_name(number);
         let flags = self.flags.iter().filter_map(|flag| flag_of(flag));
         let flags = flags.fold(OFlags::NOFOLLOW, |all, flag| all | flag);
-        OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(is_made)
@@ -241,7 +241,15 @@ impl Settings {
                 let hint =
                     if is_made { "" } else { "\nWARNING: Did you forget to run the prepare step?" };
                 format!("Cannot open file '{name}' {}{hint}", in_words(&error))
-            })
+            })?;
+        let facts = file.metadata().map_err(|error| in_words(&error))?;
+        if !facts.is_file() || facts.nlink() > 1 {
+            return Err(format!(
+                "Cannot open file '{name}': it is not a regular file with one name, so what is in it may be \
+                 somebody else's"
+            ));
+        }
+        Ok(file)
     }
 
     fn sync(&self, file: &File, number: u64) -> Result<(), String> {
