@@ -12,6 +12,7 @@ mod against;
 mod backlog;
 mod best;
 mod compared;
+mod contests;
 mod course;
 mod dips;
 mod durability;
@@ -26,7 +27,6 @@ mod storage;
 mod support;
 mod vectors;
 mod watched;
-mod works;
 
 pub(crate) use ranking::Ranker;
 pub use watched::is_watched;

@@ -21,6 +21,7 @@ pub use imported::is_imported;
 use std::collections::BTreeMap;
 
 use dyno_record::{StepSummary, TrialSummary};
+use dyno_units::Nanoseconds;
 use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
@@ -521,12 +522,13 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
         1 => ("response time", "rests"),
         _ => ("response times", "rest"),
     };
-    let trial = if measured.len() > 1 { " of the trial with the fewest" } else { "" };
+    let trial = if measured.len() > 1 { "the trial with the fewest" } else { "the trial" };
     let beyond = parts(&|one| format!("{:.0} beyond {}", one.beyond(), one.name()));
-    let beyond = beyond.replacen(" beyond", " were observed beyond", 1);
+    let beyond = beyond.replacen(" beyond", " lie beyond", 1);
     let needed = parts(&|one| {
         let needed = grouped(one.needed.round() as u64);
-        format!("{needed} transactions for {} (about {:.0} s)", one.name(), one.seconds())
+        let took = Nanoseconds::from_secs(one.seconds() as u64);
+        format!("{needed} transactions for {} (about {took})", one.name())
     });
     let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);
     let n = last.least.committed;
@@ -534,12 +536,12 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {names} {times} {rest} on few observations: of the {} {noun}{trial}, only \
-             about {beyond}.",
+            "The {names} {times} {rest} on few observations: {trial} has {} {noun}, of which about \
+             {beyond}.",
             grouped(n),
         ),
         advice: format!(
-            "At that trial's rate ({}), each trial needs {needed} at each step: lengthen `duration`. \
+            "Each trial needs {needed} at each step, at this trial's rate of {}: lengthen `duration`. \
              Until then, rely only on {} of the response times.",
             rate(throughput),
             short.first().map_or("p50", Short::nearer),

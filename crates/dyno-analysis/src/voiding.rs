@@ -164,9 +164,9 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
             reasons.join("; ")
         ),
         advice:
-            "Discarded blocks do not contribute to any result. They are chosen by readings of the host alone, \
-             blind to throughput and response times: so a block that was kept can have measured worse than one \
-             that was discarded. At most (repetitions − 1) / 2 blocks are discarded; any further ones are kept, \
+            "Discarded blocks do not contribute to any result. They are chosen from readings of the host alone, \
+             without regard to throughput and response times, so a block that was kept may show worse results \
+             than one that was discarded. At most (repetitions − 1) / 2 blocks are discarded; any further ones are kept, \
              however busy the host was. `void_blocks = \"keep\"` in the study turns this rule off."
                 .to_owned(),
         variants: Vec::new(),

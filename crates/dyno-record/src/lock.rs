@@ -81,8 +81,8 @@ fn taken_soon(file: &File) -> std::io::Result<bool> {
 
 fn held(folder: &Path, lock: &Path) -> WriteError {
     let why = format!(
-        "another Dyno{} is writing this run; wait until it has ended, or choose another folder \
-         with --out (`dyno run --new` for a run of its own)",
+        "another Dyno{} is writing this run; wait until it has ended, or start a separate run with \
+         `dyno run --new` or --out",
         holder(lock)
     );
     WriteError { kind: WriteErrorKind::Held, ..WriteError::new(folder, why) }

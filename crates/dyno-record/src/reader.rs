@@ -170,7 +170,8 @@ fn read_readings(summary: &mut TrialSummary, trial: &Path) -> Result<(), ReadErr
 pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     let path = folder.join(MANIFEST);
     if fs::symlink_metadata(&path).is_err() {
-        let reason = "this is not a run folder (it has no manifest.json)";
+        let reason =
+            "it is not a run folder (it has no manifest.json); name one such as runs/quickstart";
         return Err(ReadError::new(folder, reason));
     }
     let value: serde_json::Value = read_json(&path)?;

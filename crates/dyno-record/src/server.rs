@@ -113,8 +113,8 @@ impl CommitSafety {
     pub fn words(self) -> &'static str {
         match self {
             CommitSafety::EveryCommit => "every commit synced",
-            CommitSafety::LastCommitsAtRisk => "last commits at risk",
-            CommitSafety::DataAtRisk => "not crash-safe",
+            CommitSafety::LastCommitsAtRisk => "the last commits may be lost",
+            CommitSafety::DataAtRisk => "a crash may damage the database",
         }
     }
 }

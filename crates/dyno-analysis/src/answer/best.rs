@@ -21,7 +21,7 @@ impl AnswerWriter<'_> {
         if let Some(text) = self.own_steps() {
             return text;
         }
-        if let Some(text) = self.best_by_work() {
+        if let Some(text) = self.best_by_contest() {
             return text;
         }
         let (metric, steps) = self.main_metric_and_steps();
@@ -41,11 +41,12 @@ impl AnswerWriter<'_> {
         if tied.is_empty() && single.is_empty() {
             return self.winner(best, &ranked, (metric, &steps, &place));
         }
-        let had = format!("{name} measured {} ({value})", self.extreme(metric));
+        let had =
+            format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
         let behind = match n_behind {
             0 => String::new(),
-            1 => "; the other one is behind".to_owned(),
-            n => format!("; the other {n} are behind"),
+            1 => "; the other one is worse".to_owned(),
+            n => format!("; the other {n} are worse"),
         };
         if !single.is_empty() {
             return match tied.is_empty() && n_behind == 0 {
@@ -66,8 +67,11 @@ impl AnswerWriter<'_> {
         }
         let tied = self.named(&tied);
         match n_behind {
-            0 => format!("No clear winner {place}: {had}, not clearly ahead of {tied}."),
-            _ => format!("{}, {had}, not clearly ahead of {tied}{behind}.", capital(&place)),
+            0 => format!("No clear winner {place}: {had}, but not significantly ahead of {tied}."),
+            _ => format!(
+                "{}, {had}, but not significantly ahead of {tied}{behind}.",
+                capital(&place)
+            ),
         }
     }
 

@@ -275,6 +275,9 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// More repetitions than that are a guess from too little.
+const REPETITIONS_GUESSED: u32 = 50;
+
 /// What to do where one repetition decides nothing.
 pub(super) const MORE_REPETITIONS: &str = "Raise `repetitions` to at least 3";
 
@@ -287,6 +290,9 @@ pub(super) fn repetitions_needed(comparisons: &[&Comparison]) -> Option<String> 
         Some(n) if n >= REPETITIONS_CAP => {
             Some(format!("even {n} repetitions in total might not be enough to decide"))
         }
+        Some(n) if n > REPETITIONS_GUESSED => Some(format!(
+            "more than {REPETITIONS_GUESSED} repetitions in total would be needed to decide"
+        )),
         Some(n) => Some(format!("about {n} repetitions in total would be needed to decide")),
         None if is_single => Some("raise `repetitions` to at least 3".to_owned()),
         None => None,

@@ -10,6 +10,9 @@ use crate::numbers::{self, EffectStyle};
 use crate::words::{ci, list, share, size};
 use crate::{Estimate, Verdict, metrics};
 
+/// As many settings of a variant are said behind its name.
+const SETTINGS_MOST: usize = 2;
+
 /// As many groups are said in one headline.
 const GROUPS_MOST: usize = 3;
 
@@ -53,8 +56,8 @@ impl AnswerWriter<'_> {
                     let fast_rate = fast_rate.strip_suffix("/s").unwrap_or(&fast_rate);
                     // There may be several of either kind: these are the fastest.
                     format!(
-                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s at best \
-                         ({safe}), {fast_rate} without ({fast})."
+                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s with it \
+                         ({safe}), {fast_rate} without it ({fast})."
                     )
                 }
                 (None, Verdict::NoDifference) => format!(
@@ -202,11 +205,12 @@ impl AnswerWriter<'_> {
                     let remark = match verdict {
                         Verdict::NoDifference => ", no difference",
                         Verdict::Inconclusive => ", inconclusive",
-                        Verdict::Better | Verdict::Worse => "",
+                        Verdict::Better => ", better",
+                        Verdict::Worse => ", worse",
                     };
                     match style {
                         EffectStyle::Ratio => {
-                            format!(", {effect} that of {theirs} ({interval}){remark}")
+                            format!(", {effect} the throughput of {theirs} ({interval}){remark}")
                         }
                         EffectStyle::Percent => {
                             format!(", {effect} against {theirs} ({interval}){remark}")
@@ -216,9 +220,25 @@ impl AnswerWriter<'_> {
                 None => String::new(),
             };
             let of_all = if ranked.variant == reference { ", the baseline" } else { "" };
-            Some(format!("{name}{of_all} ({safety}): {value}{against}."))
+            let asked = self.asked(ranked.variant);
+            Some(format!("{name}{of_all} ({asked}{safety}): {value}{against}."))
         };
         Some(ranked.iter().zip(&effects).filter_map(line).collect())
+    }
+
+    /// The settings of the study that tell a variant from others, unless its name has them:
+    /// `journal_mode=wal, synchronous=full; `.
+    fn asked(&self, variant: usize) -> String {
+        let records = &self.ranker.joined.variants;
+        let own = &records[variant].settings;
+        let differs = |name: &&String| {
+            records.iter().any(|other| other.settings.get(*name) != own.get(*name))
+        };
+        let is_named = |name: &&String| self.name(variant).contains(&format!("{name}="));
+        let names = own.keys().filter(differs).filter(|name| !is_named(name));
+        let asked: Vec<String> =
+            names.take(SETTINGS_MOST).map(|name| format!("{name}={}", own[name])).collect();
+        if asked.is_empty() { String::new() } else { format!("{}; ", asked.join(", ")) }
     }
 
     /// The fastest safe and the fastest other variant of a group.

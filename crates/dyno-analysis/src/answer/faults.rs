@@ -27,9 +27,19 @@ impl AnswerWriter<'_> {
     }
 }
 
-/// `the kill of server`.
+/// `the server was killed`, `replica-1 was stopped`.
 fn what(facts: &FaultFacts) -> String {
-    format!("the {} of {}", facts.fault.kind, facts.fault.member)
+    let member = match facts.fault.member.as_str() {
+        "server" => "the server",
+        other => other,
+    };
+    let done = match facts.fault.kind.as_str() {
+        "kill" => "killed",
+        "stop" => "stopped",
+        "restart" => "restarted",
+        other => other,
+    };
+    format!("{member} was {done}")
 }
 
 /// What became of the load of one variant, all its trials together.
@@ -40,17 +50,17 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     let mut text = name.to_owned();
     let away = values(|facts| facts.away_s);
     if !away.is_empty() {
-        text += &format!(" committed nothing for {}", with_range(&away));
+        text += &format!(": nothing committed for {}", with_range(&away));
     }
     let recovered = values(|facts| facts.recovered_after_s);
     let (n, n_all) = (recovered.len(), faults.len());
     text += &match (n, n_all) {
-        (0, 1) => " and did not recover within the step".to_owned(),
-        (0, n_all) => format!(" and recovered within the step after none of {n_all} faults"),
-        _ => format!(" and had recovered after {}", with_range(&recovered)),
+        (0, 1) => ", not recovered by the end of the step".to_owned(),
+        (0, n_all) => format!(", not recovered by the end of the step in any of {n_all} faults"),
+        _ => format!(", recovered after {}", with_range(&recovered)),
     };
     if n > 0 && n < n_all {
-        text += &format!(" ({} of {n_all} faults: not within the step)", n_all - n);
+        text += &format!(" ({} of {n_all} faults: not by the end of the step)", n_all - n);
     }
     text
 }
@@ -62,7 +72,7 @@ fn with_range(values: &[f64]) -> String {
     let middle = seconds(median(values));
     match values.len() {
         1 => middle,
-        n => format!("{middle} (median of {n}: {} to {})", seconds(least), seconds(most)),
+        n => format!("{middle} (median of {n}, range {} to {})", seconds(least), seconds(most)),
     }
 }
 
@@ -80,23 +90,20 @@ mod tests {
         let check = |faults: &[FaultFacts], expected: &str| {
             assert_eq!(part("pg", &faults.iter().collect::<Vec<_>>()), expected);
         };
-        check(
-            &[one(4.2, Some(5.5))],
-            "pg committed nothing for 4.2 s and had recovered after 5.5 s",
-        );
+        check(&[one(4.2, Some(5.5))], "pg: nothing committed for 4.2 s, recovered after 5.5 s");
         check(
             &[one(4.0, Some(5.0)), one(6.0, None), one(5.0, Some(7.0))],
-            "pg committed nothing for 5 s (median of 3: 4 s to 6 s) and had recovered after 6 s (median of 2: \
-             5 s to 7 s) (1 of 3 faults: not within the step)",
+            "pg: nothing committed for 5 s (median of 3, range 4 s to 6 s), recovered after 6 s (median of 2, \
+             range 5 s to 7 s) (1 of 3 faults: not by the end of the step)",
         );
         check(
             &[one(9.0, None), one(9.0, None)],
-            "pg committed nothing for 9 s (median of 2: 9 s to 9 s) and recovered within the step after none of \
-             2 faults",
+            "pg: nothing committed for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the step \
+             in any of 2 faults",
         );
         check(
             &[one(9.0, None)],
-            "pg committed nothing for 9 s and did not recover within the step",
+            "pg: nothing committed for 9 s, not recovered by the end of the step",
         );
     }
 }

@@ -52,11 +52,11 @@ impl AnswerWriter<'_> {
                 share(self.findings.threshold),
             ),
             Verdict::Inconclusive if c.relative.n < 2 => format!(
-                "One repetition cannot rank {ours} against {theirs}: it measured {effect}{in_metric} \
-                 {at}.",
+                "One repetition cannot show a difference between {ours} and {theirs}; measured: \
+                 {effect}{in_metric} {at}.",
             ),
             Verdict::Inconclusive => format!(
-                "Not enough evidence to rank {ours} against {theirs}{in_metric} {at}; measured: \
+                "No significant difference between {ours} and {theirs}{in_metric} {at}; measured: \
                  {effect}.",
             ),
         }
@@ -144,9 +144,13 @@ impl AnswerWriter<'_> {
             let is_single = comparisons.iter().all(|c| c.relative.n < 2);
             return match is_named {
                 true if is_single => {
-                    format!("One repetition cannot rank {ours} against {theirs} at {at}.")
+                    format!(
+                        "One repetition cannot show a difference between {ours} and {theirs} at {at}."
+                    )
                 }
-                true => format!("Not enough evidence to rank {ours} against {theirs} at {at}."),
+                true => {
+                    format!("No significant difference between {ours} and {theirs} at {at}.")
+                }
                 false => format!("inconclusive at {at}"),
             };
         }

@@ -135,7 +135,7 @@ fn undecided_at_one_step() {
     check(
         &noisy(&["a", "b"], &[4], 3, &[&[1000.0], &[1030.0]]),
         &expect![[r#"
-            Not enough evidence to rank b against a at 4 clients; measured: +2.8 %.
+            No significant difference between b and a at 4 clients; measured: +2.8 %.
             - Throughput: +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive.
             - p95 response time: −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive.
             - About 5 repetitions in total would be needed to decide.
@@ -148,7 +148,7 @@ fn one_repetition() {
     check(
         &noisy(&["a", "b"], &[4], 1, &[&[1000.0], &[2000.0]]),
         &expect![[r#"
-            One repetition cannot rank b against a: it measured 2.02× at 4 clients.
+            One repetition cannot show a difference between b and a; measured: 2.02× at 4 clients.
             - Throughput: 2.02× (n = 1, no CI), inconclusive.
             - p95 response time: 0.499× (n = 1, no CI), inconclusive.
             - Raise `repetitions` to at least 3.
@@ -208,7 +208,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
         &expect![
-            "At 4 clients, twin1 measured highest (1,000/s), not clearly ahead of twin2; the other one is behind."
+            "At 4 clients, twin1 had the highest throughput (1,000/s), but not significantly ahead of twin2; the other one is worse."
         ],
     );
     // All are tied.
@@ -216,7 +216,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 3, &rates),
         &expect![
-            "No winner at 4 clients: b measured highest (1,000/s), but none of the other 2 differs by more than 3 %."
+            "No winner at 4 clients: b had the highest throughput (1,000/s), but none of the other 2 differs by more than 3 %."
         ],
     );
     // Nor is it by one repetition.
@@ -224,7 +224,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c"], &[4], 1, &rates),
         &expect![
-            "One repetition cannot rank variants at 4 clients: b measured highest (2,020/s). Raise `repetitions` to at least 3."
+            "One repetition cannot rank variants at 4 clients: b had the highest throughput (2,020/s). Raise `repetitions` to at least 3."
         ],
     );
     // Three of four, over several steps.
@@ -232,7 +232,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
         &expect![
-            "On average over both loads, d measured highest (951/s), not clearly ahead of b and c; the other one is behind."
+            "On average over both loads, d had the highest throughput (951/s), but not significantly ahead of b and c; the other one is worse."
         ],
     );
 }
@@ -277,7 +277,7 @@ fn the_best_is_ranked_by_the_error_of_the_verdicts() {
     check_headline(
         &run,
         &expect![
-            "At 4 clients, b measured highest (1,310/s), not clearly ahead of c; the other 2 are behind."
+            "At 4 clients, b had the highest throughput (1,310/s), but not significantly ahead of c; the other 2 are worse."
         ],
     );
 }
@@ -289,12 +289,12 @@ fn one_repetition_ranks_nothing() {
     check_headline(
         &noisy(&three, &[4], 1, &rates),
         &expect![
-            "One repetition cannot rank variants at 4 clients: b measured highest (2,020/s). Raise `repetitions` to at least 3."
+            "One repetition cannot rank variants at 4 clients: b had the highest throughput (2,020/s). Raise `repetitions` to at least 3."
         ],
     );
     check_headline(
         &noisy(&three[..2], &[4, 8], 1, &[&[1000.0; 2], &[2000.0; 2]]),
-        &expect!["One repetition cannot rank b against a at either load."],
+        &expect!["One repetition cannot show a difference between b and a at either load."],
     );
     // Of one variant one repetition is left.
     let mut run = noisy(&three, &[4], 3, &rates);
@@ -304,7 +304,7 @@ fn one_repetition_ranks_nothing() {
     check_headline(
         &run,
         &expect![
-            "One repetition cannot rank c at 4 clients: b measured highest (2,000/s); the other one is behind. Raise `repetitions` to at least 3."
+            "One repetition cannot rank c at 4 clients: b had the highest throughput (2,000/s); the other one is worse. Raise `repetitions` to at least 3."
         ],
     );
 }
@@ -426,11 +426,11 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     check(
         &run,
         &expect![[r#"
-            Syncing every commit costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: 1,800 transactions/s at best (wal-full), 72,100 without (wal-off).
-            - delete-full, the baseline (every commit synced): 601/s (95 % CI 595–607/s, n = 5).
-            - wal-full (every commit synced): 1,800/s, 3.00× that of delete-full (95 % CI 2.96–3.04×, n = 5).
-            - wal-normal (last commits at risk): 64,800/s, 108× that of delete-full (95 % CI 107–109×, n = 5).
-            - wal-off (not crash-safe): 72,100/s, 120× that of delete-full (95 % CI 119–121×, n = 5).
+            Syncing every commit costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: 1,800 transactions/s with it (wal-full), 72,100 without it (wal-off).
+            - delete-full, the baseline (synchronous=every commit is synced; every commit synced): 601/s (95 % CI 595–607/s, n = 5).
+            - wal-full (synchronous=every commit is synced; every commit synced): 1,800/s, 3.00× the throughput of delete-full (95 % CI 2.96–3.04×, n = 5), better.
+            - wal-normal (synchronous=synced at checkpoints; the last commits may be lost): 64,800/s, 108× the throughput of delete-full (95 % CI 107–109×, n = 5), better.
+            - wal-off (synchronous=not synced; a crash may damage the database): 72,100/s, 120× the throughput of delete-full (95 % CI 119–121×, n = 5), better.
             * wal-full against delete-full at 1 client: throughput 3.00× (95 % CI 2.96–3.04×, n = 5), better; p95 response time 0.334× (95 % CI 0.329–0.339×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.329–0.338×, n = 5), better.
             * wal-normal against delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), better; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), better; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), better.
             * wal-off against delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), better; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), better; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), better."#]],
@@ -443,8 +443,8 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &with_durability(same, &[safe, "not synced"]),
         &expect![[r#"
             Syncing every commit costs no measurable throughput at 4 clients: full does 1,000/s, relaxed 1,000/s.
-            - full, the baseline (every commit synced): 1,000/s (95 % CI 995–1,010/s, n = 10).
-            - relaxed (not crash-safe): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
+            - full, the baseline (synchronous=every commit is synced; every commit synced): 1,000/s (95 % CI 995–1,010/s, n = 10).
+            - relaxed (synchronous=not synced; a crash may damage the database): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
             * relaxed against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
     );
@@ -706,7 +706,7 @@ fn a_variant_that_commits_nothing() {
     check(
         &sometimes,
         &expect![[r#"
-            Not enough evidence to rank b against a at 4 clients; measured: −33.3 %.
+            No significant difference between b and a at 4 clients; measured: −33.3 %.
             - Throughput: −33.3 % (n = 3, no CI), inconclusive.
             * b against a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive."#]],
     );

@@ -64,16 +64,11 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ),
     (
         "cpu.rest",
-        "CPU of all else: other programs, kernel threads, interrupts",
+        "CPU of everything else (other programs, kernel threads, interrupts)",
         "µs",
         Origin::Reading(known::REST_CPU, 1e6),
     ),
-    (
-        "cpu.machine",
-        "CPU of the whole machine, whoever used it",
-        "µs",
-        Origin::Reading(known::CPU_BUSY, 1e6),
-    ),
+    ("cpu.machine", "CPU of the whole machine", "µs", Origin::Reading(known::CPU_BUSY, 1e6)),
     (
         "context_switches",
         "context switches of the machine",

@@ -223,12 +223,13 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             if has_logs { "included" } else { "excluded" },
         ),
         advice: format!(
-            "{}aster variants changed theirs more. Measure for a shorter time, or start with more \
-             rows. If {}the workload or a job is meant to change the data, this is expected.",
+            "{}A faster variant changes its data more, so the variants did not run on the same data. \
+             Measure for a shorter time, or start with more rows. If {}the workload or a job is meant to \
+             change the data, this is expected.",
             if findings.steps.len() > 1 {
-                "Later steps ran on a different amount of data, and f"
+                "Later steps ran on a different amount of data. "
             } else {
-                "F"
+                ""
             },
             if has_logs { "only the logs grew, or " } else { "" },
         ),

@@ -162,7 +162,7 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
 /// What to do about a busy host, and what it means for the numbers.
 fn noise_advice(findings: &Findings) -> String {
     let effect = if findings.trials.len() == 1 {
-        "Of one trial nothing tells how much of the result is due to that work."
+        "A single trial cannot show how much of the result is due to that work."
     } else if findings.comparisons.is_empty() {
         "The noise widens the CIs."
     } else {

@@ -115,12 +115,12 @@ fn uneven(findings: &Findings) -> Option<Caveat> {
         CaveatKind::HostShare,
         (findings.hosts.iter().filter(|host| off(host) > SHARE_MOST).collect(), &off),
         (
-            "Some load generators did another part of the load than they were to do",
+            "Some load generators did more or less than their share of the load",
             &|host| {
-                format!("committed {} in place of {}", share(host.share), share(host.share_meant))
+                format!("committed {} instead of {}", share(host.share), share(host.share_meant))
             },
             "The sum is right, but it is not the load of one generator: compare the hosts' CPUs, \
-             their lag and their ways to the server.",
+             their lag and their networks to the server.",
         ),
     )
 }
@@ -132,13 +132,13 @@ fn clocks(findings: &Findings) -> Option<Caveat> {
         CaveatKind::HostClock,
         (findings.hosts.iter().filter(is_off).collect(), &|host| host.clock_moved_us),
         (
-            "Seconds of some load generators were not those of the others",
+            "The clocks of some load generators were off",
             &|host| {
                 let off = seconds(host.clock_moved_us / 1e6);
-                format!("was up to {off} earlier or later than its clock was thought to be")
+                format!("was off by up to {off}")
             },
-            "Response times are right, because each is of one clock; what was counted in a second may \
-             have been done in the one beside it. Use shorter steps, or a shorter way to these hosts.",
+            "Response times are right, because each is taken from one clock; transactions may be counted in \
+             the second before or after theirs. Use shorter steps, or a faster network to these hosts.",
         ),
     )
 }
@@ -229,7 +229,7 @@ mod tests {
                 *committed.expect("it committed") /= 2;
             });
         });
-        contains(&caveat.message, "host y committed 20 % in place of 33 %");
+        contains(&caveat.message, "host y committed 20 % instead of 33 %");
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
             let clock = ClockFacts { bound_us: 50.0, after: Some(after), ..ClockFacts::default() };
             host(run).clock = Some(clock);
         });
-        contains(&caveat.message, "host y was up to 30 ms earlier or later");
+        contains(&caveat.message, "host y was off by up to 30 ms");
         // 5 s of difference between two clocks are none: what is not known of it counts.
         let mut run = sound();
         spread(&mut run);

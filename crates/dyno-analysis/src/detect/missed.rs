@@ -120,14 +120,14 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are {worth} of offered load and less than {} of all arrivals: a burst, or the backlog \
-             of the last moment. This does not mean that the rate is too high; a longer `duration` \
+            "They are what arrives in {worth}, and less than {} of all arrivals: a burst, or arrivals still queued \
+             at the end. This does not mean that the rate is too high; a longer `duration` \
              makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are {worth} of offered load: the offered rate is more than this variant can serve with \
+        "They are what arrives in {worth}: the offered rate is more than this variant can serve with \
          this many clients. Lower the rate, or raise `clients` if the server had headroom.",
     )
 }

@@ -133,7 +133,7 @@ fn missed_arrivals_are_a_caveat() {
         &caveat.message,
         "10 % of the arrivals were never sent (b at 4 clients: 15000 of 150000)",
     );
-    contains(&caveat.advice, "They are 3 s of offered load");
+    contains(&caveat.advice, "They are what arrives in 3 s");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
 }
@@ -147,7 +147,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
     contains(&caveat.message, "5 of 150000, still waiting when the measurement ended");
-    contains(&caveat.advice, "They are 1 ms of offered load and less than 1 % of all");
+    contains(&caveat.advice, "They are what arrives in 1 ms, and less than 1 % of all");
     contains(&caveat.advice, "does not mean that the rate is too high");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {
@@ -211,18 +211,18 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
     contains(
         &caveats[0].message,
-        "of the 1,500 transactions of the trial with the fewest, only about 15 were observed beyond p99 \
-         and 1 beyond p99.9.",
+        "the trial with the fewest has 1,500 transactions, of which about 15 lie beyond p99 and 1 beyond \
+         p99.9.",
     );
     contains(
         &caveats[0].advice,
-        "At that trial's rate (150/s), each trial needs 2,000 transactions for p99 (about 14 s) and 20,000 \
-         transactions for p99.9 (about 134 s) at each step",
+        "Each trial needs 2,000 transactions for p99 (about 14 s) and 20,000 transactions for p99.9 (about \
+         2 min 14 s) at each step, at this trial's rate of 150/s",
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
     contains(&caveats[0].message, "The p99.9 response time rests on few observations");
-    contains(&caveats[0].message, "only about 5 were observed beyond p99.9.");
+    contains(&caveats[0].message, "of which about 5 lie beyond p99.9.");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
 }

@@ -1,6 +1,8 @@
 //! Charts of a single step: a row for each variant, its value as a dot on a horizontal axis with
 //! its bounds and repetitions.
 
+use dyno_analysis::numbers::range;
+
 use super::marks::{Mark, described, has_cap, in_sight, least, numbers};
 use super::scale::{Scale, nice_log_range, nice_range};
 use super::{Frame, open_svg, text, variant_class, x_labels};
@@ -15,6 +17,10 @@ const LETTER: f64 = 6.3;
 const LETTERS_MOST: usize = 28;
 /// Room at the right for the values in numbers.
 const VALUES: f64 = 74.0;
+/// The same with their bounds.
+const VALUES_AND_BOUNDS: f64 = 170.0;
+/// A drawing at least so wide has room for bounds.
+const WIDE: f64 = 600.0;
 
 /// A chart of one step.
 #[derive(Clone, Debug)]
@@ -48,6 +54,11 @@ impl RowsChart {
             self.mark(&mut out, mark, y, &x);
             if mark.value.is_finite() {
                 let shown = self.unit.show(mark.value);
+                let bounds = mark.bounds.filter(|_| self.width >= WIDE);
+                let bounds = bounds.map(|(low, high)| {
+                    format!(" ({})", range(&self.unit.show(low), &self.unit.show(high)))
+                });
+                let shown = shown + &bounds.unwrap_or_default();
                 text(&mut out, frame.width - 4.0, y + 4.0, "val e", &shown);
             }
         }
@@ -62,7 +73,7 @@ impl RowsChart {
             width: self.width,
             height,
             left: (letters.unwrap_or(0) as f64 * LETTER + 18.0).max(40.0),
-            right: self.width - VALUES,
+            right: self.width - if self.width >= WIDE { VALUES_AND_BOUNDS } else { VALUES },
             top: 6.0,
             bottom: height - 26.0,
         }
@@ -93,7 +104,8 @@ impl RowsChart {
                 coordinate(frame.plot_height())
             ));
         }
-        let mut grid = String::new();
+        // Where the axis begins: dots lie right of it, and names left.
+        let mut grid = format!("M{} {top}V{bottom}", coordinate(frame.left));
         let ticks: Vec<(f64, String)> =
             x.ticks(5).into_iter().map(|value| (x.at(value), self.unit.tick(value))).collect();
         for (at, _) in &ticks {
@@ -204,7 +216,7 @@ mod tests {
             <text x="114.4" y="51" class="a m">40/s</text>
             <text x="151.6" y="51" class="a m">60/s</text>
             <text x="188.8" y="51" class="a m">80/s</text>
-            <path d="M40 6V33M77.2 6V33M114.4 6V33M151.6 6V33M188.8 6V33M226 6V33" class="g"/>
+            <path d="M40 6V33M40 6V33M77.2 6V33M114.4 6V33M151.6 6V33M188.8 6V33M226 6V33" class="g"/>
             <path d="M40 6V33" class="base"/>
             <text x="30" y="23.5" class="a e">a&lt;b</text>
             <g class="v1 c1">

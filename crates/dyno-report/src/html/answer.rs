@@ -24,17 +24,17 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let answer = &view.findings.answer;
     let mut section = Section::new("answer", "Answer", "", "");
     let out = section.drawn();
+    out.element("h1", &view.findings.title);
+    let headline = kept_together(&answer.headline);
+    // A long answer in the largest letters would fill the first screen by itself.
+    let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
+    out.raw(format_args!("<h2 class=\"headline{long}\">")).prose(&headline).raw("</h2>");
     let conditions = measured::conditions(view);
     let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
     out.classed("p", above, measured::parts(view).join(" · "));
     if let Some(conditions) = conditions {
         out.classed("p", "eyebrow", conditions);
     }
-    out.element("h1", &view.findings.title);
-    let headline = kept_together(&answer.headline);
-    // A long answer in the largest letters would fill the first screen by itself.
-    let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
-    out.raw(format_args!("<h2 class=\"headline{long}\">")).prose(&headline).raw("</h2>");
     picture::draw(out, view);
     sentences(out, &answer.lines);
     verdicts(out, view);
@@ -294,7 +294,7 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
     let names: Vec<String> = names.chunk_by(|a, b| a == b).map(named).collect();
     let n = words::counted(caveats.len(), "caveat", "caveats");
     out.raw("<details class=\"fold\">");
-    out.element("summary", format!("{n}: {}", names.join(" · ")));
+    out.element("summary", format!("{n} to read before you rely on this: {}", names.join(" · ")));
     out.raw("<ul class=\"caveats\">");
     for caveat in caveats {
         parts::caveat(out, caveat, &scope(view, caveat));

@@ -162,7 +162,8 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
     out.raw("</table></div>").classed(
         "p",
         "quiet",
-        "For each whole measured second the median over repetitions; of these, the mean, lowest and highest. \
+        "Each value is the mean (lowest to highest) over whole measured seconds, and each second the median of \
+         the repetitions. \
          Resources per transaction (in The numbers) cover the whole measurement phase of each trial \
          and can differ slightly.",
     );

@@ -153,7 +153,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         unit: if is_log { Unit::Ratio } else { Unit::Effect },
         is_log,
         band: Some(band),
-        width: 640.0,
+        width: 720.0,
     };
     figure(out, (&title, &note), &chart.svg());
 }
@@ -186,7 +186,7 @@ fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
         unit: Unit::of(first),
         is_log,
         band: None,
-        width: 640.0,
+        width: 720.0,
     };
     figure(out, (&title, &note), &chart.svg());
 }

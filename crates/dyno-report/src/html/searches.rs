@@ -35,9 +35,9 @@ fn row(view: &View<'_>, search: &TrialSearch, probe: &ProbeFacts) -> [Cell; 7] {
     };
     let is_found = search.found.is_some_and(|found| found.total_cmp(&probe.level).is_eq());
     let outcome = match &probe.broken_by {
-        Some(why) => format!("broke: {why}"),
+        Some(why) => format!("over the limit: {why}"),
         None if is_found => "met the limit; this is the load found".to_owned(),
-        None => "held".to_owned(),
+        None => "within the limit".to_owned(),
     };
     let limited = probe.limited_us.map_or("–".to_owned(), |us| Unit::Micros.show(us));
     [

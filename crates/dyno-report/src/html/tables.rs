@@ -57,8 +57,8 @@ fn means_beyond(view: &View<'_>) -> Option<String> {
     names.dedup();
     (!names.is_empty()).then(|| {
         format!(
-            "Of {} the mean response time is longer than the p95: a few transactions took so long \
-             that they outweigh all others (see the longest response time).",
+            "For {}, the mean response time exceeds the p95: a few very slow transactions dominate it \
+             (see the longest response time).",
             names.join(", ")
         )
     })

@@ -407,7 +407,7 @@ fn what_is_cheaper_because_it_is_less_durable_says_so() {
     let (variant, by) = beaten.expect("one is beaten");
     assert!(!render(&findings, &runs, MADE).contains("less durable"));
     findings.variants[by].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
-    let expected = ", which is less durable (last commits at risk)</td>";
+    let expected = ", which is less durable (the last commits may be lost)</td>";
     assert!(render(&findings, &runs, MADE).contains(expected));
     findings.variants[variant].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
     assert!(!render(&findings, &runs, MADE).contains(expected));

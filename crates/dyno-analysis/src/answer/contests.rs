@@ -1,30 +1,31 @@
-//! The headline of a study that varies the workload: which variant is best on each of them.
+//! The headline of a study with several baselines: which variant is best of those with the same one.
 //!
-//! Point selects are not "faster" than inserts. Where the workload differs between variants that are never
-//! compared with each other, each workload is a ranking of its own.
+//! Point selects are not "faster" than inserts, and who compares index builds with a baseline in each product
+//! does not ask which product is fastest. So variants that are never compared with each other are not
+//! ranked against each other either.
 
 use super::AnswerWriter;
 use super::ranking::{Ranked, Standing};
 use crate::words::{capital, list};
 
-/// As many workloads are named in one part of the headline; of more, their number is said.
+/// As many contests are named in one part of the headline; of more, their number is said.
 const NAMED_MOST: usize = 3;
 
 /// As many parts a headline has; of more, the winners are counted.
 const PARTS_MOST: usize = 3;
 
-/// Variants that do the same work.
-pub(super) struct Work {
-    /// What the work is called: the levels that all its variants share and others do not.
+/// Variants with the same baseline.
+pub(super) struct Contest {
+    /// What they have in common: the levels that all of them share and others do not.
     name: String,
     /// Indices of its variants.
     pub(super) variants: Vec<usize>,
 }
 
-/// How the ranking on one workload ended.
+/// How the ranking in one contest ended.
 #[derive(PartialEq)]
 enum Outcome {
-    /// This variant, by the levels that the workload leaves open, is ahead of all others.
+    /// This variant, by the levels that the others do not share, is ahead of all others.
     Best(String),
     /// Nobody is clearly ahead.
     Open,
@@ -33,50 +34,59 @@ enum Outcome {
 }
 
 impl AnswerWriter<'_> {
-    /// The kinds of work of the study, in its order: several where variants differ in the workload or its
-    /// options, and no comparison crosses from one to another; else none.
-    pub(super) fn works(&self) -> Vec<Work> {
+    /// The contests of the study, in its order: variants that are compared with one baseline, which is not
+    /// that of others; none where all have the same, or where nothing that is varied sets them apart.
+    pub(super) fn contests(&self) -> Vec<Contest> {
         let variants = &self.findings.variants;
-        let is_same = |a: usize, b: usize| {
-            (&variants[a].workload, &variants[a].options)
-                == (&variants[b].workload, &variants[b].options)
-        };
-        let crosses = |(idx, facts): (usize, &crate::VariantFacts)| {
-            facts.baseline.is_some_and(|baseline| !is_same(idx, baseline))
-        };
-        if variants.iter().enumerate().any(crosses) {
-            return Vec::new();
-        }
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for idx in 0..variants.len() {
-            match groups.iter_mut().find(|group| is_same(group[0], idx)) {
-                Some(group) => group.push(idx),
-                None => groups.push(vec![idx]),
+        let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (idx, facts) in variants.iter().enumerate() {
+            let baseline = facts.baseline.unwrap_or(idx);
+            match groups.iter_mut().find(|(of, _)| *of == baseline) {
+                Some((_, group)) => group.push(idx),
+                None => groups.push((baseline, vec![idx])),
             }
         }
         if groups.len() < 2 {
             return Vec::new();
         }
-        let work = |variants: Vec<usize>| Work { name: self.common_levels(&variants), variants };
-        groups.into_iter().map(work).collect()
+        let contest = |(_, variants): (usize, Vec<usize>)| {
+            let name = self.common_levels(&variants)?;
+            Some(Contest { name, variants })
+        };
+        let named: Option<Vec<Contest>> = groups.into_iter().map(contest).collect();
+        named.unwrap_or_default()
     }
 
-    /// The levels that these variants share and that some other variant does not have, as in its name.
-    fn common_levels(&self, own: &[usize]) -> String {
+    /// The contests, if each has a workload of its own; none if some have the same.
+    pub(super) fn works(&self) -> Vec<Contest> {
+        let contests = self.contests();
+        let of = |contest: &Contest| {
+            let facts = &self.findings.variants[contest.variants[0]];
+            (facts.workload.clone(), facts.options.clone())
+        };
+        let mut works: Vec<_> = contests.iter().map(of).collect();
+        works.sort_unstable();
+        works.dedup();
+        if works.len() == contests.len() { contests } else { Vec::new() }
+    }
+
+    /// The levels that these variants share and that some other variant does not have, as in its name; none
+    /// if there are none.
+    fn common_levels(&self, own: &[usize]) -> Option<String> {
         let all = &self.findings.variants;
         let has = |idx: usize, level: &(String, String)| all[idx].levels.contains(level);
         let is_common = |level: &&(String, String)| {
             own.iter().all(|idx| has(*idx, level)) && (0..all.len()).any(|idx| !has(idx, level))
         };
         let levels: Vec<String> = all[own[0]].levels.iter().filter(is_common).map(shown).collect();
-        if levels.is_empty() { self.name(own[0]).to_owned() } else { levels.join(" · ") }
+        (!levels.is_empty()).then(|| levels.join(" · "))
     }
 
-    /// A variant by the levels in which it differs from the others of its work.
-    fn within(&self, variant: usize, work: &Work) -> String {
+    /// A variant by the levels in which it differs from the others of its contest.
+    fn within(&self, variant: usize, contest: &Contest) -> String {
         let all = &self.findings.variants;
         let differs = |(factor, level): &&(String, String)| {
-            work.variants.iter().any(|idx| {
+            contest.variants.iter().any(|idx| {
                 all[*idx].levels.iter().any(|(other, theirs)| other == factor && theirs != level)
             })
         };
@@ -84,18 +94,18 @@ impl AnswerWriter<'_> {
         if own.is_empty() { self.name(variant).to_owned() } else { own.join(" · ") }
     }
 
-    /// Which variant is best on each workload; none where there is but one workload, or nothing to rank.
-    pub(super) fn best_by_work(&self) -> Option<String> {
-        let works = self.works();
+    /// Which variant is best in each contest; none where there is but one, or nothing to rank.
+    pub(super) fn best_by_contest(&self) -> Option<String> {
+        let contests = self.contests();
         let (metric, steps) = self.main_metric_and_steps();
         let place = self.place(&steps);
         let mut outcomes: Vec<(Outcome, Vec<&str>)> = Vec::new();
-        for work in &works {
-            let ranked = self.ranker.rank_of(&work.variants, metric, &steps);
-            let Some(outcome) = self.outcome(work, &ranked) else { continue };
+        for contest in &contests {
+            let ranked = self.ranker.rank_of(&contest.variants, metric, &steps);
+            let Some(outcome) = self.outcome(contest, &ranked) else { continue };
             match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
-                Some((_, names)) => names.push(&work.name),
-                None => outcomes.push((outcome, vec![&work.name])),
+                Some((_, names)) => names.push(&contest.name),
+                None => outcomes.push((outcome, vec![&contest.name])),
             }
         }
         if outcomes.is_empty() {
@@ -103,9 +113,13 @@ impl AnswerWriter<'_> {
         }
         // What is decided comes first.
         outcomes.sort_by_key(|(outcome, _)| !matches!(outcome, Outcome::Best(_)));
+        let (on, noun) = match self.works().is_empty() {
+            true => ("with", "combinations"),
+            false => ("on", "workloads"),
+        };
         let on = |names: &[&str]| match names.len() {
-            n if n > NAMED_MOST => format!("on {n} of {} workloads", works.len()),
-            _ => format!("on {}", list(names)),
+            n if n > NAMED_MOST => format!("{on} {n} of {} {noun}", contests.len()),
+            _ => format!("{on} {}", list(names)),
         };
         if let [(Outcome::Single, names)] = outcomes.as_slice() {
             let more = super::compared::MORE_REPETITIONS;
@@ -132,15 +146,15 @@ impl AnswerWriter<'_> {
         Some(format!("{}, {}.", capital(&place), parts.join("; ")))
     }
 
-    fn outcome(&self, work: &Work, ranked: &[Ranked]) -> Option<Outcome> {
+    fn outcome(&self, contest: &Contest, ranked: &[Ranked]) -> Option<Outcome> {
         let (first, others) = ranked.split_first()?;
         let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
         Some(match () {
             () if has(Standing::Same) || has(Standing::Tied) => Outcome::Open,
             () if has(Standing::Single) => Outcome::Single,
             // One that commits nothing has no rank, and is behind all the same.
-            () if others.is_empty() && work.variants.len() < 2 => return None,
-            () => Outcome::Best(self.within(first.variant, work)),
+            () if others.is_empty() && contest.variants.len() < 2 => return None,
+            () => Outcome::Best(self.within(first.variant, contest)),
         })
     }
 }
