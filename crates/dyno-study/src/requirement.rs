@@ -111,7 +111,7 @@ impl FromStr for Requirement {
                 ))
             })?;
             if limit.statistic == Statistic::P90 {
-                return refuse("p90 is not among the estimates; use p95".to_owned());
+                return refuse("`p90` can be searched for, but not required, because it is not in the report; use p95".to_owned());
             }
             return Ok(Requirement::Response(limit));
         };

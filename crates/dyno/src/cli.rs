@@ -41,8 +41,8 @@ enum Command {
         /// The seed, if the study sets none
         #[arg(long, value_parser = seed)]
         seed: Option<Seed>,
-        /// Print the canonical text instead: what all trials are run with. A run is continued only
-        /// with the same text
+        /// Print the canonical text instead: everything that the trials depend on. A run is continued
+        /// only if this text is the same
         #[arg(long)]
         canonical: bool,
     },
@@ -52,7 +52,7 @@ enum Command {
         #[arg(long, value_enum, default_value = "json")]
         format: SchemaFormat,
     },
-    /// Write the report of one or several runs again
+    /// Rewrite a run's report, or write one report for several runs
     Report(ReportOptions),
     /// Compare a run with an earlier one; with --gate, the exit code says whether it is worse
     Compare(CompareOptions),
@@ -72,13 +72,13 @@ enum Command {
         #[arg(long)]
         tsv: bool,
     },
-    /// Read what sysbench, pgbench, iibench.py or HammerDB have printed into a record, and report it
+    /// Import the output of sysbench, pgbench, iibench.py or HammerDB as a run, and report on it
     Import(import::ImportOptions),
     /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
     ExplainCost(explain_cost::ExplainCostOptions),
-    /// Write the tables of a database into a folder of text files, by several connections at once
+    /// Write the tables of a database into a folder of text files, over several connections at once
     #[cfg(feature = "servers")]
     Dump(dump::DumpArguments),
     /// Restore what `dyno dump` has written
@@ -93,19 +93,19 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         data_folder: Option<PathBuf>,
     },
-    /// Measure what the load generator itself can do on this machine; later runs report how close
-    /// they came to it
+    /// Measure what the load generator itself can do on this machine; later runs report how much of
+    /// it they used
     Calibrate(CalibrateOptions),
     /// List the populated data sets kept for later trials, or remove some
     Datasets(DataSetsOptions),
-    /// Take pgbench's command lines and scripts: its output, with a record beside it
+    /// Run pgbench command lines and scripts: same output, plus a record
     #[command(disable_help_flag = true)]
     Pgbench {
         /// The options and operands of pgbench; `dyno pgbench --help` lists them
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Take sysbench's command lines and Lua scripts: its output, with a record beside it
+    /// Run sysbench command lines and Lua scripts: same output, plus a record
     #[command(disable_help_flag = true)]
     Sysbench {
         /// The options, script and command of sysbench; `dyno sysbench --help` lists them
@@ -122,7 +122,7 @@ enum Command {
     },
     /// Open the product's own client on a server that `dyno up` has started
     Connect {
-        /// Its name, as `dyno ls` lists it; with /MEMBER another member than the first
+        /// Its name, as `dyno ls` lists it; with /MEMBER, a member other than the first
         name: String,
         /// More arguments for the client
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -130,7 +130,7 @@ enum Command {
     },
     /// Print the last messages of a server that `dyno up` has started
     Logs {
-        /// Its name, as `dyno ls` lists it; with /MEMBER another member than the first
+        /// Its name, as `dyno ls` lists it; with /MEMBER, a member other than the first
         name: String,
         /// How many lines
         #[arg(long, short = 'n', default_value_t = 100)]
@@ -145,14 +145,14 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         all: bool,
     },
-    /// Do what a study on another machine orders, by messages on standard input and output; a study
-    /// with `generators` starts it
+    /// Generate load for a study that runs on another machine (protocol on standard input and output);
+    /// a study with `generators` starts it
     #[command(hide = true)]
     Agent,
     /// Keep servers for `dyno up`
     #[command(hide = true)]
     Hold,
-    /// List the database servers whose programs are here, with their versions; fetch or remove others
+    /// List installed and fetched database servers, with their versions; fetch or remove others
     Products(products::ProductsOptions),
     /// Print completions for a shell
     Completions {
@@ -188,14 +188,14 @@ pub(crate) struct RunOptions {
     /// The seed, if the study sets none
     #[arg(long, value_parser = seed)]
     pub(crate) seed: Option<Seed>,
-    /// The folder in which private servers keep their data
+    /// The folder in which private servers (those that Dyno starts) keep their data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
     /// Allow formatting this device for a volume of the study; may be repeated
     #[arg(long, value_name = "DEVICE")]
     pub(crate) format_device: Vec<PathBuf>,
-    /// Fetch programs that the study asks for by version and that are not here, as `dyno products fetch`
-    /// does
+    /// Fetch programs that the study names by version and that are not installed, as `dyno products
+    /// fetch` does
     #[arg(long)]
     pub(crate) fetch: bool,
     /// Populate in every trial; neither reuse nor keep data sets
@@ -204,8 +204,7 @@ pub(crate) struct RunOptions {
     /// Repeat trials that failed; the files of the failed ones are kept
     #[arg(long)]
     pub(crate) retry_failed: bool,
-    /// Most that the data sets kept for later runs may take together; the least recently used beyond it
-    /// are removed
+    /// Disk space for kept data sets; beyond it, the least recently used are removed
     #[arg(long, value_name = "SIZE", default_value = "20GiB", value_parser = size_with_unit)]
     pub(crate) keep_data: ByteCount,
     /// Keep a data set for at most this long after its last use
@@ -280,7 +279,7 @@ pub(crate) struct CompareOptions {
     /// The folder of the run to compare with
     #[arg(value_name = "BASELINE")]
     pub(crate) baseline: PathBuf,
-    /// The folder of the run to judge; variants of the same name are compared
+    /// The folder of the run to judge; variants with the same name are compared
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: PathBuf,
     /// Smallest effect that matters, instead of the baseline's own, such as 3%
@@ -299,7 +298,7 @@ pub(crate) struct CompareOptions {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Formats of what is known of study files.
+/// Formats of the description of study files.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum SchemaFormat {
     /// The JSON Schema

@@ -50,7 +50,7 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
 /// A keeper that looks for programs in the user's PATH as well.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
-    let keeper = Keeper::new(root).context("cannot keep servers")?;
+    let keeper = Keeper::new(root).context("--data-folder")?;
     Ok(match std::env::var_os("PATH") {
         Some(path) => keeper.with_path(&path),
         None => keeper,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dyno_analysis::numbers::{Unit, grouped};
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
 use dyno_study::{LoadLevel, Plan, PlannedStep, Sought};
@@ -49,6 +50,8 @@ pub(crate) struct Progress {
     wait_reported: Nanoseconds,
     /// What was noted already.
     noted: BTreeSet<String>,
+    /// Trials that have begun once: those of a discarded block begin again.
+    begun: BTreeSet<u32>,
 }
 
 impl Progress {
@@ -75,6 +78,7 @@ impl Progress {
             wait: WaitView::default(),
             wait_reported: Nanoseconds::ZERO,
             noted: BTreeSet::new(),
+            begun: BTreeSet::new(),
         }
     }
 
@@ -83,7 +87,9 @@ impl Progress {
         match &event.kind {
             EventKind::TrialBegan { trial, variant, repetition } => {
                 self.current = Some(*trial);
-                self.context = format!("trial {trial}/{} {variant} #{repetition}", self.n_trials);
+                let again = if self.begun.insert(*trial) { "" } else { ", run again" };
+                self.context =
+                    format!("trial {trial}/{} {variant} #{repetition}{again}", self.n_trials);
                 if self.is_interactive {
                     self.line("deploying");
                 }
@@ -91,7 +97,8 @@ impl Progress {
             EventKind::Audited { n_passed, failed, took_s } => {
                 let n = n_passed + failed.len();
                 if failed.is_empty() && n > 0 {
-                    self.line(&format!("audit: {n} of {n} passed in {took_s:.1} s"));
+                    let took = Unit::Micros.show(took_s * 1e6);
+                    self.line(&format!("audit: {n} of {n} checks passed in {took}"));
                 }
                 for demand in failed {
                     self.permanent(&format!("AUDIT FAILED: {demand}"));
@@ -111,7 +118,7 @@ impl Progress {
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::BlockVoided { block, why } => {
                 self.permanent(&format!(
-                    "block {block} is discarded, and repeated after the other trials: {why}"
+                    "block {block} is discarded, and will be repeated after the other trials: {why}"
                 ));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
@@ -141,7 +148,7 @@ impl Progress {
                 }
                 let n = self.steps.len();
                 let phase = if phase == "measure" { "measuring" } else { phase };
-                self.line(&format!("step {}/{n} {name}: {phase}", step + 1));
+                self.line(&format!("step {} of {n}, {name}: {phase}", step + 1));
             }
             EventKind::IntervalEnded { step, second, throughput, p95_us } => {
                 self.load.push(*throughput, *p95_us);
@@ -162,16 +169,18 @@ impl Progress {
             EventKind::ReadingsTaken { values } => self.load.set_readings(values),
             EventKind::LoadProbed { step, number, level, throughput, limited_us, broken_by } => {
                 let limited = limited_us.map_or("nothing committed".to_owned(), time);
-                let ending =
-                    broken_by.as_ref().map_or("held".to_owned(), |w| format!("broke: {w}"));
+                let ending = broken_by
+                    .as_ref()
+                    .map_or("within the limit".to_owned(), |w| format!("over the limit: {w}"));
                 let left = self.search.as_mut().map(|search| {
                     search.push(*level, broken_by.is_none());
                     format!("; {}", search.left())
                 });
                 let left = left.filter(|_| !self.is_interactive).unwrap_or_default();
                 self.permanent(&format!(
-                    "probe {number} at {}: {throughput:.1} tx/s, {limited}, {ending}{left}",
-                    self.level(*step, *level)
+                    "probe {number} at {}: {}, {limited}, {ending}{left}",
+                    self.level(*step, *level),
+                    rate(*throughput)
                 ));
             }
             EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
@@ -203,18 +212,20 @@ impl Progress {
                     self.line(&populating(*rows, *rows_total, took));
                 }
             }
-            EventKind::Populated { rows, took_s } => {
-                let rate = *rows as f64 / took_s.max(1e-3);
-                self.line(&format!("{rows} rows populated in {took_s:.1} s ({rate:.0}/s)"));
+            // A workload without tables has nothing to say.
+            EventKind::Populated { rows, took_s } if *rows > 0 => {
+                self.line(&populated(*rows, *took_s));
             }
             EventKind::DataSetKept { key, bytes } => {
                 self.line(&format!("data set kept as {key} ({})", ByteCount(*bytes)));
             }
             EventKind::DataSetReused { rows, populate_s, populated_unix_ms, took_s, .. } => {
                 self.line(&format!(
-                    "data set reused ({rows} rows, populated in {populate_s:.1} s on {}), copied in \
-                     {took_s:.1} s",
-                    utc_date_time(*populated_unix_ms)
+                    "data set reused ({} rows, populated in {} on {}), copied in {}",
+                    grouped(*rows),
+                    Unit::Micros.show(populate_s * 1e6),
+                    utc_date_time(*populated_unix_ms),
+                    Unit::Micros.show(took_s * 1e6)
                 ));
             }
             _ => {}
@@ -312,14 +323,27 @@ impl Progress {
 /// The progress of populating after this time: rows, rate, and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
-        return format!("{rows} rows populated, making indexes and statistics");
+        return format!("{} rows populated, making indexes and statistics", grouped(rows));
     }
-    let rate = rows as f64 / took.as_secs_f64().max(1e-3);
+    let rows_per_s = rows as f64 / took.as_secs_f64().max(1e-3);
     let left = match rows {
         0 => "unknown time".to_owned(),
-        _ => Nanoseconds::from_secs(((rows_total - rows) as f64 / rate).ceil() as u64).to_string(),
+        _ => Nanoseconds::from_secs(((rows_total - rows) as f64 / rows_per_s).ceil() as u64)
+            .to_string(),
     };
-    format!("populating, {rows} of {rows_total} rows ({rate:.0}/s, {left} left)")
+    let (rows, rows_total) = (grouped(rows), grouped(rows_total));
+    format!("populating, {rows} of {rows_total} rows ({}, {left} left)", rate(rows_per_s))
+}
+
+/// That populating is done: `10,000 rows populated in 37.5 ms (267k/s)`.
+fn populated(rows: u64, took_s: f64) -> String {
+    let rows_per_s = rows as f64 / took_s.max(1e-6);
+    let took = Unit::Micros.show(took_s * 1e6);
+    format!("{} rows populated in {took} ({})", grouped(rows), rate(rows_per_s))
+}
+
+fn rate(per_second: f64) -> String {
+    Unit::PerSecond.show(per_second)
 }
 
 /// A load that was tried, with its unit.
@@ -339,7 +363,7 @@ fn step_ended(
 ) -> String {
     match measured_s.filter(|_| step.is_timed()) {
         Some(took) => format!("{}: took {took:.1} s", step.name),
-        None => format!("{}: {throughput:.1} tx/s, p95 {}", step.name, time(p95_us)),
+        None => format!("{}: {}, p95 {}", step.name, rate(throughput), time(p95_us)),
     }
 }
 
@@ -376,7 +400,7 @@ mod tests {
         check("l.i0", "took 47.0 s");
         check("l.x", "took 47.0 s");
         // Its inserts are done at a given rate, until as many are done as that rate asks for.
-        check("qr100", "20.9 tx/s, p95 1.5 ms");
+        check("qr100", "20.9/s, p95 1.5 ms");
     }
 
     #[test]
@@ -384,8 +408,9 @@ mod tests {
         let check = |rows, seconds, expected: &str| {
             assert_eq!(populating(rows, 1000, Nanoseconds::from_secs(seconds)), expected);
         };
-        check(250, 5, "populating, 250 of 1000 rows (50/s, 15 s left)");
-        check(0, 1, "populating, 0 of 1000 rows (0/s, unknown time left)");
-        check(1000, 20, "1000 rows populated, making indexes and statistics");
+        check(250, 5, "populating, 250 of 1,000 rows (50/s, 15 s left)");
+        check(0, 1, "populating, 0 of 1,000 rows (0/s, unknown time left)");
+        check(1000, 20, "1,000 rows populated, making indexes and statistics");
+        assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k/s)");
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn check(
     }
     if is_until_steady {
         refuse(
-            "`until_steady` does not go with `generators` yet".to_owned(),
+            "`until_steady` cannot be combined with `generators` yet".to_owned(),
             "each generator would have to learn when all of them are steady: give a `duration`",
         );
     }
@@ -183,7 +183,7 @@ pub(super) fn check_own(problems: &mut Problems, span: Range<usize>, loads: &[Lo
         problems.add(
             Diagnostic::new(
                 span,
-                "a workload with steps of its own does not go with `generators` yet",
+                "a workload with steps of its own cannot be combined with `generators` yet",
             )
             .with_label("the load is generated on hosts")
             .with_help("its roles share state and end together: leave out `generators`"),
@@ -251,7 +251,7 @@ mod tests {
         let few = with_hosts(names, "").replace("clients = 4", "clients = 1");
         check(&few, "2 generators cannot share a load of 1 client");
         let steady = with_hosts(names, "duration = '5s'\nuntil_steady = '60s'");
-        check(&steady, "`until_steady` does not go with `generators` yet");
+        check(&steady, "`until_steady` cannot be combined with `generators` yet");
         let embedded = with_hosts(names, "").replace("'mariadb'", "'sqlite'");
         check(&embedded, "agents cannot connect to it");
         let own = with_hosts(names, "").replace("oltp_read_only", "staged");

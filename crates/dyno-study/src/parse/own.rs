@@ -155,7 +155,7 @@ impl<'a> Asking<'a, '_> {
         let result = rules.check_apart(&workload.options, request);
         self.apart.insert(Arc::clone(workload), result.is_ok());
         let Err(why) = result else { return true };
-        let message = format!("workload `{}` does not go with `generators`", workload.name);
+        let message = format!("workload `{}` cannot be combined with `generators`", workload.name);
         self.refuse(variant, message, why);
         false
     }

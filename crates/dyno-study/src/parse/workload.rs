@@ -161,7 +161,7 @@ fn check_declaration(
         let first = problem.path.first().and_then(|key| raw.entry(key));
         let rest = problem.path.get(1..).unwrap_or_default();
         let span = first.map_or(raw.name_span.clone(), |entry| declaration::place(entry, rest));
-        let message = format!("workload `{}` is not declared right", raw.name);
+        let message = format!("workload `{}`: invalid declaration", raw.name);
         let diagnostic = Diagnostic::new(span, message).with_label(problem.message.clone());
         problems.add(match &problem.help {
             Some(help) => diagnostic.with_help(help.clone()),

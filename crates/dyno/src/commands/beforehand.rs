@@ -10,6 +10,7 @@ use dyno_study::{Design, Plan};
 use dyno_units::{ByteCount, Nanoseconds};
 
 use super::{counted, disk};
+use crate::commands::plan::start_time;
 use crate::terminal;
 
 /// Whether a record can be written there: to a folder, or to one that is not there yet.
@@ -58,10 +59,26 @@ pub(crate) fn check_volumes(
     Err(crate::usage_error(anyhow!("{last}")))
 }
 
-/// Says before the run when the largest data set will not fit on the disk.
+/// How many times what is free a data set may take by the estimate: estimates are not good enough to refuse
+/// what may fit, but filling a disk harms everybody on it.
+const OUT_OF_REACH: u64 = 10;
+
+/// Says before the run when the largest data set will not fit on the disk, and refuses one that is far too
+/// large.
+///
+/// # Errors
+///
+/// It is.
 pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
     let most = disk::most(&lab.products, plan, &dyno_lab::expected_disk(&lab.catalog, plan)?);
     let Ok(free) = dyno_host::free_bytes(lab.keeper.root()) else { return Ok(()) };
+    if most / OUT_OF_REACH > free {
+        let (most, free) = (ByteCount(most), ByteCount(free));
+        return Err(crate::usage_error(anyhow!(
+            "the largest server takes about {most}, and {free} are free: use fewer rows, or name a disk with \
+             room by --data-folder"
+        )));
+    }
     if most > free {
         terminal::say(&format!(
             "warning: the largest server takes about {} with the copy of its data that is kept, and {} \
@@ -75,17 +92,19 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
 
 /// The question, the size of the run, and where its record goes.
 pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
-    let time = match plan.time_bounds(Nanoseconds::ZERO) {
+    let start = start_time(&dyno_lab::products(), plan);
+    let whole = |time: Nanoseconds| Nanoseconds::from_secs(time.0.div_ceil(1_000_000_000));
+    let time = match plan.time_bounds(start) {
         // What ends when it is done has no time that is known beforehand, and its limit is no guess.
         _ if plan.is_open_ended() => {
-            let likely = plan.time_likely(Nanoseconds::ZERO, &BTreeMap::new());
+            let likely = whole(plan.time_likely(start, &BTreeMap::new()));
             format!("about {likely} (a guess, as some steps end when their work is done)")
         }
-        (least, most) if least == most => format!("about {most}"),
-        (least, most) => format!("{least} to {most}"),
+        (least, most) if least == most => format!("about {}", whole(most)),
+        (least, most) => format!("{} to {}", whole(least), whole(most)),
     };
     format!(
-        "{}\n{} × {}, {}, {time} without starting and populating, seed {}; record in {}",
+        "{}\n{} × {} = {}, {time} without populating; seed {}; record in {}",
         plan.title,
         counted(plan.variants.len(), "variant"),
         counted(design.repetitions as usize, "repetition"),

@@ -43,8 +43,8 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
     });
     let later = match has_programs {
         true => {
-            "not checked yet: the programs of the servers and the values of their settings; `dyno run` asks the \
-             servers before the first trial\n"
+            "not checked: the programs of servers and the values of their settings; `dyno run` checks them \
+             before the first trial\n"
         }
         false => "",
     };

@@ -10,8 +10,8 @@ use crate::clock::SystemClock;
 use crate::{End, terminal};
 
 pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
-    let gate = match show(options) {
-        Ok(gate) => gate,
+    let (gate, is_compared) = match show(options) {
+        Ok(shown) => shown,
         // An error is not a verdict: nothing may be called worse because of it.
         Err(error) if options.gate => {
             terminal::error(&error);
@@ -20,7 +20,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
         Err(error) => return Err(error),
     };
     if !options.gate {
-        return Ok(End::Good);
+        return Ok(if is_compared { End::Good } else { End::Bad });
     }
     terminal::say(&format!("gate: {gate}"));
     Ok(match gate {
@@ -30,20 +30,21 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     })
 }
 
-/// Compares, and writes or prints the comparison; returns the verdict of the gate.
-fn show(options: &CompareOptions) -> anyhow::Result<Gate> {
-    let (gate, text) = compare(options)?;
+/// Compares, and writes or prints the comparison; returns the verdict of the gate, and whether anything was
+/// compared.
+fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
+    let (gate, is_compared, text) = compare(options)?;
     match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
         Some(path) => std::fs::write(path, text)
             .with_context(|| format!("cannot write {}", path.display()))?,
         None => terminal::out(&text),
     }
     terminal::check_output()?;
-    Ok(gate)
+    Ok((gate, is_compared))
 }
 
-/// The verdict of the gate, and the text to show.
-fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
+/// The verdict of the gate, whether the runs have anything in common, and the text to show.
+fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
     let runs = report::read(&[options.baseline.clone(), options.candidate.clone()])?;
     let analysis = Options { threshold: options.threshold, ..Options::default() };
     let findings = analyse_against(&runs[0], &runs[1], &analysis);
@@ -64,6 +65,7 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
             report::render(&findings, &runs, format, now)?
         }
     };
+    let is_compared = !findings.comparisons.is_empty() || dyno_analysis::is_watched(&findings);
     let gate = findings.gate.context("there is nothing to judge")?;
     let text = match options.format {
         ReportFormat::Markdown if options.gate => {
@@ -72,5 +74,5 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, String)> {
         }
         _ => text,
     };
-    Ok((gate, text))
+    Ok((gate, is_compared, text))
 }

@@ -22,17 +22,18 @@ pub(crate) struct DumpArguments {
     /// The database: mysql://user@host/database
     #[arg(value_name = "URL")]
     url: String,
-    /// The folder to make
+    /// The folder to create
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Connections that read at once; several need a short read lock of the whole server [default: one
+    /// Connections that read at once; more than one needs a short global read lock [default: one
     /// for each CPU]
     #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
-    /// Rows of a file, about; a table without a whole number as primary key has a single file
+    /// Approximate number of rows in a file; a table whose primary key is not an integer gets a single
+    /// file
     #[arg(long, value_name = "N", default_value = "200k", value_parser = rows)]
     rows: u64,
-    /// A table; may be repeated. Without it, all of the database
+    /// Dump only this table; may be repeated [default: all tables of the database]
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
     /// Do not flush files to the disk at the end

@@ -73,7 +73,7 @@ pub(crate) struct GateOptions {
     /// What to print
     #[arg(long, value_enum, default_value = "text")]
     format: GateFormat,
-    /// Write the verdict of each comparison into this file, too, as JUnit XML for CI servers
+    /// Also write the verdict of each comparison into this file, as JUnit XML for CI servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print only the gate's one line

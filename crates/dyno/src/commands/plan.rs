@@ -36,11 +36,6 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     }
     let data = dyno_lab::expected_disk(&catalog, &plan)?;
     let products = dyno_lab::products();
-    let is_embedded = |product: &Product| match product {
-        Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),
-        Product::Url(_) => true,
-    };
-    let is_quick = plan.variants.iter().all(|variant| is_embedded(&variant.database.product));
     let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
     let past = past(&plan, &study.design);
     let sends = plan.steps.iter().any(|step| step.load.clients() > 0);
@@ -50,7 +45,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
         budget: study.design.budget,
         void_repeats: study.design.void_repeats,
         sizes: data.iter().map(size).filter(|_| sends).collect(),
-        prepare: Some(if is_quick { OPEN_TIME } else { START_TIME }),
+        prepare: Some(start_time(&products, &plan)),
         populate: populate_times(&plan, &rows, study.design.reuse),
     };
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
@@ -62,6 +57,18 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     };
     terminal::out(&format!("{}{finds}{order}", render_table(&plan, &context)));
     Ok(End::Good)
+}
+
+/// A guess of how long it takes to start and stop the server of a trial.
+pub(crate) fn start_time(products: &dyno_database::Products, plan: &Plan) -> Nanoseconds {
+    let is_embedded = |product: &Product| match product {
+        Product::Private(name) => products.spec(name).is_some_and(|product| product.is_embedded),
+        Product::Url(_) => true,
+    };
+    match plan.variants.iter().all(|variant| is_embedded(&variant.database.product)) {
+        true => OPEN_TIME,
+        false => START_TIME,
+    }
 }
 
 /// What this machine's earlier runs in `runs` say, or assumptions.

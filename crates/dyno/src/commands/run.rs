@@ -65,12 +65,12 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         Err(error) => return broken_off(error, &folder, now),
     };
     let report = report::write_all(&folder, lab.clock.unix_millis())?;
+    if let Some(text) = kept_data(&lab) {
+        terminal::say(&text);
+    }
     // Without a single trial there is nothing to report yet.
     if !end.interrupted || end.finished + end.kept > 0 {
         terminal::out(&report);
-    }
-    if let Some(text) = kept_data(&lab) {
-        terminal::say(&text);
     }
     Ok(match report_end(&end) {
         End::Good => required(&folder)?,

@@ -11,8 +11,8 @@ use crate::{End, terminal};
 /// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
     check_run_folder(folder)?;
-    let answer =
-        dyno_record::query(folder, as_statement(query)).context("cannot query the record")?;
+    let answer = dyno_record::query(folder, as_statement(query))
+        .context("cannot query the record (`.schema` lists its tables and columns)")?;
     let is_schema = is_schema(query);
     terminal::out(&match is_tsv {
         true => tsv(&answer),

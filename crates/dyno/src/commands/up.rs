@@ -36,7 +36,7 @@ pub(crate) struct UpOptions {
     /// Folder with the server's programs
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     programs: Option<PathBuf>,
-    /// Fetch the programs if they are not here, as `dyno products fetch` does
+    /// Fetch the programs if they are not installed, as `dyno products fetch` does
     #[arg(long)]
     fetch: bool,
     /// Storage engine that tables get by default
@@ -45,7 +45,7 @@ pub(crate) struct UpOptions {
     /// Server setting; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
-    /// How much memory it may take (needs root)
+    /// Memory that it may use (needs root)
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::size)]
     memory: Option<ByteCount>,
     /// The folder in which it keeps its data

@@ -66,7 +66,7 @@ impl SearchView {
     /// `about 6 more probes, 1 min 12 s left`.
     pub(crate) fn left(&self) -> String {
         match self.probes_left() {
-            None => "raising the load until the limit breaks".to_owned(),
+            None => "raising the load until the limit is exceeded".to_owned(),
             Some(0) => "about to end".to_owned(),
             Some(n) => {
                 let s = if n == 1 { "" } else { "s" };
@@ -99,7 +99,7 @@ mod tests {
         check(&[], "about 5 more probes, 50 s left");
         check(&[(100.0, true), (200.0, true)], "about 3 more probes, 30 s left");
         let rising = [(1.0, true), (2.0, true), (4.0, true)];
-        check(&rising, "raising the load until the limit breaks");
+        check(&rising, "raising the load until the limit is exceeded");
         // A factor of 2 is 14.2 steps of 5 %: four halvings, and two confirmations.
         check(&[(100.0, true), (200.0, false)], "about 6 more probes, 1 min left");
         check(&[(100.0, true), (104.0, false)], "about 2 more probes, 20 s left");
@@ -109,7 +109,7 @@ mod tests {
         // A contradiction opens the bracket again.
         check(
             &[(100.0, true), (104.0, false), (100.0, false)],
-            "raising the load until the limit breaks",
+            "raising the load until the limit is exceeded",
         );
     }
 }

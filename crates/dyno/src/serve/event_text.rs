@@ -21,8 +21,9 @@ pub(super) fn in_words(event: &EventKind) -> String {
             format!("{activity} {ending} after {}", time_s(*took_s))
         }
         EventKind::LoadProbed { number, level, throughput, broken_by, .. } => {
-            let ending =
-                broken_by.as_ref().map_or("held".to_owned(), |why| format!("broke: {why}"));
+            let ending = broken_by
+                .as_ref()
+                .map_or("within the limit".to_owned(), |why| format!("over the limit: {why}"));
             format!(
                 "load {number} of the search, {level}: {throughput:.1} transactions/s, {ending}"
             )
@@ -58,7 +59,9 @@ pub(super) fn in_words(event: &EventKind) -> String {
             format!("trial {trial} of {variant} is skipped: {why}")
         }
         EventKind::BlockVoided { block, why } => {
-            format!("block {block} is discarded, and repeated after the other trials: {why}")
+            format!(
+                "block {block} is discarded, and will be repeated after the other trials: {why}"
+            )
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
         EventKind::Noted { message } => message.clone(),

@@ -121,7 +121,7 @@ fn what_agents_cannot_do_is_refused_by_check() {
     check(
         "[workload.oltp_point_select]\n        table_size = 1000",
         "[workload.tpcb]",
-        "does not go with",
+        "cannot be combined with",
     );
     check("generators = \"load\"", "generators = \"loat\"", "there is no host `loat`");
     check("\"b\"", "\"-oProxyCommand=x\"", "cannot be the name of a host");

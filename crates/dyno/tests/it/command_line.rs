@@ -120,7 +120,7 @@ fn what_a_search_found_comes_first() {
     let answer = bench.dyno_good(&[&arguments[..], &["--find-rate", "p99 <= 20ms"]].concat());
     let first = answer.out.lines().next().unwrap_or_default();
     assert!(first.starts_with("highest rate with p99 ≤ 20 ms: "), "{}", answer.out);
-    assert!(first.contains("held twice"), "{first}");
+    assert!(first.contains("met the limit twice"), "{first}");
     assert!(answer.err.contains(" left"), "the probes that are left: {}", answer.err);
 }
 

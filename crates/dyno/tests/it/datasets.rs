@@ -136,7 +136,7 @@ fn reused_on(product: &str, free: &str, shaping: &str) {
     assert!(second.is_reused, "{}", second.message);
     assert_eq!((second.key.as_deref(), second.rows), (Some(key.as_str()), ROWS));
     assert!(
-        second.message.contains("data set reused (1200 rows, populated in"),
+        second.message.contains("data set reused (1,200 rows, populated in"),
         "{}",
         second.message
     );

@@ -67,7 +67,7 @@ fn check_crash(product: &str) {
     assert!(number(&found["before"]) > 0.0 && number(&found["lowest"]) == 0.0, "{found}");
     assert!(number(&found["error_classes"]["disconnected"]) >= 1.0, "{found}");
     let headline = findings["answer"]["headline"].as_str().unwrap();
-    assert!(headline.starts_with("After the kill of server: "), "{headline}");
+    assert!(headline.starts_with("After the server was killed: "), "{headline}");
     assert!(report.contains("Faults and recovery"));
     assert!(report.contains("fault crash: kill of server"));
 }

@@ -49,7 +49,7 @@ fn an_equal_build_passes_and_a_slower_one_does_not() {
     let bench = bench("");
     let passed = gate(&bench, &["old", "same"], 0);
     assert!(passed.out.ends_with("gate: no worse\n"), "{}", passed.out);
-    assert!(passed.err.contains("2 variants × 6 repetitions, 12 trials"), "{}", passed.err);
+    assert!(passed.err.contains("2 variants × 6 repetitions = 12 trials"), "{}", passed.err);
     let failed = gate(&bench, &["old", "slow"], 1);
     let expected = "gate: worse: throughput of slow at 4 clients (";
     assert!(failed.out.contains(expected), "{}", failed.out);

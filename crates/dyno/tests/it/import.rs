@@ -129,7 +129,7 @@ fn what_cannot_be_imported_is_said() {
         assert_eq!(answer.code, 2, "{}", answer.err);
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    check(&["notes.txt", "--out", "x"], "notes.txt: its format is not known");
+    check(&["notes.txt", "--out", "x"], "notes.txt: unknown format");
     check(&["none.txt", "--out", "x"], "cannot read none.txt");
     check(&["notes.txt", "--format", "sysbench", "--out", "x"], "holds no run of sysbench");
     check(&["notes.txt"], "--out");

@@ -182,7 +182,7 @@ pub(super) fn record_arguments() -> Vec<Arg> {
         option(
             "require",
             "LIMIT",
-            "End with 1 unless this holds: \"p99 <= 20ms\", \"throughput >= 1000\"; may be repeated",
+            "Exit with status 1 unless this holds: \"p99 <= 20ms\", \"throughput >= 1000\"; may be repeated",
         )
         .action(ArgAction::Append),
         option(

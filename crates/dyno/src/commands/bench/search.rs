@@ -142,8 +142,8 @@ pub(super) fn text(search: &Value) -> String {
     for (idx, probe) in search["probes"].as_array().into_iter().flatten().enumerate() {
         let limited = probe["quantile_us"].as_f64().map_or("–".to_owned(), time);
         let ending = match probe["broken_by"].as_str() {
-            None => "held".to_owned(),
-            Some(why) => format!("broke: {why}"),
+            None => "within the limit".to_owned(),
+            Some(why) => format!("over the limit: {why}"),
         };
         lines += &format!(
             "{:>5} {:>12} {:>14} {limited:>10}  {ending}\n",
@@ -166,9 +166,9 @@ fn sentence(search: &Value, is_rate: bool) -> String {
         );
     }
     let answer = match (at("found"), at("lowest_broken")) {
-        (Some(found), Some(broken)) => format!("{found} held twice, {broken} did not"),
-        (Some(found), None) => format!("{found} held twice, and nothing higher was tried"),
-        (None, Some(broken)) => format!("none held twice, not even {broken}"),
+        (Some(found), Some(broken)) => format!("{found} met the limit twice, {broken} did not"),
+        (Some(found), None) => format!("{found} met the limit twice, and nothing higher was tried"),
+        (None, Some(broken)) => format!("none met the limit twice, not even {broken}"),
         (None, None) => "none was found".to_owned(),
     };
     let precision = search["precision"].as_f64().unwrap_or_default() * 100.0;
@@ -190,9 +190,9 @@ fn so_far(search: &Value) -> String {
     let highest = levels(true).into_iter().reduce(f64::max).map(|held| level(held, is_rate));
     let lowest = levels(false).into_iter().reduce(f64::min).map(|broken| level(broken, is_rate));
     match (highest, lowest) {
-        (Some(held), Some(broken)) => format!("so far {held} held and {broken} did not"),
-        (Some(held), None) => format!("so far {held} held, and nothing higher was tried"),
-        (None, Some(broken)) => format!("so far nothing held, not even {broken}"),
+        (Some(held), Some(broken)) => format!("so far {held} met the limit and {broken} did not"),
+        (Some(held), None) => format!("so far {held} met the limit, and nothing higher was tried"),
+        (None, Some(broken)) => format!("so far nothing met the limit, not even {broken}"),
         (None, None) => "no probe had ended".to_owned(),
     }
 }
@@ -222,9 +222,12 @@ mod tests {
             let line = headline(&search);
             assert!(line.ends_with(&format!("{expected}\n")), "{line}");
         };
-        check(&[(100.0, true), (200.0, true)], "so far 200/s held, and nothing higher was tried");
-        check(&[(100.0, true), (200.0, false)], "so far 100/s held and 200/s did not");
-        check(&[(100.0, false), (10.0, false)], "so far nothing held, not even 10/s");
+        check(
+            &[(100.0, true), (200.0, true)],
+            "so far 200/s met the limit, and nothing higher was tried",
+        );
+        check(&[(100.0, true), (200.0, false)], "so far 100/s met the limit and 200/s did not");
+        check(&[(100.0, false), (10.0, false)], "so far nothing met the limit, not even 10/s");
         assert_eq!((headline(&Value::Null), text(&Value::Null)), (String::new(), String::new()));
     }
 }

@@ -175,7 +175,7 @@ pub(super) struct Sources<'a> {
     pub(super) read_file: &'a mut dyn FnMut(&str) -> io::Result<Vec<u8>>,
 }
 
-const TRY_HELP: &str = "hint: Try \"pgbench --help\" for more information.";
+const TRY_HELP: &str = "hint: Try \"dyno pgbench --help\" for more information.";
 
 /// Most scripts.
 const SCRIPTS_MOST: usize = 128;

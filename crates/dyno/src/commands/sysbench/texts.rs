@@ -53,41 +53,41 @@ const fn known(
 
 const GENERAL: &[Known] = &[
     known("threads", Kind::Int, Some("1"), "clients, each with a connection"),
-    known("events", Kind::Int, Some("0"), "ends after so many events; 0 for no such end"),
-    known("time", Kind::Int, Some("10"), "ends after so many seconds; 0 for no such end"),
-    known("warmup-time", Kind::Int, Some("0"), "seconds before those that are measured"),
+    known("events", Kind::Int, Some("0"), "limit on the number of events; 0: no limit"),
+    known("time", Kind::Int, Some("10"), "limit on the time, in seconds; 0: no limit"),
+    known("warmup-time", Kind::Int, Some("0"), "seconds of load before measuring begins"),
     known(
         "forced-shutdown",
         Kind::String,
         Some("off"),
-        "taken and not used: Dyno waits five seconds for what is in flight",
+        "accepted and ignored: Dyno waits up to five seconds for events in flight",
     ),
     known(
         "thread-stack-size",
         Kind::Size,
         Some("64K"),
-        "taken and not used: clients have no threads of their own",
+        "accepted and ignored: clients have no threads of their own",
     ),
-    known("thread-init-timeout", Kind::Int, Some("30"), "taken and not used"),
+    known("thread-init-timeout", Kind::Int, Some("30"), "accepted and ignored"),
     known(
         "rate",
         Kind::Int,
         Some("0"),
-        "events per second of all clients, at random times; 0 for as many as possible",
+        "events per second over all clients, at random times; 0: as many as possible",
     ),
-    known("report-interval", Kind::Int, Some("0"), "a line every so many seconds; 0 for none"),
+    known("report-interval", Kind::Int, Some("0"), "report every N seconds; 0: never"),
     known(
         "report-checkpoints",
         Kind::List,
         Some(""),
-        "a full report after each of these times in seconds, after which counting begins again",
+        "print a full report at each of these times, in seconds, and start counting anew",
     ),
-    known("debug", Kind::Bool, Some("off"), "the numbers of each thread"),
+    known("debug", Kind::Bool, Some("off"), "print the results of each thread"),
     known("validate", Kind::Bool, Some("off"), "for scripts that use it"),
-    known("help", Kind::Bool, Some("off"), "prints this and ends"),
-    known("version", Kind::Bool, Some("off"), "prints the version and ends"),
+    known("help", Kind::Bool, Some("off"), "print this help and exit"),
+    known("version", Kind::Bool, Some("off"), "print the version and exit"),
     known("config-file", Kind::File, None, "a file with lines name=value"),
-    known("luajit-cmd", Kind::String, None, "taken and not used: scripts are interpreted"),
+    known("luajit-cmd", Kind::String, None, "accepted and ignored: scripts are interpreted"),
 ];
 
 const RANDOM: &[Known] = &[
@@ -95,60 +95,60 @@ const RANDOM: &[Known] = &[
         "rand-type",
         Kind::String,
         Some("special"),
-        "what is drawn by default: uniform, gaussian, special, pareto, zipfian",
+        "default distribution: uniform, gaussian, special, pareto, zipfian",
     ),
     known("rand-spec-iter", Kind::Int, Some("12"), "numbers that gaussian and special average"),
     known("rand-spec-pct", Kind::Int, Some("1"), "percentage of the values that are special"),
     known("rand-spec-res", Kind::Int, Some("75"), "percentage of the draws that are special"),
-    known("rand-seed", Kind::Int, Some("0"), "decides about all random numbers; 0 for the time"),
+    known("rand-seed", Kind::Int, Some("0"), "seed of the random numbers; 0: the current time"),
     known("rand-pareto-h", Kind::Double, Some("0.2"), "parameter h of the Pareto distribution"),
     known("rand-zipfian-exp", Kind::Double, Some("0.8"), "exponent of Zipf's law"),
 ];
 
 const LOG: &[Known] = &[
-    known("verbosity", Kind::Int, Some("3"), "0 prints fatal errors alone, 5 all there is"),
-    known("percentile", Kind::Int, Some("95"), "the percentile of latencies, 1 to 100; 0 for none"),
-    known("histogram", Kind::Bool, Some("off"), "prints a histogram of latencies"),
+    known("verbosity", Kind::Int, Some("3"), "0: only fatal errors … 5: everything"),
+    known("percentile", Kind::Int, Some("95"), "percentile of the latencies, 1 to 100; 0: none"),
+    known("histogram", Kind::Bool, Some("off"), "print a histogram of latencies"),
 ];
 
 const DATABASE: &[Known] = &[
-    known("db-driver", Kind::String, Some("mysql"), "mysql (MariaDB, too) or pgsql"),
+    known("db-driver", Kind::String, Some("mysql"), "mysql (also for MariaDB) or pgsql"),
     known(
         "db-ps-mode",
         Kind::String,
         Some("auto"),
-        "auto: statements are prepared by the server; disable: values are written into their texts",
+        "auto: the server prepares statements; disable: values are written into their text",
     ),
-    known("db-debug", Kind::Bool, Some("off"), "taken and not used"),
+    known("db-debug", Kind::Bool, Some("off"), "accepted and ignored"),
 ];
 
 const MYSQL: &[Known] = &[
     known("mysql-host", Kind::List, Some("localhost"), "the server's host"),
     known("mysql-port", Kind::List, Some("3306"), "its port"),
-    known("mysql-socket", Kind::List, None, "its socket, in place of both"),
+    known("mysql-socket", Kind::List, None, "its socket, instead of host and port"),
     known("mysql-user", Kind::String, Some("sbtest"), "the user"),
     known(
         "mysql-password",
         Kind::String,
         Some(""),
-        "the password; in the environment as MYSQL_PWD, other users do not see it",
+        "the password; set MYSQL_PWD instead to hide it from other users",
     ),
     known("mysql-db", Kind::String, Some("sbtest"), "the database"),
-    known("mysql-ssl", Kind::Bool, Some("off"), "encrypts connections"),
-    known("mysql-ssl-cipher", Kind::String, Some(""), "taken and not used"),
+    known("mysql-ssl", Kind::Bool, Some("off"), "encrypt connections"),
+    known("mysql-ssl-cipher", Kind::String, Some(""), "accepted and ignored"),
     known("mysql-compression", Kind::Bool, Some("off"), "refused: Dyno does not compress"),
-    known("mysql-debug", Kind::Bool, Some("off"), "taken and not used"),
+    known("mysql-debug", Kind::Bool, Some("off"), "accepted and ignored"),
     known(
         "mysql-ignore-errors",
         Kind::List,
         Some("1213,1020,1205"),
-        "errors after which an event begins again, or \"all\"",
+        "errors after which an event is restarted, or \"all\"",
     ),
     known(
         "mysql-dry-run",
         Kind::Bool,
         Some("off"),
-        "a server within Dyno that answers at once, in place of a real one",
+        "use a server within Dyno that answers at once, instead of a real one",
     ),
 ];
 
@@ -165,10 +165,10 @@ const PGSQL: &[Known] = &[
         "pgsql-password",
         Kind::String,
         Some(""),
-        "the password; in the environment as PGPASSWORD, other users do not see it",
+        "the password; set PGPASSWORD instead to hide it from other users",
     ),
     known("pgsql-db", Kind::String, Some("sbtest"), "the database"),
-    known("pgsql-sslmode", Kind::String, Some("prefer"), "require encrypts connections"),
+    known("pgsql-sslmode", Kind::String, Some("prefer"), "require: encrypt connections"),
 ];
 
 /// All of them, in the order of the help.
