@@ -78,8 +78,9 @@ pub trait Connection: Send {
         false
     }
 
-    /// Continues the statement in flight: writes what remains to be written, and reads once what
-    /// has arrived. Ready when the reply is complete. Hot.
+    /// Continues the statement in flight: writes what remains to be written, and reads what has
+    /// arrived, with a bounded number of reads, so that the caller sees its clock however long the
+    /// reply is. Ready when the reply is complete. Hot.
     ///
     /// If there is a descriptor and nothing is left to write, this is called only once the
     /// descriptor is readable: a read right after a send would find nothing, and cost a system
