@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dyno_host::{Keeper, PackageSpec};
 use dyno_units::{Clock, SettingValue};
-use dyno_workload::{Dialect, Target};
+use dyno_workload::{Connection, Dialect, Target};
 
 use crate::{
     Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server,
@@ -57,6 +57,12 @@ pub trait Product: Send + Sync {
     fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {
         let _ = (spec, place);
         Ok(())
+    }
+
+    /// A connection to an empty database in the memory of this process, which ends with it: for asking
+    /// what the product makes of a statement. None for a product that needs a server.
+    fn in_memory(&self) -> Option<Box<dyn Connection>> {
+        None
     }
 
     /// Why it would not take these settings, shares of memory resolved, as far as that is known

@@ -28,7 +28,7 @@ pub use host::HostPool;
 pub use job::{JobChoice, JobLoad, JobWork};
 pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;
-pub use parse::{parse, parse_setting};
+pub use parse::{declared_place, parse, parse_setting};
 #[doc(inline)]
 pub use plan::{BlockOrder, Plan, PlannedStep, PlannedTrial, plan, plan_in};
 pub use requirement::{Bound, Requirement};

@@ -31,6 +31,14 @@ pub trait Workload: Send + Sync {
         Target::Sql
     }
 
+    /// Where each of its statements stands in what the study declares of it, in the order of
+    /// [`Workload::statements`]: the keys that lead there from the workload's table. None for a workload
+    /// that the study does not declare.
+    fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
+        let _ = dialect;
+        None
+    }
+
     /// Whether it can run on this dialect with its options; if not, why not and what to do.
     ///
     /// A workload is planned before it is known where it will run; what only some products have is

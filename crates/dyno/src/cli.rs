@@ -33,6 +33,10 @@ enum Command {
     Check {
         /// The study file
         study: PathBuf,
+        /// Start each private server that a declared workload runs on, empty, and prepare the
+        /// statements there as well
+        #[arg(long)]
+        start_servers: bool,
     },
     /// Show the trials of a study in order, with the time and disk space they will take
     Plan {
@@ -351,7 +355,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.command {
         Command::Run(options) => run::run(&options),
-        Command::Check { study } => check::run(&study),
+        Command::Check { study, start_servers } => check::run(&study, start_servers),
         Command::Plan { study, seed, canonical } => plan::run(&study, seed, canonical),
         Command::Schema { format } => schema::run(format),
         Command::Report(options) => report::run(&options),

@@ -4,7 +4,7 @@ use super::*;
 
 /// A database in memory that holds these tables, made by another user.
 fn catalog_with(tables: &[&str]) -> Box<dyn Connection> {
-    let mut connection = crate::sqlite::connection_in_memory();
+    let mut connection = crate::sqlite::connection_in_memory().unwrap();
     for table in tables {
         connection.query(&format!("CREATE TABLE {table} (id INTEGER)")).unwrap();
     }

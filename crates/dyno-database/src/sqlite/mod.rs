@@ -30,8 +30,12 @@ pub(crate) use product::FAMILY;
 mod tests;
 
 /// A connection to a database in memory, which ends with it.
-#[cfg(test)]
-pub(crate) fn connection_in_memory() -> Box<dyn dyno_workload::Connection> {
-    let database = rusqlite::Connection::open_in_memory().unwrap();
-    Box::new(connection::SqliteConnection::over(database))
+///
+/// # Errors
+///
+/// SQLite has no memory for it.
+pub(crate) fn connection_in_memory() -> Result<Box<dyn dyno_workload::Connection>, rusqlite::Error>
+{
+    let database = rusqlite::Connection::open_in_memory()?;
+    Ok(Box::new(connection::SqliteConnection::over(database)))
 }

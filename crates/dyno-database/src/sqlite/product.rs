@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_units::SettingValue;
-use dyno_workload::Dialect;
+use dyno_workload::{Connection, Dialect};
 
 use super::{data, pragma, probe, server};
 use crate::product::texts;
@@ -54,6 +54,10 @@ impl Product for Sqlite {
 
     fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape, DeployError> {
         data::data_shape(spec)
+    }
+
+    fn in_memory(&self) -> Option<Box<dyn Connection>> {
+        super::connection_in_memory().ok()
     }
 
     fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {

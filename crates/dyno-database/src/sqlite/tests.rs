@@ -141,7 +141,7 @@ fn errors_have_their_class() {
 
 #[test]
 fn a_reply_without_a_statement_is_an_error() {
-    let mut connection = super::connection_in_memory();
+    let mut connection = super::connection_in_memory().unwrap();
     assert_eq!(reply(connection.as_mut()).unwrap_err().code, "SQLITE_MISUSE");
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use dyno_model::Tree;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::problems::Problems;
 use super::value::{Entry, entries, wrong_type, wrong_value};
@@ -56,6 +56,27 @@ fn tree(problems: &mut Problems, entry: &Entry<'_>) -> Option<Tree> {
 
 fn too_large(problems: &mut Problems, entry: &Entry<'_>, number: &str) {
     wrong_value(problems, entry, format!("`{number}` is too large, or no number"));
+}
+
+/// Where a workload's table has what these keys lead to, or the one that it is like.
+pub(super) fn declared(
+    study: &DeTable<'_>,
+    workload: &str,
+    path: &[String],
+) -> Option<Range<usize>> {
+    let DeValue::Table(tables) = study.get("workload")?.get_ref() else { return None };
+    let (first, rest) = path.split_first()?;
+    let mut name = workload.to_owned();
+    // A chain of `like` is never longer than there are tables.
+    for _ in 0..=tables.len() {
+        let DeValue::Table(table) = tables.get(name.as_str())?.get_ref() else { return None };
+        if let Some(entry) = entries(table).into_iter().find(|entry| entry.key == first) {
+            return Some(place(&entry, rest));
+        }
+        let DeValue::String(like) = table.get("like")?.get_ref() else { return None };
+        name = like.to_string();
+    }
+    None
 }
 
 /// Where the value is that these keys lead to; of a table its key, and as near as there is something.

@@ -68,6 +68,13 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
     }
 }
 
+/// Where in a study something stands that it declares of a workload: the keys lead there from the workload's
+/// table, which may have it from the table that it is `like`.
+pub fn declared_place(source: &str, workload: &str, path: &[String]) -> Range<usize> {
+    let (tree, _) = DeTable::parse_recoverable(source);
+    declaration::declared(tree.get_ref(), workload, path).unwrap_or(0..0)
+}
+
 /// The line with the most dots in its key: TOML does not say where keys are nested too deep.
 fn deepest_key(source: &str) -> Range<usize> {
     let mut start = 0;

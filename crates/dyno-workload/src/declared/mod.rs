@@ -158,6 +158,21 @@ impl Workload for Declared {
         self.recorded.clone()
     }
 
+    fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
+        let named = definition::DIALECTS[definition::place(dialect)];
+        let places = self.definition.transactions.iter().flat_map(|transaction| {
+            transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
+                Action::Sql(sql) if sql.forms[definition::place(dialect)].is_ok() => {
+                    let keys =
+                        ["transaction", &transaction.name, "steps", &nth.to_string(), "sql", named];
+                    Some(keys.map(str::to_owned).to_vec())
+                }
+                _ => None,
+            })
+        });
+        Some(places.collect())
+    }
+
     fn check(&self, dialect: Dialect) -> Result<(), String> {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         schema::check(&self.definition, dialect)?;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use dyno_host::Keeper;
-use dyno_study::{Product, Variant};
+use dyno_lab::{RefusedSql, StatementCheck};
+use dyno_study::{Diagnostic, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
 use crate::commands::{StudyFile, beforehand, counted, plan, power, read_study};
@@ -16,11 +17,13 @@ fn asks_of_the_machine(variant: &Variant) -> bool {
     is_limited || !database.kernel.is_empty() || !variant.volumes().is_empty()
 }
 
-/// Checks a study file.
-pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
-    let Some(StudyFile { study, .. }) = read_study(path)? else { return Ok(End::Misused) };
+/// Checks a study file; statements of declared workloads also on private servers that are started for it,
+/// if so wanted.
+pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
+    let Some(file) = read_study(path)? else { return Ok(End::Misused) };
+    let study = &file.study;
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
-    let plan = dyno_study::plan(&study, seed);
+    let plan = dyno_study::plan(study, seed);
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
     let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
     beforehand::check_without_programs(&plan, memory)?;
@@ -32,22 +35,21 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
         let devices: Vec<PathBuf> = devices.map(PathBuf::from).collect();
         beforehand::check_volumes(&keeper, &devices, &plan)?;
     }
+    let statements = statements(&file, &plan, start_servers)?;
+    if !statements.refused.is_empty() {
+        say_refused(path, &file.source, &statements.refused);
+        return Ok(End::Misused);
+    }
     let past = plan::past(&plan, &study.design);
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
-    let products = dyno_lab::products();
-    let has_programs = plan.variants.iter().any(|variant| match &variant.database.product {
-        Product::Private(name) => products
-            .spec(name)
-            .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
-        Product::Url(_) => false,
-    });
-    let later = match has_programs {
-        true => {
-            "not checked: the programs of servers and the values of their settings; `dyno run` checks them \
-             before the first trial\n"
-        }
-        false => "",
-    };
+    let mut later = String::new();
+    if has_programs(&plan) {
+        later += "not checked: the programs of servers and the values of their settings; `dyno run` checks them \
+                  before the first trial\n";
+    }
+    for why in &statements.unchecked {
+        later += &format!("not checked: {why}\n");
+    }
     terminal::out(&format!(
         "{}: no errors; {}, {}, {}\n{finds}{later}",
         path.display(),
@@ -56,4 +58,42 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<End> {
         counted(plan.trials.len(), "trial")
     ));
     Ok(End::Good)
+}
+
+/// Whether a variant has a private server that is started from programs.
+fn has_programs(plan: &Plan) -> bool {
+    let products = dyno_lab::products();
+    plan.variants.iter().any(|variant| match &variant.database.product {
+        Product::Private(name) => products
+            .spec(name)
+            .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
+        Product::Url(_) => false,
+    })
+}
+
+/// Prepares the statements of declared workloads.
+fn statements(file: &StudyFile, plan: &Plan, start: bool) -> anyhow::Result<StatementCheck> {
+    let design = &file.study.design;
+    let lab = match start {
+        true => Some(crate::lab::make(design.data_folder.as_deref().map(Path::new))?),
+        false => None,
+    };
+    let words = (&dyno_lab::products(), &file.catalog);
+    Ok(dyno_lab::check_statements(words, (plan, design), lab.as_ref()))
+}
+
+/// Shows what databases refuse, each at its place in the study.
+fn say_refused(path: &Path, source: &str, refused: &[RefusedSql]) {
+    let mut diagnostics: Vec<Diagnostic> = Vec::new();
+    for RefusedSql { workload, title, problem } in refused {
+        let place = dyno_study::declared_place(source, workload, &problem.path);
+        let diagnostic = Diagnostic::new(place, format!("workload `{workload}`: {title}"));
+        let diagnostic = diagnostic.with_label(problem.message.clone());
+        diagnostics.push(match &problem.help {
+            Some(help) => diagnostic.with_help(help.clone()),
+            None => diagnostic,
+        });
+    }
+    diagnostics.sort_by_key(|one| one.span.start);
+    super::say_diagnostics(&path.display().to_string(), source, &diagnostics);
 }

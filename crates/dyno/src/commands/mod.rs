@@ -45,7 +45,7 @@ pub(crate) mod watch;
 use std::path::Path;
 
 use anyhow::Context;
-use dyno_study::{Product, Study, Vocabulary, diagnostic};
+use dyno_study::{Diagnostic, Product, Study, Vocabulary, diagnostic};
 use dyno_workload::catalog::Catalog;
 
 use crate::{scripts, secrets, terminal, vocabulary};
@@ -165,12 +165,17 @@ fn parse_with(name: &str, source: &str, vocabulary: &Vocabulary) -> Option<Study
         Ok(study) => return Some(study),
         Err(diagnostics) => diagnostics,
     };
+    say_diagnostics(name, source, &diagnostics);
+    None
+}
+
+/// Shows what is wrong with the text of a study that messages call `name`.
+pub(crate) fn say_diagnostics(name: &str, source: &str, diagnostics: &[Diagnostic]) {
     let render = match terminal::messages_have_colours() {
         true => diagnostic::render_coloured,
         false => diagnostic::render,
     };
-    terminal::say(&render(name, source, &diagnostics));
-    None
+    terminal::say(&render(name, source, diagnostics));
 }
 
 /// Puts the values of environment variables into the URLs of a study. The commands of its probes and

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::foreign::Standing;
 use crate::support::{Workbench, read_json, trial_folder};
 
 /// A shop with one transaction of each kind: names that need quotes, letters of all the world, values
@@ -289,4 +290,150 @@ fn values_come_from_a_file_beside_the_study() {
     );
     bench.write("cities.txt", "Zürich\nParis\n");
     check(&run(&bench, &study), 1);
+}
+
+/// Checks a study of one table and these steps on a product; the place and the words of each mistake.
+#[track_caller]
+fn check_sql(product: &str, steps: &str, more: &[&str], expected: &[(&str, &str)]) {
+    let bench = Workbench::new();
+    bench.write("study.toml", &(small("", steps) + &design(product)));
+    let answer = bench.dyno(&[&["check", "study.toml"], more].concat());
+    assert_eq!(
+        answer.code,
+        if expected.is_empty() { 0 } else { 2 },
+        "{}{}",
+        answer.out,
+        answer.err
+    );
+    let places = answer.err.lines().filter(|line| line.contains(" --> "));
+    let places: Vec<&str> = places.collect();
+    assert_eq!(places.len(), expected.len(), "{}", answer.err);
+    for (place, (end, words)) in places.iter().zip(expected) {
+        assert!(place.ends_with(end) && answer.err.contains(words), "{}", answer.err);
+    }
+}
+
+/// Steps of which two are wrong: a column and a table that are not there.
+const MISSPELT: &str = "let = { i = { uniform = [1, 9] } }\n\
+    steps = [{ sql = \"SELECT id FROM t WHERE id = :i\" },\n\
+    { sql = \"UPDATE t SET idd = :i\" },\n\
+    { sql = { mysql = \"SELECT id FROM tt\", postgresql = \"SELECT id FROM tt\", \
+    sqlite = \"SELECT id FROM tt\" } }]";
+
+#[test]
+fn misspelt_names_are_found_before_anything_runs_on_sqlite() {
+    let wrong = [(":8:9", "no such column: idd"), (":9:83", "no such table: tt")];
+    check_sql("sqlite", MISSPELT, &[], &wrong);
+    check_sql("sqlite", "steps = [{ sql = \"SELECT id FROM t\" }]", &[], &[]);
+}
+
+#[test]
+fn misspelt_names_are_found_on_servers_that_are_started_for_it() {
+    let start = ["--start-servers"];
+    let wrong = [(":8:9", "Unknown column 'idd'"), (":9:19", "tt' doesn't exist")];
+    check_sql("mariadb", MISSPELT, &start, &wrong);
+    let wrong =
+        [(":8:9", "column \"idd\" of relation"), (":9:53", "relation \"tt\" does not exist")];
+    check_sql("postgresql", MISSPELT, &start, &wrong);
+    check_sql("postgresql", "steps = [{ sql = \"SELECT id FROM t\" }]", &start, &[]);
+}
+
+#[test]
+fn what_was_not_checked_is_said() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &(small("", MISSPELT) + &design("postgresql")));
+    let answer = bench.dyno_good(&["check", "study.toml"]);
+    let said = "not checked: the statements of `mine` on `x`: no server was started";
+    assert!(answer.out.contains(said), "{}", answer.out);
+    bench.write("study.toml", &(small("", MISSPELT) + &design("null-mysql")));
+    let answer = bench.dyno_good(&["check", "study.toml"]);
+    assert!(answer.out.contains("`null-mysql` has no tables"), "{}", answer.out);
+}
+
+#[test]
+fn a_type_that_the_database_refuses_is_shown_at_its_table() {
+    let bench = Workbench::new();
+    let column = ", x = { type = \"int int (\", value = 1 }";
+    let study = small(column, "steps = [{ sql = \"SELECT 1\" }]") + &design("sqlite");
+    bench.write("study.toml", &study);
+    let answer = bench.dyno(&["check", "study.toml"]);
+    assert_eq!(answer.code, 2, "{}", answer.out);
+    assert!(
+        answer.err.contains("refuses this table") && answer.err.contains(":2:22"),
+        "{}",
+        answer.err
+    );
+}
+
+/// A server by URL with a table of its user's: statements are prepared there, and it is as it was before.
+fn check_on_a_standing(product: &str, url: impl Fn(&Standing) -> String, words: [&str; 2]) {
+    let standing = Standing::start(product);
+    let mut connection = standing.connection();
+    connection.query("CREATE TABLE theirs (id int)").unwrap();
+    connection.query("INSERT INTO theirs VALUES (7)").unwrap();
+    let bench = Workbench::new();
+    let study = |url: &str, steps: &str| {
+        format!(
+            "title = \"x\"\n[database.x]\nurl = \"{url}\"\nallow_existing_tables = true\n\
+             [workload.mine.transaction.go]\nsteps = [{steps}]\n[design]\nclients = 1\n"
+        )
+    };
+    let right = "{ sql = \"DELETE FROM theirs\" }, { sql = \"SELECT id FROM theirs\" }";
+    let wrong = "{ sql = \"DELETE FROM theirs\" }, { sql = \"SELECT idd FROM theirs\" },\n\
+                 { sql = \"SELECT id FROM their\" }, { sql = \"SELECT id FROM theirs\" }";
+    bench.write("right.toml", &study(&url(&standing), right));
+    let answer = bench.dyno_good(&["check", "right.toml"]);
+    assert!(!answer.out.contains("not checked"), "{}", answer.out);
+    bench.write("wrong.toml", &study(&url(&standing), wrong));
+    let answer = bench.dyno(&["check", "wrong.toml"]);
+    assert_eq!(answer.code, 2, "{}", answer.out);
+    assert_eq!(answer.err.matches(" --> ").count(), 2, "{}", answer.err);
+    assert!(words.iter().all(|word| answer.err.contains(word)), "{}", answer.err);
+    assert!(answer.err.contains(":6:50") && answer.err.contains(":7:9"), "{}", answer.err);
+    let rows = connection.query("SELECT id FROM theirs").unwrap();
+    assert_eq!(rows, [[Some("7".to_owned())]]);
+    let made = small("", "steps = [{ sql = \"SELECT id FROM t\" }]");
+    let made = format!("{made}[database.x]\nurl = \"{}\"\n[design]\nclients = 1\n", url(&standing));
+    bench.write("made.toml", &made);
+    let answer = bench.dyno_good(&["check", "made.toml"]);
+    assert!(answer.out.contains("its tables are made there when"), "{}", answer.out);
+    assert!(connection.query("SELECT id FROM t").is_err(), "a table was made");
+}
+
+#[test]
+fn statements_are_prepared_on_a_mariadb_that_runs_and_change_nothing() {
+    let url = |standing: &Standing| {
+        let catalog = standing.connection().query("SELECT DATABASE()").unwrap();
+        let catalog = catalog[0][0].clone().unwrap();
+        format!("mysql://root@x/{catalog}?socket={}", standing.socket.display())
+    };
+    check_on_a_standing("mariadb", url, ["Unknown column 'idd'", "their' doesn't exist"]);
+}
+
+#[test]
+fn statements_are_prepared_on_a_postgresql_that_runs_and_change_nothing() {
+    let url = |standing: &Standing| {
+        let catalog = standing.connection().query("SELECT current_database()").unwrap();
+        let catalog = catalog[0][0].clone().unwrap();
+        let folder = standing.socket.parent().unwrap().display().to_string();
+        let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+        format!("postgresql://dyno@x:{port}/{catalog}?host={folder}")
+    };
+    let words = ["column \"idd\" does not exist", "relation \"their\" does not exist"];
+    check_on_a_standing("postgresql", url, words);
+}
+
+#[test]
+fn a_server_that_is_not_there_leaves_statements_unchecked() {
+    let bench = Workbench::new();
+    let study = "title = \"x\"\n[database.x]\nurl = \"mysql://me:hunter7@127.0.0.1:1/shop\"\n\
+                 [workload.mine.transaction.go]\nsteps = [{ sql = \"SELECT a FROM b\" }]\n[design]\nclients = 1\n";
+    bench.write("study.toml", study);
+    let answer = bench.dyno_good(&["check", "study.toml"]);
+    assert!(
+        answer.out.contains("not checked: the statements of `mine` on `x`: cannot connect"),
+        "{}",
+        answer.out
+    );
+    assert!(!answer.out.contains("hunter7"), "{}", answer.out);
 }

@@ -1,0 +1,222 @@
+//! Whether the statements of declared workloads can be prepared, before the first trial.
+//!
+//! A server that is reached by URL is asked to prepare them and to do nothing else: in a transaction that is
+//! rolled back, without any table being made. What a workload makes itself is made in databases of Dyno's
+//! own alone: in the memory of this process, or on a server that is started for this and stopped again.
+
+use std::collections::HashSet;
+
+use dyno_database::{Part, Products, Server, ServerSpec};
+use dyno_model::DefinitionProblem;
+use dyno_study::{Design, Plan, Product, Variant};
+use dyno_units::Nanoseconds;
+use dyno_workload::catalog::Catalog;
+use dyno_workload::{Connection, Dialect, Statement, StatementError, Workload};
+
+use crate::deployment::{Source, endpoint, source};
+use crate::manifest::plan_workload;
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// How long a server may take for one answer.
+const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
+
+/// SQL of a declared workload that a database refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedSql {
+    /// The workload's table in the study.
+    pub workload: String,
+    /// What is refused.
+    pub title: &'static str,
+    /// Where it stands in that table, and the database's words.
+    pub problem: DefinitionProblem,
+}
+
+/// What came of preparing the statements of declared workloads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatementCheck {
+    /// What databases refuse, each place and reason once.
+    pub refused: Vec<RefusedSql>,
+    /// What was not checked, with the reason.
+    pub unchecked: Vec<String>,
+}
+
+/// Prepares the statements of declared workloads where that changes nothing that is not Dyno's own. `lab` is
+/// what private servers are started by; without it, none is.
+pub fn check_statements(
+    (products, catalog): (&Products, &Catalog),
+    (plan, design): (&Plan, &Design),
+    lab: Option<&Lab>,
+) -> StatementCheck {
+    let mut check = StatementCheck::default();
+    let mut seen = HashSet::new();
+    for variant in &plan.variants {
+        // What a workload cannot be planned for is reported elsewhere.
+        let Ok(workload) = plan_workload(catalog, plan, variant) else { continue };
+        let database = &variant.database;
+        // Neither settings nor `scale` change what a statement means.
+        let server = (&database.product, &database.version, &database.engine);
+        let is_declared = workload.declared_at(Dialect::WITH_TRANSACTIONS[0]).is_some();
+        if !is_declared
+            || !seen.insert(format!("{server:?} {:?} {}", database.programs, variant.workload.name))
+        {
+            continue;
+        }
+        let outcome = match &database.product {
+            Product::Url(url) => on_url(&*workload, variant, url),
+            Product::Private(name) => {
+                on_private(&*workload, (products, name), (variant, design), lab)
+            }
+        };
+        match outcome {
+            Ok(problems) => check.add(&variant.workload.name, problems),
+            Err(why) => check.unchecked.push(format!(
+                "the statements of `{}` on `{}`: {why}",
+                variant.workload.name, database.name
+            )),
+        }
+    }
+    check
+}
+
+impl StatementCheck {
+    fn add(&mut self, workload: &str, problems: Vec<(&'static str, DefinitionProblem)>) {
+        for (title, problem) in problems {
+            let refused = RefusedSql { workload: workload.to_owned(), title, problem };
+            if !self.refused.contains(&refused) {
+                self.refused.push(refused);
+            }
+        }
+    }
+}
+
+/// What is refused; else why nothing could be checked.
+type Outcome = Result<Vec<(&'static str, DefinitionProblem)>, String>;
+
+fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
+    if !workload.makes_nothing() {
+        return Err("its tables are made there when the study is run, and not before".to_owned());
+    }
+    let endpoint = endpoint(variant, url).map_err(|error| error.0)?;
+    let connector = endpoint.protocol.connector(&endpoint);
+    let mut connection = connector().map_err(|error| error.to_string())?;
+    connection.set_cold_limit(ANSWER_LIMIT.0);
+    prepare_rolled_back(workload, &mut *connection)
+}
+
+fn on_private(
+    workload: &dyn Workload,
+    (products, name): (&Products, &str),
+    (variant, design): (&Variant, &Design),
+    lab: Option<&Lab>,
+) -> Outcome {
+    let Some(product) = products.find(name) else {
+        return Err(format!("there is no product `{name}`"));
+    };
+    if product.spec().is_simulated || !product.spec().stores_data {
+        return Err(format!("`{name}` has no tables and takes any statement"));
+    }
+    if let Some(mut connection) = product.in_memory() {
+        return prepare_on_empty_tables(workload, &mut *connection);
+    }
+    let Some(lab) = lab else {
+        return Err(
+            "no server was started; `dyno check --start-servers` prepares them on an empty one, \
+                    and `dyno run` when a trial begins"
+                .to_owned(),
+        );
+    };
+    let spec = match source(lab, design, variant) {
+        Ok((Source::Start(spec), _)) => spec,
+        Err(TrialError::Failed { message, .. }) => return Err(message),
+        _ => return Err("no server is started for it".to_owned()),
+    };
+    let alone = ServerSpec { part: Part::Alone, ..spec };
+    let server = lab.products.start(&alone, &lab.place(), &lab.clock);
+    let server = server.map_err(|error| format!("no server could be started: {error}"))?;
+    let outcome = on_server(workload, &*server);
+    match server.stop() {
+        Ok(()) => outcome,
+        Err(error) => Err(format!("the server that was started for it did not stop: {error}")),
+    }
+}
+
+fn on_server(workload: &dyn Workload, server: &dyn Server) -> Outcome {
+    let mut connection = server.connector()().map_err(|error| error.to_string())?;
+    connection.set_cold_limit(ANSWER_LIMIT.0);
+    prepare_on_empty_tables(workload, &mut *connection)
+}
+
+/// Prepares the statements in a database of Dyno's own, on tables without rows.
+fn prepare_on_empty_tables(workload: &dyn Workload, connection: &mut dyn Connection) -> Outcome {
+    let dialect = connection.dialect();
+    let mut problems = Vec::new();
+    for table in workload.tables(dialect) {
+        for sql in std::iter::once(&table.create).chain(&table.after) {
+            if let Err(error) = connection.query(sql) {
+                let path = vec!["table".to_owned(), table.name.clone()];
+                let problem = problem(connection, path, &error)?;
+                problems.push(("the database refuses this table or an index of it", problem));
+                break;
+            }
+        }
+    }
+    if !problems.is_empty() {
+        // Each statement on such a table would be one more error for the same mistake.
+        return Ok(problems);
+    }
+    prepare_each(workload, connection, |connection, statement, _| {
+        connection.prepare(std::slice::from_ref(statement))
+    })
+}
+
+/// Prepares the statements in transactions that are rolled back.
+fn prepare_rolled_back(workload: &dyn Workload, connection: &mut dyn Connection) -> Outcome {
+    prepare_each(workload, connection, |connection, statement, idx| {
+        connection.query("BEGIN")?;
+        let prepared = connection.prepare_at(idx, statement);
+        let rolled_back = connection.query("ROLLBACK");
+        prepared.and(rolled_back.map(|_| ()))
+    })
+}
+
+/// Prepares one statement after the other; `prepare` is given the number of those that were accepted.
+fn prepare_each(
+    workload: &dyn Workload,
+    connection: &mut dyn Connection,
+    prepare: impl Fn(&mut dyn Connection, &Statement, usize) -> Result<(), StatementError>,
+) -> Outcome {
+    let dialect = connection.dialect();
+    let places = workload.declared_at(dialect).unwrap_or_default();
+    let mut problems = Vec::new();
+    let mut n_accepted = 0;
+    for (path, statement) in places.into_iter().zip(workload.statements(dialect)) {
+        match prepare(connection, &statement, n_accepted) {
+            Ok(()) => n_accepted += 1,
+            Err(error) => {
+                let problem = problem(connection, path, &error)?;
+                problems.push(("the database refuses this statement", problem));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// What the database said, at a place of the study; an error if it cannot be asked any more.
+fn problem(
+    connection: &dyn Connection,
+    path: Vec<String>,
+    error: &StatementError,
+) -> Result<DefinitionProblem, String> {
+    if error.class.loses_connection() {
+        return Err(format!("the connection was lost: {}", connection.shown(&error.message)));
+    }
+    let details = error.details.as_deref();
+    let message = details.map_or(&error.message, |details| &details.message);
+    let hint = details.and_then(|details| details.hint.as_deref());
+    Ok(DefinitionProblem {
+        path,
+        message: connection.shown(message),
+        help: hint.map(|hint| connection.shown(hint)),
+    })
+}
