@@ -4,6 +4,7 @@
 //! Each is defined once, here, and knows nothing of its users. The record has types of its own, so
 //! that old records stay readable when these change.
 
+pub mod declared;
 mod load;
 mod name;
 mod option;

@@ -4,6 +4,8 @@
 
 use std::sync::LazyLock;
 
+use dyno_model::declared::DeclaredKey;
+
 use crate::parse::kind::{KINDS, Kind};
 
 /// A key of a table of the study file.
@@ -117,8 +119,8 @@ pub(crate) enum Shape {
     Texts,
     /// Names from the study.
     Names,
-    /// Tables in tables, which declare a workload.
-    Declaration,
+    /// Tables in tables, which declare a workload: those by name have these keys.
+    Declaration(&'static [DeclaredKey]),
     /// What is known of the machine.
     Machine,
 }

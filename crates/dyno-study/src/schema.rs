@@ -3,6 +3,8 @@
 //! Made from the same key table that the parser reads by. It is kinder than the parser: what only
 //! several keys together make wrong is left to `dyno check`.
 
+mod declared;
+
 use dyno_model::{OptionKind, OptionSpec};
 use serde_json::{Map, Value, json};
 
@@ -46,6 +48,7 @@ pub fn schema(vocabulary: &Vocabulary) -> Value {
     for word in &vocabulary.workloads {
         definitions.insert(format!("workload-{}", word.name), workload(word, vocabulary));
     }
+    definitions.extend(declared::definitions());
     root["$defs"] = Value::Object(definitions);
     root
 }
@@ -141,7 +144,7 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Baseline => baseline(vocabulary),
         Shape::Design => table(&DESIGN, vocabulary),
         Shape::Machine => table(MACHINE, vocabulary),
-        Shape::Declaration => json!({ "type": "object", "minProperties": 1 }),
+        Shape::Declaration(keys) => declared::tables(keys),
         Shape::Tables("workload") => workloads(vocabulary),
         Shape::Tables(kind) => json!({
             "type": "object",

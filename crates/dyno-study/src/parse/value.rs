@@ -492,7 +492,7 @@ pub(super) fn field(
         Shape::Setting => setting(problems, entry).map(Value::Setting),
         Shape::Command => command(problems, entry).map(Value::Texts),
         Shape::Texts => texts(problems, entry).map(Value::Texts),
-        Shape::Declaration => declaration::read(problems, entry).map(Value::Text),
+        Shape::Declaration(_) => declaration::read(problems, entry).map(Value::Text),
         // Names of products, engines and workloads are checked with the whole table.
         _ => text(problems, entry).map(Value::Text),
     }

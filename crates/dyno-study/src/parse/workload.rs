@@ -41,14 +41,14 @@ const KEYS: &[Key] = &[
         .fixed(INHERITED),
     key(
         TABLE,
-        Shape::Declaration,
+        Shape::Declaration(dyno_model::declared::TABLE),
         "Tables of a workload that is declared here, by their names; see docs/declared-workloads.md.",
     )
     .example("{ item = { rows = 1000, columns = { id = { type = \"int\", value = { sequence = 1 } } } } }")
     .fixed(DECLARED_FIXED),
     key(
         TRANSACTION,
-        Shape::Declaration,
+        Shape::Declaration(dyno_model::declared::TRANSACTION),
         "Transactions of a workload that is declared here, by their names; with them, `workload` is \
          `declared`.",
     )
@@ -182,7 +182,7 @@ impl WorkloadChoice {
     /// The workload of a table that was checked, with its options.
     pub(super) fn of(table: &Table) -> Option<WorkloadChoice> {
         let is_option = |field: &str| {
-            KEYS.iter().all(|key| key.name != field || key.shape == Shape::Declaration)
+            KEYS.iter().all(|key| key.name != field || matches!(key.shape, Shape::Declaration(_)))
         };
         let options = table.fields.iter().filter(|(field, _)| is_option(field));
         Some(WorkloadChoice {

@@ -6,6 +6,10 @@ use super::*;
 use crate::fixture::{FULL_STUDY, study, vocabulary};
 use crate::parse;
 
+fn number(rule: &Value) -> u64 {
+    rule.as_u64().expect("a whole number")
+}
+
 /// What of `value` does not fit `schema`: the keywords that the schema uses, by the rules of draft
 /// 2020-12, except `pattern`, of which only the presence of digits is looked at.
 fn misfit(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
@@ -43,7 +47,8 @@ fn misfit(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<Strin
             "pattern" => {
                 value.as_str().is_none_or(|text| text.contains(|c: char| c.is_ascii_digit()))
             }
-            "minItems" => value.as_array().is_none_or(|items| !items.is_empty()),
+            "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= number(rule)),
+            "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= number(rule)),
             "minProperties" => value.as_object().is_none_or(|keys| !keys.is_empty()),
             "required" => value.as_object().is_none_or(|keys| {
                 let mut names = rule.as_array().expect("a list").iter();
@@ -296,5 +301,72 @@ fn every_key_is_explained() {
     let tables = [&STUDY[..], &DESIGN, &VARY, &BASELINE, MACHINE];
     for key in tables.into_iter().flatten().chain(kinds) {
         assert!(key.help.len() > 10 && key.help.ends_with('.'), "{}: {}", key.name, key.help);
+    }
+}
+
+/// A study that declares a workload.
+const DECLARED: &str = "title = 'x'\n[database.a]\nproduct = 'sqlite'\n\
+    [workload.shop.table.item]\nrows = '1k'\nunique = [['id']]\n\
+    [workload.shop.table.item.columns]\n\
+    id = { type = 'bigint', key = true, value = { sequence = 1 } }\n\
+    price = { type = { mysql = 'double', postgresql = 'float8', sqlite = 'real' }, value = { uniform = [1, 9], decimals = 2 } }\n\
+    [workload.shop.transaction.look]\nweight = 2\nthink = { exponential = '5ms' }\n\
+    let = { i = { zipf = 'item' } }\n\
+    steps = [{ sql = 'SELECT price FROM item WHERE id = :i', read = ['price'], rows = '0..1' }]\n\
+    [design]\nclients = 1\n";
+
+#[test]
+fn what_a_study_declares_is_in_the_schema() {
+    assert_eq!(misfit_of_study(DECLARED), None);
+    let check = |right: &str, wrong: &str| {
+        let source = DECLARED.replacen(right, wrong, 1);
+        assert_ne!(source, DECLARED, "`{right}` is not in the study");
+        assert!(misfit_of_study(&source).is_some(), "{wrong}");
+    };
+    check("rows = '1k'", "row = 1");
+    check("rows = '1k'", "rows = true");
+    check("unique = [['id']]", "unique = ['id']");
+    check("type = 'bigint', key", "kind = 'bigint', key");
+    check("type = 'bigint', key = true", "key = true");
+    check("key = true", "key = 'yes'");
+    check("postgresql =", "postgres =");
+    check("sequence = 1", "sequense = 1");
+    check("sequence = 1", "sequence = [1]");
+    check("uniform = [1, 9]", "uniform = [1]");
+    check("decimals = 2", "theta = 2");
+    check("exponential =", "mean =");
+    check("zipf = 'item'", "zipf = true");
+    check("steps = [{ sql", "steps = [{ sqll");
+    check("read = ['price']", "read = 'price'");
+    check("rows = '0..1'", "rows = -1");
+    check("weight = 2", "wait = 2");
+}
+
+#[test]
+fn the_schema_has_every_key_of_declarations() {
+    use dyno_model::declared::{COLUMN, GENERATORS, NULL, STEP, TABLE, TRANSACTION};
+    let found = schema_keys();
+    for (path, keys) in [
+        ("/workload/*/table/*", TABLE),
+        ("/workload/*/table/*/columns/*", COLUMN),
+        ("/workload/*/transaction/*", TRANSACTION),
+    ] {
+        for key in keys {
+            assert!(found.contains(&format!("{path}/{}", key.name)), "{path}/{}", key.name);
+        }
+    }
+    let schema = schema(&vocabulary());
+    let properties = |value: &Value| value["properties"].as_object().cloned().unwrap_or_default();
+    let steps = properties(&schema["$defs"]["declared-step"]);
+    assert!(STEP.iter().all(|key| steps.contains_key(key.name)), "{steps:?}");
+    let generators = schema["$defs"]["declared-generator"]["anyOf"].as_array().expect("a list");
+    for one in GENERATORS {
+        let keys = [&one.key, &NULL].into_iter().chain(one.beside);
+        let names: BTreeSet<&str> = keys.map(|key| key.name).collect();
+        let is_it = |value: &Value| {
+            let properties = properties(value);
+            properties.keys().map(String::as_str).collect::<BTreeSet<_>>() == names
+        };
+        assert!(generators.iter().any(is_it), "{names:?}");
     }
 }

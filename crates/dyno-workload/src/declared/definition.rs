@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_model::{DefinitionProblem, Tree};
+use dyno_model::declared::DIALECTS;
+use dyno_model::{DefinitionProblem, Tree, declared};
 use dyno_pgbench::Names;
 
 use crate::Dialect;
 
 use super::generator::Generator;
-use super::problems::{Problems, count, find, list, only, read, switch, table, text, texts};
+use super::problems::{
+    Problems, count, find, list, only, only_names, read, switch, table, text, texts,
+};
 use super::read_generator::{Known, Numbering, generator};
 use super::transaction::{self, Transaction};
 
@@ -67,9 +70,6 @@ pub(super) fn place(dialect: Dialect) -> usize {
         Dialect::Sqlite | Dialect::ClickHouse => 2,
     }
 }
-
-/// The dialects by the names that a study has for them.
-pub(super) const DIALECTS: [&str; 3] = ["mysql", "postgresql", "sqlite"];
 
 /// Longest name of a table that no server truncates.
 const TABLE_NAME_MOST: usize = 63;
@@ -148,7 +148,7 @@ impl Definition {
         (rows, files): (&BTreeMap<String, u64>, &BTreeMap<String, Arc<str>>),
     ) -> Option<DeclaredTable> {
         let entries = table(problems, tree)?;
-        only(problems, entries, &["rows", "scaled", "columns", "indexes", "unique"]);
+        only(problems, entries, declared::TABLE);
         let Some(columns) = find(entries, "columns") else {
             problems
                 .add("the table has no columns", "add `columns = { id = { type = \"bigint\" } }`");
@@ -299,7 +299,7 @@ fn column(
         problems.add("this cannot be the name of a column", "use at most 63 characters");
     }
     let entries = table(problems, tree)?;
-    only(problems, entries, &["type", "key", "identity", "value"]);
+    only(problems, entries, declared::COLUMN);
     let Some(kind) = find(entries, "type") else {
         problems
             .add("the column has no type", "add a type of the database, such as `type = \"int\"`");
@@ -328,7 +328,7 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
     match tree {
         Tree::Text(text) => texts = std::array::from_fn(|_| Some(text.clone())),
         Tree::Table(entries) if !entries.is_empty() => {
-            only(problems, entries, &DIALECTS);
+            only_names(problems, entries, &DIALECTS);
             for (dialect, place) in DIALECTS.iter().zip(&mut texts) {
                 let read = read(problems, entries, dialect, |problems, tree| {
                     text(problems, tree).map(str::to_owned)

@@ -159,7 +159,7 @@ impl Workload for Declared {
     }
 
     fn declared_at(&self, dialect: Dialect) -> Option<Vec<Vec<String>>> {
-        let named = definition::DIALECTS[definition::place(dialect)];
+        let named = dyno_model::declared::DIALECTS[definition::place(dialect)];
         let places = self.definition.transactions.iter().flat_map(|transaction| {
             transaction.steps.iter().enumerate().filter_map(|(nth, step)| match &step.action {
                 Action::Sql(sql) if sql.forms[definition::place(dialect)].is_ok() => {

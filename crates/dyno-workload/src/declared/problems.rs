@@ -1,5 +1,6 @@
 //! Collects what is wrong in a declaration, with the place of each.
 
+use dyno_model::declared::DeclaredKey;
 use dyno_model::{DefinitionProblem, Tree};
 
 /// What was found so far, and where the reader is.
@@ -145,7 +146,16 @@ pub(super) fn find<'t>(entries: &'t [(String, Tree)], key: &str) -> Option<&'t T
 }
 
 /// Reports the keys that are none of `known`.
-pub(super) fn only(problems: &mut Problems, entries: &[(String, Tree)], known: &[&str]) {
+pub(super) fn only<'k>(
+    problems: &mut Problems,
+    entries: &[(String, Tree)],
+    known: impl IntoIterator<Item = &'k DeclaredKey>,
+) {
+    only_names(problems, entries, &known.into_iter().map(|key| key.name).collect::<Vec<_>>());
+}
+
+/// The same, of names.
+pub(super) fn only_names(problems: &mut Problems, entries: &[(String, Tree)], known: &[&str]) {
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let help = format!("the keys here are {}", known.join(", "));
         problems.within(key.clone(), |problems| {

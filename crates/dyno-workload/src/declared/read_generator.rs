@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_model::Tree;
+use dyno_model::declared::{GENERATORS, NULL};
 use dyno_pgbench::{Expression, Names};
 
 use crate::sysbench::distribution::DistributionSpec;
@@ -13,23 +14,6 @@ use super::generator::{Constant, Generator, Kind, Normal};
 use super::problems::{Problems, find, list, number, only, read, table, text};
 use super::template;
 use super::values::Formula;
-
-/// The kinds by the key that names them, each with the keys that may stand beside it.
-const KINDS: &[(&str, &[&str])] = &[
-    ("sequence", &["step"]),
-    ("uniform", &["decimals"]),
-    ("zipf", &["theta"]),
-    ("normal", &["mean", "deviation", "decimals"]),
-    ("text", &[]),
-    ("letters", &[]),
-    ("uuid", &[]),
-    ("date", &[]),
-    ("timestamp", &[]),
-    ("one_of", &["weights"]),
-    ("lines", &[]),
-    ("expression", &[]),
-    ("map", &["of", "otherwise"]),
-];
 
 /// The exponent of `zipf` where none is given.
 const THETA: f64 = 0.99;
@@ -96,26 +80,25 @@ pub(super) fn generator(
         let kind = Kind::Constant(constant(problems, tree)?);
         return Some(Generator { kind, null_share: 0.0 });
     };
-    let named = KINDS.iter().filter(|(name, _)| find(entries, name).is_some());
+    let named = GENERATORS.iter().filter(|one| find(entries, one.key.name).is_some());
     let named: Vec<_> = named.collect();
-    let [(name, beside)] = named[..] else {
-        let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+    let [found] = named[..] else {
+        let names: Vec<&str> = GENERATORS.iter().map(|one| one.key.name).collect();
         let message = match named.len() {
             0 => "this names no generator".to_owned(),
             _ => {
                 let names: Vec<String> =
-                    named.iter().map(|(name, _)| format!("`{name}`")).collect();
+                    named.iter().map(|one| format!("`{}`", one.key.name)).collect();
                 format!("{} are generators, and a value has one", names.join(" and "))
             }
         };
         problems.add(message, &format!("the generators are {}", names.join(", ")));
         return None;
     };
-    let keys: Vec<&str> = [*name, "null"].into_iter().chain(beside.iter().copied()).collect();
-    only(problems, entries, &keys);
+    only(problems, entries, [&found.key, &NULL].into_iter().chain(found.beside));
     let null_share = read(problems, entries, "null", share).unwrap_or(0.0);
-    let value = find(entries, name)?;
-    let kind = match *name {
+    let value = find(entries, found.key.name)?;
+    let kind = match found.key.name {
         "sequence" => sequence(problems, (entries, value), known),
         "uniform" => uniform(problems, (entries, value), known),
         "zipf" => zipf(problems, (entries, value), known),

@@ -103,7 +103,7 @@ pub(super) fn check(definition: &Definition, dialect: Dialect) -> Result<(), Str
                     "column `{}` of table `{}` has no type for {}",
                     column.name,
                     table.name,
-                    super::definition::DIALECTS[super::definition::place(dialect)]
+                    dyno_model::declared::DIALECTS[super::definition::place(dialect)]
                 ));
             }
         }

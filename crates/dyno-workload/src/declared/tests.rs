@@ -388,3 +388,92 @@ fn a_sequence_keeps_clients_in_one_process() {
     assert!(planned("{}", GO).check_apart().is_ok());
     assert!(Tree::from_text(sequence).is_ok());
 }
+
+/// A declaration of one table and one transaction, with one more key at one place; the keys of all problems.
+fn problems_with(place: &str, key: &str, value: &str) -> Vec<String> {
+    let more = |at: &str| match at == place {
+        true => format!(", \"{key}\": {value}"),
+        false => String::new(),
+    };
+    let replaced = |at: &str, own: &str, text: &str| match at == place && own == key {
+        true => String::new(),
+        false => text.to_owned(),
+    };
+    let tables = format!(
+        r#"{{"t": {{"scaled": true {}{}{}}}}}"#,
+        replaced("table", "rows", r#", "rows": 2"#),
+        replaced(
+            "table",
+            "columns",
+            &format!(
+                r#", "columns": {{"a": {{"type": "int", "value": 1}}, "x": {{ {} {} }}}}"#,
+                replaced("column", "type", r#""type": "int""#),
+                more("column").trim_start_matches(if key == "type" { ", " } else { "" }),
+            )
+        ),
+        if key == "scaled" { String::new() } else { more("table") },
+    );
+    let tables = match (place, key) {
+        ("table", "scaled") => tables.replacen("true", value, 1),
+        _ => tables,
+    };
+    let transactions = format!(
+        r#"{{"go": {{"weight": 1 {}{}}}}}"#,
+        replaced(
+            "transaction",
+            "steps",
+            &format!(
+                r#", "steps": [{{"times": 1 {}{}}}]"#,
+                replaced("step", "sql", r#", "sql": "SELECT 1""#),
+                if key == "times" { String::new() } else { more("step") },
+            )
+        ),
+        if key == "weight" { String::new() } else { more("transaction") },
+    );
+    let transactions = match (place, key) {
+        ("transaction", "weight") => transactions.replacen('1', value, 1),
+        ("step", "times") => {
+            transactions.replacen("\"times\": 1", &format!("\"times\": {value}"), 1)
+        }
+        _ => transactions,
+    };
+    let found = problems(&given(&tables, &transactions), &Files::new());
+    found.into_iter().map(|problem| problem.path.join(".")).collect()
+}
+
+#[test]
+fn every_key_that_is_offered_is_read() {
+    use dyno_model::declared::{COLUMN, GENERATORS, STEP, TABLE, TRANSACTION};
+    // Each of them is wrong behind most keys, and a list in a list, or a table without keys, behind all.
+    let wrong = ["[[true]]", "{\"\": {}}", "-1", "\"\""];
+    let check = |place: &str, key: &str, wrap: &str| {
+        let is_seen = wrong.iter().any(|value| {
+            let value = wrap.replace('@', value);
+            let found = problems_with(place, if wrap == "@" { key } else { "value" }, &value);
+            assert!(found.iter().all(|path| !path.is_empty()), "{found:?}");
+            found.iter().any(|path| path.split('.').any(|part| part == key))
+        });
+        assert!(is_seen, "nothing is wrong with a wrong `{key}` of a {place}");
+    };
+    for (place, keys) in
+        [("table", TABLE), ("column", COLUMN), ("transaction", TRANSACTION), ("step", STEP)]
+    {
+        keys.iter().for_each(|key| check(place, key.name, "@"));
+    }
+    for one in GENERATORS {
+        let name = one.key.name;
+        let of = if name == "map" { ", \"of\": \"a\"" } else { "" };
+        check("column", name, &format!("{{\"{name}\": @{of}}}"));
+        let right = match name {
+            "sequence" => "1",
+            "map" => "{\"1\": 1}",
+            "one_of" => "[1, 2]",
+            _ => "[1, 9]",
+        };
+        for key in one.beside {
+            let of = if name == "map" && key.name != "of" { ", \"of\": \"a\"" } else { "" };
+            let wrap = format!("{{\"{name}\": {right}{of}, \"{}\": @}}", key.name);
+            check("column", key.name, &wrap);
+        }
+    }
+}

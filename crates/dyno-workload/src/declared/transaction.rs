@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_model::Tree;
+use dyno_model::declared::DIALECTS;
+use dyno_model::{Tree, declared};
 use dyno_pgbench::is_valid_name;
 use dyno_units::Nanoseconds;
 
 use crate::Dialect;
 
-use super::definition::{DIALECTS, Definition, PerDialect, per_dialect};
+use super::definition::{Definition, PerDialect, per_dialect};
 use super::generator::Generator;
 use super::problems::{Problems, count, find, list, only, switch, table, text, texts};
 use super::read_generator::{Known, Numbering, formula, generator};
@@ -161,7 +162,7 @@ pub(super) fn read(
     files: &BTreeMap<String, Arc<str>>,
 ) -> Option<Transaction> {
     let entries = table(problems, tree)?;
-    only(problems, entries, &["weight", "begin", "let", "steps", "think"]);
+    only(problems, entries, declared::TRANSACTION);
     let mut scope = Scope {
         definition,
         names: definition.names.clone(),
@@ -252,7 +253,7 @@ fn steps(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<
 
 fn step(problems: &mut Problems, tree: &Tree, scope: &mut Scope<'_>) -> Option<Step> {
     let entries = table(problems, tree)?;
-    only(problems, entries, &["sql", "roll_back", "if", "times", "let", "read", "rows"]);
+    only(problems, entries, declared::STEP);
     let times = super::problems::read(problems, entries, "times", |problems, tree| {
         let times = count(problems, tree)?;
         if !(1..=TIMES_MOST).contains(&times) {
@@ -414,7 +415,7 @@ fn think(problems: &mut Problems, tree: &Tree) -> Option<Think> {
     };
     match tree {
         Tree::Table(entries) => {
-            only(problems, entries, &["exponential"]);
+            only(problems, entries, declared::THINK);
             let mean = super::problems::read(problems, entries, "exponential", duration)?;
             Some(Think::Exponential(mean))
         }
