@@ -8,9 +8,9 @@ use dyno_units::{ByteCount, Nanoseconds, Seed};
 #[cfg(feature = "man")]
 use crate::commands::man;
 use crate::commands::{
-    agent, bench, check, compare, completions, datasets, deployments, doctor, explain_cost, gate,
-    hold, import, pgbench, plan, products, reference, report, run, schema, serve, sql, sysbench,
-    up, watch,
+    agent, bench, check, compare, completions, convert, datasets, deployments, doctor,
+    explain_cost, gate, hold, import, pgbench, plan, products, reference, report, run, schema,
+    serve, sql, sysbench, up, watch,
 };
 #[cfg(feature = "servers")]
 use crate::commands::{archive, dump};
@@ -78,6 +78,8 @@ enum Command {
     },
     /// Import the output of sysbench, pgbench, iibench.py or HammerDB as a run, and report on it
     Import(import::ImportOptions),
+    /// Print a study that says the same as another benchmark's configuration: autobench.conf of RonDB
+    Convert(convert::ConvertOptions),
     /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
@@ -364,6 +366,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Serve(options) => serve::run(&options),
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
         Command::Import(options) => import::run(&options),
+        Command::Convert(options) => convert::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::ExplainCost(options) => explain_cost::run(&options),
         #[cfg(feature = "servers")]

@@ -148,6 +148,10 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "convert",
+        &[("dyno convert autobench.conf > study.toml", "a run of RonDB's scripts as a study")],
+    ),
+    (
         "import",
         &[
             (

@@ -11,6 +11,7 @@ pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod datasets;
 pub(crate) mod deployments;
 mod disk;

@@ -11,6 +11,7 @@ mod browser;
 mod clickhouse;
 mod command_line;
 mod compare;
+mod convert;
 mod datasets;
 mod dbstress;
 mod declared;

@@ -1,0 +1,64 @@
+//! `dyno convert`: the configuration of another benchmark as a study.
+
+mod autobench;
+mod reasons;
+mod shell;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+
+use crate::{End, terminal, usage_error};
+
+/// Longest configuration that is read, in bytes.
+const BYTES_MOST: u64 = 1 << 20;
+
+/// Options of `dyno convert`.
+#[derive(clap::Args)]
+pub(crate) struct ConvertOptions {
+    /// The configuration: autobench.conf, with which RonDB's scripts (bench_run.sh) run sysbench
+    file: PathBuf,
+}
+
+/// A study that was made of a configuration.
+#[derive(Debug)]
+struct Converted {
+    /// The study file. What could not be translated stands in comments at its end.
+    study: String,
+    /// How many lines of the configuration the study says the same as.
+    n_translated: usize,
+    /// How many it has a comment on instead.
+    n_left: usize,
+}
+
+/// Prints the study.
+pub(crate) fn run(options: &ConvertOptions) -> anyhow::Result<End> {
+    let name = options.file.display();
+    let converted = read(options)
+        .and_then(|text| autobench::convert(&text).map_err(|why| anyhow!(why)))
+        .with_context(|| format!("cannot convert {name}"))
+        .map_err(usage_error)?;
+    // What the parser refuses, such as a number that is too large, is shown and not printed as a study.
+    if super::parse_study(&format!("the study made of {name}"), &converted.study).is_none() {
+        return Ok(End::Misused);
+    }
+    terminal::out(&converted.study);
+    let Converted { n_translated, n_left, .. } = converted;
+    let lines = super::counted(n_translated, "line");
+    terminal::say(&match n_left {
+        0 => format!("{lines} translated"),
+        n => format!("{lines} translated; {n} not, with the reasons at the end of the study"),
+    });
+    Ok(End::Good)
+}
+
+fn read(options: &ConvertOptions) -> anyhow::Result<String> {
+    let facts = std::fs::metadata(&options.file)?;
+    if !facts.is_file() {
+        return Err(anyhow!("it is not a regular file"));
+    }
+    if facts.len() > BYTES_MOST {
+        return Err(anyhow!("it is larger than {} MiB", BYTES_MOST >> 20));
+    }
+    super::text_of(std::fs::read(&options.file)?)
+}
