@@ -107,7 +107,10 @@ pub use part::{
     ReplicationMode, lag_probe, replica_name,
 };
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
-pub use product::{Client, ConnectionLimit, DiskUse, Launch, LogUse, Offer, Product, ProductSpec};
+pub use product::{
+    Client, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse, MoveOrder,
+    MoveStatements, Offer, Product, ProductSpec,
+};
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use router::{Router, RouterLaunch, RouterSpec};

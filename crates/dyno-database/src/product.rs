@@ -38,6 +38,19 @@ pub trait Product: Send + Sync {
         Err(DeployError::new(format!("{} stores no data", self.spec().title)))
     }
 
+    /// The commands of a job that dump tables and restore them; none where Dyno knows of none.
+    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
+        let _ = order;
+        None
+    }
+
+    /// The statements of a job that moves a table's rows into another one, in batches; none where tables cannot
+    /// inherit from each other.
+    fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
+        let _ = order;
+        None
+    }
+
     /// Asks the server's programs whether they take these settings. Programs that are missing are
     /// no error here.
     ///
@@ -167,6 +180,46 @@ pub struct Launch<'a> {
     pub place: &'a Place,
     /// The clock by which it is waited for.
     pub clock: &'a Arc<dyn Clock>,
+}
+
+/// What a job is to dump and restore.
+#[derive(Clone, Copy, Debug)]
+pub struct DumpOrder<'a> {
+    /// The beginning of the tables' names: letters.
+    pub prefix: &'a str,
+    /// Threads, or connections, that work at once.
+    pub threads: u32,
+}
+
+/// Lines for a shell with the environment of a job: DYNO_URL, DYNO_SCRATCH and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpCommands {
+    /// Makes the dump in DYNO_SCRATCH.
+    pub dump: String,
+    /// Restores it where the tables are missing.
+    pub restore: String,
+}
+
+/// Rows that a job is to move into another table.
+#[derive(Clone, Copy, Debug)]
+pub struct MoveOrder<'a> {
+    /// The table; statements of clients go on to name it.
+    pub table: &'a str,
+    /// Its primary key, of one column.
+    pub key: &'a str,
+    /// Rows of a batch.
+    pub batch: u64,
+    /// Whether a batch waits for rows that are locked; otherwise it leaves them to a later one.
+    pub waits: bool,
+}
+
+/// How a job moves rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveStatements {
+    /// Sent before it begins: a new table takes the old one's name.
+    pub before: Vec<String>,
+    /// A batch, which returns the number of rows that it moved.
+    pub batch: String,
 }
 
 /// What is known about a product without a server.

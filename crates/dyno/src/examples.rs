@@ -219,20 +219,49 @@ const OF_BENCH: &[Example] = &[
 ];
 
 /// Examples of the jobs that `dyno bench` knows by name.
-const OF_JOBS: &[(&str, &[Example])] = &[(
-    "create-index",
-    &[
-        (
-            "dyno bench create-index --on mariadb --table-size 1M --at-once 3",
-            "three at once, no load",
-        ),
-        (
-            "dyno bench create-index --on postgresql --sql \"CREATE INDEX CONCURRENTLY by_c ON sbtest1 (c)\" \
+const OF_JOBS: &[(&str, &[Example])] = &[
+    (
+        "create-index",
+        &[
+            (
+                "dyno bench create-index --on mariadb --table-size 1M --at-once 3",
+                "three at once, no load",
+            ),
+            (
+                "dyno bench create-index --on postgresql --sql \"CREATE INDEX CONCURRENTLY by_c ON sbtest1 (c)\" \
              --load until-done --clients 4",
-            "beside updates",
-        ),
-    ],
-)];
+                "beside updates",
+            ),
+        ],
+    ),
+    (
+        "dump",
+        &[
+            (
+                "dyno bench dump --on mariadb --table-size 1M --threads 4",
+                "four connections, no load",
+            ),
+            (
+                "dyno bench dump --on postgresql --table-size 1M --load until-done --clients 4",
+                "pg_dump beside the load",
+            ),
+        ],
+    ),
+    (
+        "restore",
+        &[(
+            "dyno bench restore --on mariadb --tables 4 --table-size 100k",
+            "a dump, and all of it again",
+        )],
+    ),
+    (
+        "migrate",
+        &[
+            ("dyno bench migrate --on postgresql --scale 10 --clients 2", "beside pgbench"),
+            ("dyno bench migrate --on postgresql --scale 10 --locked wait", "without SKIP LOCKED"),
+        ],
+    ),
+];
 
 /// The command with examples after its help and that of its subcommands.
 pub(crate) fn with_examples(command: clap::Command) -> clap::Command {

@@ -10,7 +10,7 @@ use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
     attached, check, data, files, galera, option_file, packages, private, probe, replica, spider,
 };
-use crate::product::texts;
+use crate::product::{DumpCommands, DumpOrder, texts};
 use crate::products::Family;
 use crate::{
     Address, AttachOptions, Client, Clustering, ConnectionLimit, DataShape, DebtMeter, DeployError,
@@ -122,6 +122,17 @@ impl Product for Private {
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         data::data_shape(spec, place.keeper())
+    }
+
+    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
+        let threads = order.threads;
+        // Dyno's own dump has all tables but the list of those that it made.
+        Some(DumpCommands {
+            dump: format!("$DYNO_PROGRAM dump $DYNO_URL $DYNO_SCRATCH/dump --threads {threads}"),
+            restore: format!(
+                "$DYNO_PROGRAM restore $DYNO_SCRATCH/dump $DYNO_URL --threads {threads}"
+            ),
+        })
     }
 
     fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {

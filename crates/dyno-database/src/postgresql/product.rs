@@ -9,7 +9,7 @@ use dyno_workload::{Connector, Dialect};
 use super::{
     attached, check, data, facts, files, packages, private, probe, programs, replica, settings,
 };
-use crate::product::texts;
+use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
 use crate::products::Family;
 use crate::{
     AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
@@ -89,6 +89,41 @@ impl Product for PostgreSql {
 
     fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
         data::data_shape(spec, place.keeper())
+    }
+
+    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
+        let DumpOrder { prefix, threads } = order;
+        Some(DumpCommands {
+            dump: format!(
+                "pg_dump --format=directory --jobs={threads} --file=$DYNO_SCRATCH/dump \
+                 --table='{prefix}*'"
+            ),
+            restore: format!(
+                "pg_restore --exit-on-error --jobs={threads} --dbname=$DYNO_DATABASE \
+                 $DYNO_SCRATCH/dump"
+            ),
+        })
+    }
+
+    /// The new, empty parent takes the name of the table, and the old table and a new one are its children, so that
+    /// statements that name it find each row wherever it lies.
+    fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
+        let MoveOrder { table, key, batch, waits } = order;
+        let locked = if *waits { "FOR UPDATE" } else { "FOR UPDATE SKIP LOCKED" };
+        Some(MoveStatements {
+            before: vec![
+                format!("CREATE TABLE parent (LIKE {table} INCLUDING ALL)"),
+                format!("CREATE TABLE child (LIKE {table} INCLUDING ALL) INHERITS (parent)"),
+                format!("ALTER TABLE {table} INHERIT parent"),
+                format!("ALTER TABLE {table} RENAME TO {table}_old"),
+                format!("ALTER TABLE parent RENAME TO {table}"),
+            ],
+            batch: format!(
+                "WITH picked AS (SELECT {key} FROM {table}_old ORDER BY {key} LIMIT {batch} {locked}), \
+                 taken AS (DELETE FROM {table}_old o USING picked p WHERE o.{key} = p.{key} RETURNING o.*), \
+                 moved AS (INSERT INTO child SELECT * FROM taken RETURNING 1) SELECT count(*) FROM moved"
+            ),
+        })
     }
 
     fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<(), DeployError> {

@@ -6,6 +6,7 @@ mod place;
 mod result;
 mod search;
 mod study;
+mod work;
 
 use std::path::Path;
 
@@ -222,8 +223,10 @@ fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a String> {
     matches.try_get_one::<String>(name).ok().flatten()
 }
 
+/// Whether the command line has an option; not if the command has none of that name.
 fn is_given(matches: &ArgMatches, option: &str) -> bool {
-    matches.value_source(option) == Some(ValueSource::CommandLine)
+    matches.try_contains_id(option).unwrap_or(false)
+        && matches.value_source(option) == Some(ValueSource::CommandLine)
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! `dyno bench create-index`: jobs that have a name of their own, and what they came to.
+//! `dyno bench create-index` and the like: jobs that have a name of their own, and what they came to.
 
 use anyhow::bail;
-use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+use clap::{Arg, ArgGroup, ArgMatches, Command};
 use dyno_analysis::numbers;
+use dyno_database::Product;
 use dyno_record::{StepSummary, TrialSummary};
 use dyno_workload::catalog::Catalog;
 use serde_json::{Value, json};
 
 use super::arguments::{self, JOB};
+use super::work::Work;
 use super::{is_given, search, text};
 use crate::examples;
-use crate::written::{Written, scalar};
+use crate::written::Written;
 
 /// A job that `dyno bench` knows by name.
 pub(super) struct NamedJob {
@@ -19,21 +21,40 @@ pub(super) struct NamedJob {
     about: &'static str,
     /// The workload on whose tables it works, and which is the load beside it.
     pub(super) workload: &'static str,
-    /// The statements that it consists of, unless others are given.
-    statements: &'static [&'static str],
+    work: Work,
 }
 
 /// All of them.
-const JOBS: &[NamedJob] = &[NamedJob {
-    name: "create-index",
-    about: "A job: three secondary indexes on the table of oltp_update_non_index, alone or beside its load",
-    workload: "oltp_update_non_index",
-    statements: &[
-        "CREATE INDEX by_c ON sbtest1 (c)",
-        "CREATE INDEX by_pad ON sbtest1 (pad)",
-        "CREATE INDEX by_k_pad ON sbtest1 (k, pad)",
-    ],
-}];
+const JOBS: &[NamedJob] = &[
+    NamedJob {
+        name: "create-index",
+        about: "A job: three secondary indexes on the table of oltp_update_non_index, alone or beside its load",
+        workload: "oltp_update_non_index",
+        work: Work::Statements(&[
+            "CREATE INDEX by_c ON sbtest1 (c)",
+            "CREATE INDEX by_pad ON sbtest1 (pad)",
+            "CREATE INDEX by_k_pad ON sbtest1 (k, pad)",
+        ]),
+    },
+    NamedJob {
+        name: "dump",
+        about: "A job: a dump of the tables of oltp_read_write, by `dyno dump` or the product's own program, alone or beside its load",
+        workload: "oltp_read_write",
+        work: Work::Dump,
+    },
+    NamedJob {
+        name: "restore",
+        about: "A job: the tables of oltp_read_write dropped, restored from a dump, and compared",
+        workload: "oltp_read_write",
+        work: Work::Restore,
+    },
+    NamedJob {
+        name: "migrate",
+        about: "A job: pgbench's accounts move into another table in batches, by inheritance, beside its load",
+        workload: "tpcb",
+        work: Work::Inheritance,
+    },
+];
 
 /// Options of a load that are nothing to a job that runs alone.
 const OF_LOADS: [&str; 5] = ["clients", "rate", "arrivals", "duration", "start-after"];
@@ -69,54 +90,52 @@ pub(super) fn commands() -> impl Iterator<Item = Command> {
 fn job_arguments(job: &NamedJob) -> Vec<Arg> {
     let option =
         |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
-    let arguments = [
-        option("sql", "STATEMENT").action(ArgAction::Append).help(format!(
-            "A statement of the job; may be repeated [default: {}]",
-            job.statements.join("; ")
-        )),
-        option("at-once", "N").help("Statements that run at once [default: 1]"),
-        arguments::proposing(
-            option("load", "WORD").help(
+    let mut arguments = job.work.arguments();
+    if !job.work.loads().is_empty() {
+        let default = job.work.load();
+        arguments.push(arguments::proposing(
+            option("load", "WORD").help(format!(
                 "What the load does meanwhile. off: there is none; until-done: it goes on until the job \
-                 has ended; on: it ends after --duration, and the job with it [default: off]",
-            ),
-            ["off", "until-done", "on"].map(str::to_owned).into(),
-        ),
-        option("start-after", "TIME")
-            .help("How long the load is measured before the job begins [default: 0s]"),
-        option("check", "STATEMENT").help(
-            "A statement sent after the job that must return something true; otherwise the trial fails",
-        ),
-    ];
-    arguments.map(|argument| argument.help_heading(JOB)).into()
+                 has ended; on: it ends after --duration, and the job with it [default: {default}]"
+            )),
+            job.work.loads().iter().map(|word| (*word).to_owned()).collect(),
+        ));
+        arguments.push(
+            option("start-after", "TIME")
+                .help("How long the load is measured before the job begins [default: 0s]"),
+        );
+    }
+    arguments.into_iter().map(|argument| argument.help_heading(JOB)).collect()
 }
 
 impl NamedJob {
-    /// Writes the table `[job.NAME]`.
+    /// Writes the table `[job.NAME]`; `product` is that of a server that Dyno starts, none for others.
     ///
     /// # Errors
     ///
-    /// When an option of the load is given, and there is none.
-    pub(super) fn write(&self, study: &mut Written, matches: &ArgMatches) -> anyhow::Result<()> {
-        let is_alone = text(matches, "load").is_none_or(|load| load == "off");
+    /// When an option of the load is given, and there is none; or the server cannot do it.
+    pub(super) fn write(
+        &self,
+        study: &mut Written,
+        matches: &ArgMatches,
+        product: Option<&dyn Product>,
+    ) -> anyhow::Result<()> {
+        let load = text(matches, "load").map_or(self.work.load(), String::as_str);
+        let is_alone = load == "off";
         if let Some(option) = OF_LOADS.iter().find(|one| is_alone && is_given(matches, one)) {
-            bail!(
-                "--{option} has no effect: the job runs alone; add --load until-done to measure it beside \
-                 the load"
-            );
+            match self.work.loads() {
+                [] => bail!("--{option} has no effect: this job runs alone"),
+                _ => bail!(
+                    "--{option} has no effect: the job runs alone; add --load until-done to measure it \
+                     beside the load"
+                ),
+            }
         }
         study.table(&["job", self.name]);
-        match matches.get_many::<String>("sql") {
-            Some(given) => study.line("sql", given.cloned().collect::<Vec<String>>()),
-            None => study.fixed("sql", self.statements.to_vec()),
-        }
-        if let Some(at_once) = text(matches, "at-once") {
-            study.line("at_once", scalar(at_once));
-        }
-        for key in ["load", "start_after", "check"] {
-            if let Some(value) = text(matches, &key.replace('_', "-")) {
-                study.line(key, &**value);
-            }
+        self.work.write(study, matches, product)?;
+        study.line("load", load);
+        if let Some(time) = text(matches, "start-after") {
+            study.line("start_after", &**time);
         }
         Ok(())
     }

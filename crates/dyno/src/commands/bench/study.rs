@@ -75,7 +75,9 @@ fn written(workload: &str, matches: &ArgMatches, has_warm_up: bool) -> anyhow::R
         }
     }
     if let Some(job) = job {
-        job.write(&mut study, matches)?;
+        let products = dyno_lab::products();
+        let product = products.find(products::named(on).0);
+        job.write(&mut study, matches, product)?;
     }
     study.table(&["design"]);
     study.fixed("repetitions", 1);
@@ -177,7 +179,7 @@ mod tests {
         read(workload, matches)
     }
 
-    const LINES: [&[&str]; 9] = [
+    const LINES: [&[&str]; 13] = [
         &["create-index", "--on", "mariadb", "--engine", "RocksDB", "--at-once", "3"],
         &[
             "create-index",
@@ -209,6 +211,10 @@ mod tests {
             "--no-reuse",
             "--table-size=10k",
         ],
+        &["dump", "--on=postgresql", "--threads=4", "--load=until-done", "--clients=4"],
+        &["restore", "--on", "mariadb", "--tables", "3"],
+        &["migrate", "--on", "postgresql", "--scale", "10", "--clients", "4"],
+        &["migrate", "--on=postgresql", "--batch=10", "--pause=0s", "--locked=wait", "--load=off"],
     ];
 
     #[test]
@@ -263,6 +269,33 @@ mod tests {
     }
 
     #[test]
+    fn jobs_of_commands_and_batches_have_what_their_options_say() {
+        let job = |line: usize| {
+            let (study, _) = read_words(LINES[line]).expect("it is right");
+            study.variants[0].job().expect("there is one")
+        };
+        let command = |line: usize| match job(line).work {
+            JobWork::Command { command, .. } => command[2].clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(command(9).starts_with("pg_dump --format=directory --jobs=4 "), "{}", command(9));
+        assert_eq!(job(9).load, JobLoad::UntilDone);
+        assert!(command(10).starts_with("$DYNO_PROGRAM restore "), "{}", command(10));
+        let restore = job(10);
+        assert_eq!(restore.before.len(), 3);
+        assert!(restore.same_tables && restore.setup[2].contains("--threads 2"), "{restore:?}");
+        let batches = |line: usize| match job(line).work {
+            JobWork::Batches { statements, pause, .. } => (statements.concat(), pause),
+            other => panic!("{other:?}"),
+        };
+        let (sql, pause) = batches(11);
+        assert!(sql.contains("LIMIT 1000 FOR UPDATE SKIP LOCKED)"), "{sql}");
+        assert_eq!(pause, Nanoseconds::from_millis(200));
+        assert!(job(11).check.is_some_and(|check| check.contains("= 1000000 ")));
+        assert!(batches(12).0.contains("LIMIT 10 FOR UPDATE)"));
+    }
+
+    #[test]
     fn a_password_is_not_printed() {
         let (_, source) = read_words(&["tpcb", "--on", "mysql://me:${DYNO_SECRET_0}@h/d"]).unwrap();
         let printed = printed(&source);
@@ -287,6 +320,20 @@ mod tests {
         check(&on("--duration=5s"), "--duration has no effect: the job runs alone");
         check(&on("--at-once=none"), "--at-once: ");
         check(&on("--load=always"), "--load: ");
+        check(&["restore", "--on=mariadb", "--clients=4"], "this job runs alone");
+        check(&["restore", "--on=mariadb", "--threads=0"], "--threads: `0` is no whole number");
+        check(
+            &["dump", "--on=sqlite"],
+            "for servers that Dyno starts, one of mariadb, mysql, postgresql",
+        );
+        check(
+            &["dump", "--on=mysql://me@h/d"],
+            "for servers that Dyno starts, one of mariadb, mysql, postgresql",
+        );
+        check(&["migrate", "--on=mariadb"], "for servers that Dyno starts, one of postgresql");
+        check(&["migrate", "--on=postgresql", "--batch=0"], "--batch: `0`");
+        check(&["migrate", "--on=postgresql", "--locked=maybe"], "--locked: `maybe`");
+        check(&["migrate", "--on=postgresql", "--pause=soon"], "--pause: ");
         let on = |option: &'static str| ["oltp_read_only", "--on", "mariadb", option];
         check(&on("--engine=InoDB"), "did you mean `InnoDB`?");
     }

@@ -1,0 +1,179 @@
+//! What the jobs that `dyno bench` knows by name do.
+
+use anyhow::{anyhow, bail, ensure};
+use clap::{Arg, ArgAction, ArgMatches};
+use dyno_database::{DumpCommands, DumpOrder, MoveOrder, Product};
+
+use super::arguments;
+use super::text;
+use crate::written::{Written, scalar};
+
+/// What a job does.
+pub(super) enum Work {
+    /// These statements, unless others are given.
+    Statements(&'static [&'static str]),
+    /// A dump of the workload's tables, by the product's fastest way that Dyno knows.
+    Dump,
+    /// The same tables out of such a dump.
+    Restore,
+    /// The rows of a table into another one that inherits from the same parent, in batches.
+    Inheritance,
+}
+
+/// Rows of a batch of a migration.
+const BATCH: &str = "1000";
+/// The pause between its batches.
+const PAUSE: &str = "200ms";
+/// Threads of a dump or restore.
+const THREADS: &str = "2";
+/// Most threads of a dump or restore.
+const THREADS_MOST: u32 = 1000;
+/// Accounts of pgbench for each of its scale.
+const ACCOUNTS: u64 = 100_000;
+
+impl Work {
+    /// What the load does meanwhile, unless it is given.
+    pub(super) fn load(&self) -> &'static str {
+        match self {
+            Work::Inheritance => "until-done",
+            _ => "off",
+        }
+    }
+
+    /// What the load may do meanwhile. Tables that are being restored are not there.
+    pub(super) fn loads(&self) -> &'static [&'static str] {
+        match self {
+            Work::Restore => &[],
+            _ => &["off", "until-done", "on"],
+        }
+    }
+
+    /// Its own options.
+    pub(super) fn arguments(&self) -> Vec<Arg> {
+        let option =
+            |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+        match self {
+            Work::Statements(statements) => vec![
+                option("sql", "STATEMENT").action(ArgAction::Append).help(format!(
+                    "A statement of the job; may be repeated [default: {}]",
+                    statements.join("; ")
+                )),
+                option("at-once", "N").help("Statements that run at once [default: 1]"),
+                option("check", "STATEMENT").help(
+                    "A statement sent after the job that must return something true; otherwise the \
+                     trial fails",
+                ),
+            ],
+            Work::Dump | Work::Restore => {
+                let help = format!("Threads, or connections, that work at once [default: {THREADS}]");
+                vec![option("threads", "N").help(help)]
+            }
+            Work::Inheritance => vec![
+                option("batch", "ROWS").help(format!("Rows of a batch [default: {BATCH}]")),
+                option("pause", "TIME").help(format!("Pause between two batches [default: {PAUSE}]")),
+                arguments::proposing(
+                    option("locked", "WORD").help(
+                        "What a batch does with rows that are locked. skip: leaves them to a later one; \
+                         wait: waits for them [default: skip]",
+                    ),
+                    ["skip", "wait"].map(str::to_owned).into(),
+                ),
+            ],
+        }
+    }
+
+    /// Writes its keys of the table `[job.NAME]`; `product` is that of a server that Dyno starts.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot do it, or an option is wrong.
+    pub(super) fn write(
+        &self,
+        study: &mut Written,
+        matches: &ArgMatches,
+        product: Option<&dyn Product>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Work::Statements(statements) => {
+                match matches.get_many::<String>("sql") {
+                    Some(given) => study.line("sql", given.cloned().collect::<Vec<String>>()),
+                    None => study.fixed("sql", statements.to_vec()),
+                }
+                if let Some(at_once) = text(matches, "at-once") {
+                    study.line("at_once", scalar(at_once));
+                }
+                if let Some(check) = text(matches, "check") {
+                    study.line("check", &**check);
+                }
+            }
+            Work::Dump => {
+                let DumpCommands { dump, .. } = programs(matches, product)?;
+                study.fixed("command", shell(&dump));
+            }
+            Work::Restore => {
+                let DumpCommands { dump, restore } = programs(matches, product)?;
+                let tables = text(matches, "option:tables").map_or("1", String::as_str);
+                let tables: u64 = tables.parse().unwrap_or(1);
+                let drop = |table: u64| format!("DROP TABLE sbtest{table}");
+                study.fixed("setup", shell(&dump));
+                study.fixed("before", (1..=tables).map(drop).collect::<Vec<String>>());
+                study.fixed("command", shell(&restore));
+                study.fixed("same_tables", true);
+            }
+            Work::Inheritance => inheritance(study, matches, product)?,
+        }
+        Ok(())
+    }
+}
+
+/// A command of a shell, which puts the variables of its environment in.
+fn shell(line: &str) -> Vec<String> {
+    ["sh", "-c", line].map(str::to_owned).into()
+}
+
+fn programs(matches: &ArgMatches, product: Option<&dyn Product>) -> anyhow::Result<DumpCommands> {
+    let given = text(matches, "threads").map_or(THREADS, String::as_str);
+    let threads: u32 = given.parse().unwrap_or(0);
+    ensure!(
+        (1..=THREADS_MOST).contains(&threads),
+        "--threads: `{given}` is no whole number from 1 to {THREADS_MOST}"
+    );
+    let dump =
+        |product: &dyn Product| product.dump_commands(&DumpOrder { prefix: "sbtest", threads });
+    product.and_then(dump).ok_or_else(|| refusal(&|product| dump(product).is_some()))
+}
+
+/// Says which products can do a job.
+fn refusal(can: &dyn Fn(&dyn Product) -> bool) -> anyhow::Error {
+    let products = dyno_lab::products();
+    let names = products.names().into_iter();
+    let names: Vec<&str> = names.filter(|name| products.find(name).is_some_and(can)).collect();
+    anyhow!("--on: this job is for servers that Dyno starts, one of {}", names.join(", "))
+}
+
+fn inheritance(
+    study: &mut Written,
+    matches: &ArgMatches,
+    product: Option<&dyn Product>,
+) -> anyhow::Result<()> {
+    let given = text(matches, "batch").map_or(BATCH, String::as_str);
+    let batch: u64 = given.parse().unwrap_or(0);
+    ensure!(batch > 0, "--batch: `{given}` is no whole number of rows above 0");
+    let waits = match text(matches, "locked").map_or("skip", String::as_str) {
+        "skip" => false,
+        "wait" => true,
+        other => bail!("--locked: `{other}` is neither `skip` nor `wait`"),
+    };
+    let order = MoveOrder { table: "pgbench_accounts", key: "aid", batch, waits };
+    let statements = |product: &dyn Product| product.move_statements(&order);
+    let moves = product.and_then(statements);
+    let moves = moves.ok_or_else(|| refusal(&|product| statements(product).is_some()))?;
+    let scale = text(matches, "option:scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
+    let accounts = ACCOUNTS.saturating_mul(scale);
+    study.fixed("before", moves.before);
+    study.fixed("sql", moves.batch);
+    study.fixed("repeat", "until-no-rows");
+    study.line("pause", text(matches, "pause").map_or(PAUSE, String::as_str));
+    study.fixed("check", format!("SELECT count(*) = {accounts} FROM pgbench_accounts"));
+    Ok(())
+}
