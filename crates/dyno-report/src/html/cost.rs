@@ -164,17 +164,28 @@ fn value(out: &mut Markup, variant: usize, estimate: &Estimate) {
 /// The same figures under the names of the field, as a legend.
 fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     let Some(first) = own.iter().find(|f| !f.field_names.is_empty()) else { return };
+    let value_of = |facts: &'_ AttributionFacts, name: &str| {
+        facts.field_names.iter().find(|f| f.name == name).and_then(|f| f.value.clone())
+    };
+    // Columns that nothing here has a value for are left out.
+    let known: Vec<_> = first
+        .field_names
+        .iter()
+        .filter(|known| own.iter().any(|facts| value_of(facts, &known.name).is_some()))
+        .collect();
+    if known.is_empty() {
+        return;
+    }
     out.raw("<details class=\"fold aside\"><summary>The same figures in the Insert Benchmark's columns: ");
-    let names: Vec<&str> = first.field_names.iter().map(|f| f.name.as_str()).collect();
+    let names: Vec<&str> = known.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
     head(out, view, own, &["Name", "Formula (Q: see below)", "Dyno's metric"]);
-    for known in &first.field_names {
+    for known in known {
         out.raw("<tr><th scope=\"row\">").element("code", &known.name).raw("</th>");
         out.element("td", &known.formula).raw("<td>").element("code", &known.ours).raw("</td>");
         for facts in own {
-            let same = facts.field_names.iter().find(|f| f.name == known.name);
-            match same.and_then(|f| f.value.as_ref()) {
-                Some(estimate) => value(out, facts.variant, estimate),
+            match value_of(facts, &known.name) {
+                Some(estimate) => value(out, facts.variant, &estimate),
                 None => {
                     out.raw("<td class=\"n none\">–</td>");
                 }
