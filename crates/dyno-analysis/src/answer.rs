@@ -187,7 +187,7 @@ impl AnswerWriter<'_> {
         let facts = &self.findings.steps[step];
         if facts.clients == 0
             && facts.rate.is_none()
-            && facts.own.is_none()
+            && facts.own.as_ref().is_none_or(|own| own.roles.is_empty())
             && facts.search.is_none()
         {
             return "without load".to_owned();

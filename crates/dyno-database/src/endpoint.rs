@@ -35,21 +35,42 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Environment variables for client programs of a server on a socket that needs no password;
-    /// `own` are those of the product, from the path of the socket.
+    /// Environment variables for client programs: DYNO_URL, in which `${DYNO_PASSWORD}` stands for a password, and
+    /// its parts. `own` are those of the product, from the path of the socket.
     pub(crate) fn client_environment(
         &self,
         own: impl FnOnce(&Path) -> Vec<(&'static str, String)>,
     ) -> Vec<(String, String)> {
-        let Address::Unix(socket) = &self.address else { return Vec::new() };
-        let dyno = [
-            ("DYNO_SOCKET", socket.display().to_string()),
-            ("DYNO_USER", self.user.clone()),
-            ("DYNO_DATABASE", self.catalog.clone()),
-            ("DYNO_URL", self.to_string()),
-        ];
-        let all = dyno.into_iter().chain(own(socket));
-        all.map(|(name, value)| (name.to_owned(), value)).collect()
+        let mut all = self.variables("DYNO_");
+        if let Address::Unix(socket) = &self.address {
+            all.extend(own(socket).into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
+        all
+    }
+
+    /// Environment variables for a program that works with this server besides another one: as those of a client,
+    /// and called DYNO_OTHER_URL and so on.
+    pub fn as_other(&self) -> Vec<(String, String)> {
+        self.variables("DYNO_OTHER_")
+    }
+
+    fn variables(&self, prefix: &str) -> Vec<(String, String)> {
+        let password = format!("{prefix}PASSWORD");
+        let place = match &self.address {
+            Address::Unix(socket) => vec![("SOCKET", socket.display().to_string())],
+            Address::Tcp { host, port } => {
+                vec![("HOST", host.clone()), ("PORT", port.to_string())]
+            }
+        };
+        let secret = self.password.iter().map(|secret| ("PASSWORD", secret.reveal().to_owned()));
+        let url = match &self.password {
+            Some(_) => self.url(&format!(":${{{password}}}")),
+            None => self.to_string(),
+        };
+        let others =
+            [("USER", self.user.clone()), ("DATABASE", self.catalog.clone()), ("URL", url)];
+        let all = place.into_iter().chain(secret).chain(others);
+        all.map(|(name, value)| (format!("{prefix}{name}"), value)).collect()
     }
 }
 
@@ -429,6 +450,13 @@ impl fmt::Display for Address {
 impl fmt::Display for Endpoint {
     /// Writes the URL without the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.url(""))
+    }
+}
+
+impl Endpoint {
+    /// The URL, with this behind the user as it is.
+    fn url(&self, password: &str) -> String {
         let path = |path: &Path| encoded(path.as_os_str().as_bytes(), b"/").to_string();
         let mut options = Vec::new();
         let place = match &self.address {
@@ -457,11 +485,8 @@ impl fmt::Display for Endpoint {
         options.extend(text.map(|text| format!("options={}", encoded(text.as_bytes(), b""))));
         let user = encoded(self.user.as_bytes(), b"");
         let catalog = encoded(self.catalog.as_bytes(), b"");
-        write!(out, "{}://{user}@{place}/{catalog}", self.protocol.name())?;
-        if !options.is_empty() {
-            write!(out, "?{}", options.join("&"))?;
-        }
-        Ok(())
+        let url = format!("{}://{user}{password}@{place}/{catalog}", self.protocol.name());
+        if options.is_empty() { url } else { format!("{url}?{}", options.join("&")) }
     }
 }
 
@@ -494,6 +519,36 @@ mod tests {
         check("postgres://me:@[::1]/shop", "postgresql://me@[::1]:5432/shop", Some(""));
         check("mysql://m%40e:a%2Fb%3A@h/x%20y", "mysql://m%40e@h:3306/x%20y", Some("a/b:"));
         check("mysql://me:p@ss:word@h/x", "mysql://me@h:3306/x", Some("p@ss:word"));
+    }
+
+    #[test]
+    fn programs_get_an_address_without_a_password_in_it() {
+        let check = |url: &str, expected: &[&str]| {
+            let endpoint = Endpoint::from_url(url).expect("a good URL");
+            let all: Vec<String> =
+                endpoint.as_other().iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(all, expected);
+        };
+        check(
+            "clickhouse://me:p%20w@127.0.0.1:9/d",
+            &[
+                "DYNO_OTHER_HOST=127.0.0.1",
+                "DYNO_OTHER_PORT=9",
+                "DYNO_OTHER_PASSWORD=p w",
+                "DYNO_OTHER_USER=me",
+                "DYNO_OTHER_DATABASE=d",
+                "DYNO_OTHER_URL=clickhouse://me:${DYNO_OTHER_PASSWORD}@127.0.0.1:9/d",
+            ],
+        );
+        check(
+            "mysql://me@localhost/d?socket=/s",
+            &[
+                "DYNO_OTHER_SOCKET=/s",
+                "DYNO_OTHER_USER=me",
+                "DYNO_OTHER_DATABASE=d",
+                "DYNO_OTHER_URL=mysql://me@localhost/d?socket=/s",
+            ],
+        );
     }
 
     #[test]

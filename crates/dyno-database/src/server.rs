@@ -124,8 +124,8 @@ pub trait Server: Send {
     }
 
     /// Environment variables by which a program that Dyno starts as this server's user reaches it:
-    /// DYNO_SOCKET, DYNO_USER, DYNO_DATABASE and DYNO_URL, and those that the product's own clients read. None
-    /// for a server by URL, whose password is in nobody's environment.
+    /// DYNO_URL and its parts, and those that the product's own clients read. None for a server by URL, whose
+    /// password is in nobody's environment.
     fn client_environment(&self) -> Vec<(String, String)> {
         Vec::new()
     }

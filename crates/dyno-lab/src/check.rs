@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use dyno_database::Products;
-use dyno_study::{Design, JobWork, LoadLevel, Plan, Product, Variant};
+use dyno_study::{Database, Design, JobWork, LoadLevel, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
-use crate::deployment::{Source, endpoint, front, resolved, source};
+use crate::deployment::{Source, endpoint, front, resolved, source, spec};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -33,6 +33,13 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
         });
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), message));
+        }
+    }
+    for (variant, database) in with_other_database(plan) {
+        let result = spec(lab, design, database)
+            .and_then(|spec| Ok(lab.products.check_settings(&spec, &lab.place())?));
+        if let Err(TrialError::Failed { message, .. }) = result {
+            refused.push((variant.name.clone(), format!("{}: {message}", database.name)));
         }
     }
     refused.extend(without_vectors(lab, plan, design));
@@ -73,8 +80,22 @@ pub fn check_without_programs(
         let settings = resolved(&variant.database, memory);
         Some((variant.name.clone(), products.settings_refusal(name, &settings)?))
     });
+    let beside = with_other_database(plan).filter_map(|(variant, database)| {
+        let Product::Private(name) = &database.product else { return None };
+        let refusal = products.settings_refusal(name, &resolved(database, memory))?;
+        Some((variant.name.clone(), format!("{}: {refusal}", database.name)))
+    });
     let others = wrong_urls(plan).chain(wrong_shards(plan)).chain(sql_for_nobody(products, plan));
-    databases.chain(others).collect()
+    databases.chain(beside).chain(others).collect()
+}
+
+/// A variant for each other database that jobs of the plan have, with that database.
+fn with_other_database(plan: &Plan) -> impl Iterator<Item = (&Variant, &Database)> {
+    let mut seen = HashSet::new();
+    plan.variants.iter().filter_map(move |variant| {
+        let other = variant.other_database.as_ref()?;
+        seen.insert(Arc::as_ptr(other)).then_some((variant, &**other))
+    })
 }
 
 /// A variant for each private server that the plan has, with its product.

@@ -69,11 +69,16 @@ pub(crate) enum Source {
     Front(ServerSpec),
     /// A router is started in front of the primary.
     Route(Route),
+    /// A server of Dyno's own is started, empty, for the job of the study.
+    Other(ServerSpec),
     /// A server is there already.
     Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
     /// Its time is simulated.
     Simulate(Box<SimulatedServer>),
 }
+
+/// The name of the member that is the other database of a job.
+const OTHER_DATABASE: &str = "other-database";
 
 /// A router to start.
 #[derive(Clone)]
@@ -228,6 +233,17 @@ impl Instance for Following {
 }
 
 impl Member {
+    fn new(name: &str, role: MemberRole, entries: &[Entry], source: Source) -> Member {
+        let (name, entries) = (name.to_owned(), entries.to_vec());
+        Member {
+            facts: MemberFacts { name, role, entries, ..MemberFacts::default() },
+            source,
+            place: None,
+            volumes: Vec::new(),
+            instance: None,
+        }
+    }
+
     /// Whether a workload connects to it for this.
     pub(crate) fn serves(&self, entry: Entry) -> bool {
         self.facts.entries.contains(&entry)
@@ -241,21 +257,20 @@ impl Deployment {
         design: &Design,
         variant: &Variant,
     ) -> Result<Deployment, TrialError> {
-        let member = |name: &str, role, entries: &[Entry], source| Member {
-            facts: MemberFacts {
-                name: name.to_owned(),
-                role,
-                entries: entries.to_vec(),
-                ..MemberFacts::default()
-            },
-            source,
-            place: None,
-            volumes: Vec::new(),
-            instance: None,
+        let mut members = match machine::is_chosen(&lab.products, variant) {
+            true => Vec::new(),
+            false => Deployment::measured(lab, design, variant)?,
         };
-        if machine::is_chosen(&lab.products, variant) {
-            return Ok(Deployment::default());
+        if let Some(database) = &variant.other_database {
+            let source = Source::Other(spec(lab, design, database)?);
+            members.push(Member::new(OTHER_DATABASE, MemberRole::OtherDatabase, &[], source));
         }
+        Ok(Deployment { members })
+    }
+
+    /// The members of the database that is measured.
+    fn measured(lab: &Lab, design: &Design, variant: &Variant) -> Result<Vec<Member>, TrialError> {
+        let member = Member::new;
         let (source, rows) = source(lab, design, variant)?;
         let route = route(lab, design, variant)?;
         let (shards, front) = (shards(variant, &source), front(lab, variant, &source));
@@ -301,7 +316,13 @@ impl Deployment {
             entries = vec![Entry::Write, Entry::Read];
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
-        Ok(Deployment { members })
+        Ok(members)
+    }
+
+    /// The other database of the study's job; none if its job has none.
+    pub(crate) fn other_database(&self) -> Option<&dyn Server> {
+        let is_other = |member: &&Member| matches!(member.source, Source::Other(_));
+        self.members.iter().find(is_other)?.instance.as_ref()?.server()
     }
 
     /// The primary with its server, if it is up and not simulated.
@@ -384,7 +405,11 @@ impl Deployment {
         let beside = |member: &&Member| {
             matches!(
                 member.facts.role,
-                MemberRole::Replica | MemberRole::Node | MemberRole::Shard | MemberRole::Router
+                MemberRole::Replica
+                    | MemberRole::Node
+                    | MemberRole::Shard
+                    | MemberRole::Router
+                    | MemberRole::OtherDatabase
             )
         };
         for member in self.members.iter().filter(beside) {
@@ -402,6 +427,8 @@ impl Deployment {
                 }
                 // They have probes with their names.
                 (Source::Join(_) | Source::Shard(..) | Source::Front(_), _) => {}
+                // Its readings would have the names of those of the primary.
+                (Source::Other(_), _) => {}
                 _ => probes.extend(server.probes(None)),
             }
         }
@@ -465,15 +492,23 @@ impl Deployment {
             let down = member.instance.as_mut()?.down()?;
             Some(match member.facts.role {
                 _ if has_shards => format!("{}: {down}", member.facts.name),
-                MemberRole::Node => format!("{}: {down}", member.facts.name),
+                MemberRole::Node | MemberRole::OtherDatabase => {
+                    format!("{}: {down}", member.facts.name)
+                }
                 _ => down,
             })
         })
     }
 
-    /// The last lines of the log of the first member that has one.
-    pub(crate) fn log_tail(&self, lines: usize) -> Vec<String> {
-        let mut logs = self.servers().map(|server| server.log_tail(lines));
+    /// The last lines of the log of the first member that is down, or else of the first one that has a log.
+    pub(crate) fn log_tail(&mut self, lines: usize) -> Vec<String> {
+        let is_down = |member: &mut Member| {
+            member.instance.as_mut().is_some_and(|instance| instance.down().is_some())
+        };
+        let down = self.members.iter_mut().position(is_down);
+        let members = self.members.iter().skip(down.unwrap_or_default());
+        let servers = members.filter_map(|member| member.instance.as_ref()?.server());
+        let mut logs = servers.map(|server| server.log_tail(lines));
         logs.find(|log| !log.is_empty()).unwrap_or_default()
     }
 
@@ -590,7 +625,6 @@ pub(crate) fn source(
     variant: &Variant,
 ) -> Result<(Source, Option<ServerSpec>), TrialError> {
     let database = &variant.database;
-    let mut settings = resolved(database, lab.memory());
     let name = match &database.product {
         Product::Url(url) => {
             let endpoint = endpoint(variant, url).map_err(|error| TrialError::new(error.0))?;
@@ -604,11 +638,24 @@ pub(crate) fn source(
         }
         Product::Private(name) => name,
     };
-    let product = lab.products.get(name)?.spec();
-    if product.is_simulated {
-        let (server, rows) = simulated::server(&settings)?;
+    if lab.products.get(name)?.spec().is_simulated {
+        let (server, rows) = simulated::server(&resolved(database, lab.memory()))?;
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
+    Ok((Source::Start(spec(lab, design, database)?), None))
+}
+
+/// The specification of a database's server that Dyno starts.
+pub(crate) fn spec(
+    lab: &Lab,
+    design: &Design,
+    database: &Database,
+) -> Result<ServerSpec, TrialError> {
+    let Product::Private(name) = &database.product else {
+        return Err(TrialError::new(format!("the database {} runs already", database.name)));
+    };
+    let product = lab.products.get(name)?.spec();
+    let mut settings = resolved(database, lab.memory());
     // The study's own value stands.
     let most_clients = most_clients(design);
     if let Some(limit) = &product.connection_limit
@@ -617,7 +664,7 @@ pub(crate) fn source(
         let connections = SettingValue::Integer((most_clients + limit.spare) as i64);
         settings.entry(limit.setting.clone()).or_insert(connections);
     }
-    let spec = ServerSpec {
+    Ok(ServerSpec {
         product: name.clone(),
         version: database.version.clone(),
         engine: database.engine.clone(),
@@ -638,8 +685,7 @@ pub(crate) fn source(
                 Part::Primary(Replication::new(replicas, mode)?)
             }
         },
-    };
-    Ok((Source::Start(spec), None))
+    })
 }
 
 /// What the server of a database may take of the machine.

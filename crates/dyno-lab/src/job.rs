@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dyno_database::Server;
+use dyno_database::{Endpoint, Server};
 use dyno_study::{JobChoice, JobLoad, JobWork};
 use dyno_units::Direction::Higher;
 use dyno_units::{Metric, Nanoseconds, Unit, metric};
@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
     tables: Vec<(String, String)>,
 }
 
-/// The activity of a job; `server` is the one that is measured.
+/// The activity of a job; `server` is the one that is measured, `other` the other database of the job.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub(crate) struct Prepared {
 pub(crate) fn activity<'a>(
     job: &JobChoice,
     lab: &Lab,
-    server: Option<&dyn Server>,
+    (server, other): (Option<&dyn Server>, Option<&dyn Server>),
     prepared: &Prepared,
 ) -> Result<Beside<'a>, TrialError> {
     let is_alone = job.load == JobLoad::Off;
@@ -47,7 +47,7 @@ pub(crate) fn activity<'a>(
             let folder = prepared.folder.clone();
             let folder = folder.map_or_else(|| JobFolder::make(&lab.keeper).map(Arc::new), Ok)?;
             let work = (command.as_slice(), figures.as_slice(), "output");
-            let command = in_folder(&job.name, work, &folder, (lab, server))?;
+            let command = in_folder(&job.name, work, &folder, (lab, server, other))?;
             let command = CommandJob { is_alone, ..command };
             Box::new(Command::new(command, folder, &lab.clock))
         }
@@ -82,9 +82,10 @@ fn in_folder(
     name: &str,
     (command, figures, log): (&[String], &[Metric], &'static str),
     folder: &JobFolder,
-    (lab, server): (&Lab, Option<&dyn Server>),
+    (lab, server, other): (&Lab, Option<&dyn Server>, Option<&dyn Server>),
 ) -> Result<CommandJob, TrialError> {
     let mut environment = server.map(Server::client_environment).unwrap_or_default();
+    environment.extend(other.and_then(Server::endpoint).iter().flat_map(Endpoint::as_other));
     if command.iter().any(|word| word.contains(OWN_PROGRAM)) {
         let own = folder.own_program(lab.program.as_deref())?;
         environment.push((OWN_PROGRAM.to_owned(), own.display().to_string()));
@@ -108,7 +109,7 @@ fn in_folder(
 pub(crate) fn prepare(
     job: &JobChoice,
     lab: &Lab,
-    server: Option<&dyn Server>,
+    (server, other): (Option<&dyn Server>, Option<&dyn Server>),
     workload: &dyn Workload,
 ) -> Result<Prepared, TrialError> {
     let mut prepared = Prepared::default();
@@ -120,7 +121,7 @@ pub(crate) fn prepare(
     if !job.setup.is_empty() {
         let folder = Arc::new(JobFolder::make(&lab.keeper)?);
         let name = format!("{}: setup", job.name);
-        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, (lab, server))?;
+        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, (lab, server, other))?;
         let mut at = Surroundings { stop: &lab.abort, journal: None };
         Command::new(setup, Arc::clone(&folder), &lab.clock).run(&mut at)?;
         if lab.abort.is_raised() {

@@ -76,6 +76,8 @@ pub enum MemberRole {
     Generator,
     /// It holds data for another member.
     Store,
+    /// It is the other database of the study's job.
+    OtherDatabase,
     /// A role that a later version of Dyno has given it.
     #[serde(other)]
     Other,

@@ -2,6 +2,7 @@
 //! on what machine, for how long, and how quiet it was.
 
 use dyno_analysis::{CaveatKind, VariantFacts, is_watched};
+use dyno_record::sends_nothing;
 
 use crate::format;
 use crate::view::View;
@@ -20,7 +21,10 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
         return names(view, "servers", |variant| &variant.server).into_iter().collect();
     }
     let mut parts = Vec::new();
-    parts.extend(names(view, "workloads", |variant| &variant.workload));
+    parts.extend(names(view, "workloads", |variant| match sends_nothing(&variant.workload) {
+        true => "no load",
+        false => &variant.workload,
+    }));
     parts.extend(names(view, "servers", |variant| &variant.server));
     parts.push(words::counted(findings.variants.len(), "variant", "variants"));
     if findings.steps.len() > 1 {

@@ -48,6 +48,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("oltp_update_non_index", &[TABLES]),
             workload("oltp_insert", &[TABLES]),
             workload("tpcb", &[TPCB]),
+            workload("none", &[]),
             workload("insert-benchmark", &[INSERT_BENCHMARK]),
             workload("key-order", &[KEY_ORDER]),
             workload("dbstress", &[DBSTRESS]),

@@ -145,6 +145,9 @@ impl JobChoice {
     }
 }
 
+/// The kind of a variant's table that is the other database of its job. In studies it is a [database.NAME].
+pub(crate) const OTHER_DATABASE: &str = "other_database";
+
 impl Variant {
     /// The job that runs in its steps; none if there is the load alone.
     pub fn job(&self) -> Option<JobChoice> {

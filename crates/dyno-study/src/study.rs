@@ -68,6 +68,9 @@ pub struct Variant {
     pub baseline: Option<usize>,
     /// The database with all levels of this variant.
     pub database: Arc<Database>,
+    /// The database that its job works with beside the one that is measured, which Dyno starts; none if its
+    /// job names none.
+    pub other_database: Option<Arc<Database>>,
     /// The workload with all levels of this variant.
     pub workload: Arc<WorkloadChoice>,
     /// The tables that it chooses, of each kind at most one, with all levels of this variant.

@@ -103,7 +103,7 @@ impl AnswerWriter<'_> {
     }
 
     /// `1,500/s against 1,000/s`.
-    fn both_values(&self, c: &Comparison) -> String {
+    pub(super) fn both_values(&self, c: &Comparison) -> String {
         let of = |variant: usize| {
             let estimate = self.cell(variant, c.step)?.metrics.get(&c.metric)?;
             Some(value(estimate))

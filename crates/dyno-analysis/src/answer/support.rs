@@ -9,6 +9,9 @@ use crate::numbers::EffectStyle;
 use crate::words::{capital, ci, count, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, Verdict, metrics};
 
+/// Most figures of jobs that are said.
+const JOB_FIGURES_MOST: usize = 3;
+
 impl AnswerWriter<'_> {
     /// That numbers come from trials whose audit failed, before all else that is said of them.
     pub(super) fn failed_audits(&self) -> Option<String> {
@@ -71,10 +74,34 @@ impl AnswerWriter<'_> {
             };
             lines.push(capital(&format!("{}: {text}.", self.title(metric))));
         }
+        lines.extend(self.figures_of_jobs(first));
         lines.extend(self.significance(&main));
         lines.extend(repetitions_needed(&main).map(|text| capital(&text) + "."));
         lines.extend(self.concurrency(variant));
         lines
+    }
+
+    /// What jobs printed or was measured of them besides what they are judged by, where it was decided: a line for
+    /// each, the largest difference first.
+    fn figures_of_jobs(&self, judged: &Comparison) -> Vec<String> {
+        let is_of_job = |c: &&Comparison| {
+            (c.variant, c.step) == (judged.variant, judged.step)
+                && c.metric != judged.metric
+                && c.metric.as_str().starts_with("job.")
+                && matches!(c.verdict, Verdict::Better | Verdict::Worse)
+        };
+        let mut all: Vec<&Comparison> =
+            self.findings.comparisons.iter().filter(is_of_job).collect();
+        let size = |c: &Comparison| (1.0 + c.relative.value).ln().abs();
+        all.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        let line = |c: &Comparison| {
+            let (title, values) = (self.title(c.metric), self.both_values(c));
+            let effect = self.effect_and_ci(c, self.findings.effect_style(c.metric));
+            // The study's own names stay as they are.
+            let title = if title.contains('_') { title.to_owned() } else { capital(title) };
+            format!("{title}: {values}, {effect}.")
+        };
+        all.into_iter().take(JOB_FIGURES_MOST).map(line).collect()
     }
 
     /// `2.31× (95 % CI 2.23–2.38×, n = 3), better`.

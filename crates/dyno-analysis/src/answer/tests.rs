@@ -685,6 +685,39 @@ fn a_job_alone_is_answered_with_its_time() {
 }
 
 #[test]
+fn what_differs_most_of_jobs_is_said_with_them() {
+    use dyno_units::{Direction, MetricId, Unit, metric};
+    let mut run = run(&["a", "b"], &[4], 4, |_, _, _| 0.0);
+    run.manifest.steps[0].clients = 0;
+    for trial in &mut run.trials {
+        let figures = [
+            metric("job.time", Unit::Seconds, Direction::Lower, "job time", "x").main(),
+            metric("job.size", Unit::Bytes, Direction::Lower, "size of the job", "x").secondary(),
+            metric("job.ms", Unit::from("ms"), Direction::Lower, "ms of the job", "x").secondary(),
+            metric("job.same", Unit::from("s"), Direction::Lower, "same of the job", "x")
+                .secondary(),
+        ];
+        let noise = 1.0 + 0.01 * f64::from(trial.block % 2);
+        let is_b = trial.variant == 1;
+        let values = [10.0, if is_b { 1e6 } else { 4e6 }, if is_b { 90.0 } else { 6.0 }, 7.0];
+        trial.metrics = figures.to_vec();
+        trial.steps[0].kinds.clear();
+        for (figure, value) in figures.iter().zip(values) {
+            trial.steps[0].figures.insert(MetricId::new(figure.id.as_str()), value * noise);
+        }
+    }
+    check(
+        &run,
+        &expect![[r#"
+            No difference: b and a are within 3 % of each other in job time without load.
+            - Job time: 0.0 % (all equal, n = 4), no difference.
+            - Size of the job: 1.00 MB against 4.02 MB, 0.250× (all equal, n = 4), better.
+            - Ms of the job: 90.4 ms against 6.03 ms, 15.0× (all equal, n = 4), worse.
+            * b against a without load: job time 0.0 % (all equal, n = 4), no difference; size of the job 0.250× (all equal, n = 4), better; ms of the job 15.0× (all equal, n = 4), worse."#]],
+    );
+}
+
+#[test]
 fn a_variant_that_commits_nothing() {
     check(
         &noisy(&["a", "b"], &[4], 3, &[&[1000.0], &[0.0]]),

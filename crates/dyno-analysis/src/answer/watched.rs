@@ -12,10 +12,14 @@ use crate::{Answer, Findings, metrics};
 /// first.
 const BUSY_ELSEWHERE: f64 = 0.25;
 
-/// Whether all that the findings hold was observed without load (`dyno watch`).
+/// Whether all that the findings hold was observed without load (`dyno watch`), and no step is judged by what
+/// it did, as those of jobs are.
 pub fn is_watched(findings: &Findings) -> bool {
     let is_watched = |variant: &crate::VariantFacts| sends_nothing(&variant.workload);
-    !findings.variants.is_empty() && findings.variants.iter().all(is_watched)
+    let is_judged = |step: &crate::StepFacts| step.main_metric != metrics::THROUGHPUT;
+    !findings.variants.is_empty()
+        && findings.variants.iter().all(is_watched)
+        && !findings.steps.iter().any(is_judged)
 }
 
 /// The answer, if all that the findings hold was observed without load.

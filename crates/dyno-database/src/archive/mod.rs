@@ -61,13 +61,13 @@ pub struct Archived {
     pub repeated: u64,
 }
 
-/// Bytes of a table with its indexes, as a server reports them.
+/// The size of a table with its indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableBytes {
-    /// At the source.
-    pub source: u64,
-    /// At the destination; 0 if the table is not there.
-    pub destination: u64,
+    /// What it takes on disk; 0 if the table is not there.
+    pub bytes: u64,
+    /// Whether it is an estimate of the server, because the size of its file could not be read.
+    pub is_estimate: bool,
 }
 
 /// One end of an archiving: its dialect, and how a statement is sent there.
@@ -126,22 +126,23 @@ pub fn archive_sides(
     Ok((source, open("destination", to)?))
 }
 
-/// Bytes of the table on both sides.
+/// The size of the table on one side.
 ///
 /// # Errors
 ///
-/// A server's.
-pub fn archive_bytes(
-    source: &mut ArchiveSide,
-    to: &mut ArchiveSide,
-    table: &str,
-) -> Result<TableBytes, ArchiveError> {
-    let bytes = |side: &mut ArchiveSide| -> Result<u64, ArchiveError> {
-        let mut size = None;
-        for statement in sql::bytes(side.dialect, table) {
-            size = side.cell("read the size of the table", &statement)?;
+/// The server's.
+pub fn archive_bytes(side: &mut ArchiveSide, table: &str) -> Result<TableBytes, ArchiveError> {
+    for statement in sql::file_bytes(side.dialect, table) {
+        // Of the views one is there, which not everybody may read.
+        let cell = (side.ask)(&statement).ok().and_then(|rows| rows.into_iter().flatten().next());
+        if let Some(bytes) = cell.flatten().and_then(|text| text.parse().ok()) {
+            return Ok(TableBytes { bytes, is_estimate: false });
         }
-        Ok(size.and_then(|text| text.parse().ok()).unwrap_or(0))
-    };
-    Ok(TableBytes { source: bytes(source)?, destination: bytes(to)? })
+    }
+    let mut size = None;
+    for statement in sql::bytes(side.dialect, table) {
+        size = side.cell("read the size of the table", &statement)?;
+    }
+    let bytes = size.and_then(|text| text.parse().ok()).unwrap_or(0);
+    Ok(TableBytes { bytes, is_estimate: bytes > 0 && side.dialect == Dialect::MySql })
 }

@@ -249,6 +249,10 @@ impl Server for PrivateServer {
         vec![self.server.pid()]
     }
 
+    fn client_environment(&self) -> Vec<(String, String)> {
+        self.endpoint.client_environment(|_| Vec::new())
+    }
+
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }

@@ -51,6 +51,10 @@ impl Trial<'_, '_> {
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)
             }
+            Source::Other(spec) => {
+                let lab = self.lab;
+                Box::new(lab.products.start(&spec, &self.place(member)?, &lab.clock)?)
+            }
             Source::Start(spec) => {
                 let place = self.place(member)?;
                 if let Wanted::Data(contents) = self.wanted(&spec, &place)

@@ -34,8 +34,8 @@ impl Phase for Provision {
 fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
     match (&member.source, variant.volume()) {
         (Source::Attach { .. } | Source::Simulate(_), _) => {}
-        // It stores nothing.
-        (Source::Route(_) | Source::Front(_), _) => {
+        // They store nothing, or are not what the volumes are measured for.
+        (Source::Route(_) | Source::Front(_) | Source::Other(_), _) => {
             member.place = Some(lab.place());
             return Ok(());
         }

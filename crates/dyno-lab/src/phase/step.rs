@@ -97,7 +97,8 @@ impl Step {
         let mut prepared = Prepared::default();
         if let Some(job) = &job {
             let server = trial.deployment.server();
-            prepared = job::prepare(job, trial.lab, server, &*trial.workload)?;
+            let servers = (server, trial.deployment.other_database());
+            prepared = job::prepare(job, trial.lab, servers, &*trial.workload)?;
             // Simulated time does not wait for a job in real time.
             let goes_on = job.load == JobLoad::UntilDone && !trial.deployment.is_simulated();
             let goes_on = load.as_mut().filter(|_| goes_on);
@@ -150,7 +151,8 @@ impl Step {
         let dips: Vec<VolumeDips> =
             volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock)).collect();
         let server = deployment.server();
-        let job = variant.job().map(|job| job::activity(&job, lab, server, prepared)).transpose();
+        let servers = (server, deployment.other_database());
+        let job = variant.job().map(|job| job::activity(&job, lab, servers, prepared)).transpose();
         let job = match job {
             Ok(job) => job,
             Err(error) => return (StepEnd::default(), Err(error)),

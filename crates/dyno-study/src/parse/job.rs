@@ -7,7 +7,7 @@ use super::problems::Problems;
 use super::table::RawTable;
 use crate::job::figure;
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
-use crate::{Diagnostic, FieldValue, Table, Vocabulary};
+use crate::{Database, Diagnostic, FieldValue, Product, Table, Vocabulary};
 
 /// Jobs.
 pub(crate) const KIND: Kind = Kind {
@@ -42,8 +42,9 @@ const KEYS: &[Key] = &[
         "command",
         Shape::Command,
         "A program with its arguments, without a shell. It runs as the server's user, with PATH and, if \
-         Dyno has started the server, DYNO_SOCKET, DYNO_USER, DYNO_DATABASE, DYNO_URL and what \
-         the product's own clients read, such as PGHOST; DYNO_PROGRAM is this Dyno. It must end with exit code 0.",
+         Dyno has started the server, DYNO_URL, DYNO_USER, DYNO_DATABASE, DYNO_SOCKET (of a server without \
+         one, DYNO_HOST, DYNO_PORT and DYNO_PASSWORD) and what the product's own clients read, such as \
+         PGHOST; DYNO_PROGRAM is this Dyno. It must end with exit code 0.",
     )
     .example("[\"pg_dump\", \"--file=/dev/null\"]")
     .fixed(OWN_TABLE),
@@ -56,6 +57,14 @@ const KEYS: &[Key] = &[
     )
     .example("[\"pg_dump\", \"--format=directory\", \"--file=dump\"]")
     .fixed(OWN_TABLE),
+    key(
+        "other_database",
+        Shape::Text,
+        "Another [database.NAME], a server that Dyno starts empty for each trial beside the one that is \
+         measured: the job moves data to it, for example. Commands have its address in DYNO_OTHER_URL. Its data \
+         lie in Dyno's data folder; its processes are watched, and it is not asked anything.",
+    )
+    .example("\"past\""),
     key("like", Shape::Text, "Another job, whose keys this one inherits and may override.")
         .example("\"index\"")
         .fixed(INHERITED),
@@ -148,6 +157,16 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     for (field, of) in [("at_once", "sql"), ("repeat", "sql"), ("pause", "repeat")] {
         only(field, of).into_iter().for_each(|problem| problems.add(problem));
     }
+    let has_command = raw.entry("command").or(raw.entry("setup")).is_some();
+    if let Some(other) = raw.entry("other_database").filter(|_| !has_command) {
+        problems.add(
+            Diagnostic::new(
+                other.key_span.clone(),
+                "`other_database` has no effect without `command`",
+            )
+            .with_label("statements go to the database that is measured"),
+        );
+    }
     for (name, entry) in raw.named("figures") {
         let value = table.as_ref().and_then(|table| table.fields.get(&format!("figures.{name}")));
         let Some(FieldValue::Setting(value)) = value else { continue };
@@ -172,4 +191,33 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         }
     }
     table.filter(|_| problems.count() == before)
+}
+
+/// Why a database cannot be the other database of a job, and what to do; none if it can.
+pub(super) fn wrong_other(
+    database: &Database,
+    vocabulary: &Vocabulary,
+) -> Option<(String, &'static str)> {
+    let Product::Private(product) = &database.product else {
+        return Some((
+            "it runs already, and Dyno starts the other database of a job".to_owned(),
+            "write its URL into the command",
+        ));
+    };
+    let mut words = vocabulary.products.iter();
+    if words.any(|word| word.name == *product && word.is_embedded) {
+        let why = format!("{product} runs inside Dyno, and no command could reach it");
+        return Some((why, "choose a product that is a server"));
+    }
+    let several = [
+        ("replicas", database.replicas > 0),
+        ("cluster", database.cluster.is_some()),
+        ("shards", database.shards > 0),
+        ("behind", database.behind.is_some()),
+        ("log_volume", database.log_volume.is_some()),
+        ("kernel", !database.kernel.is_empty()),
+    ];
+    let (key, _) = several.into_iter().find(|(_, is_given)| *is_given)?;
+    let why = format!("it has `{key}`, and this one is a single server in Dyno's data folder");
+    Some((why, "leave the key out, or give the job a table of its own"))
 }

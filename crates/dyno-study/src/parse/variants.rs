@@ -4,15 +4,17 @@
 //! table cannot be a level of its field, and is refused with the same words at its place in `vary`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::choice::{Choice, Chosen};
-use super::database;
 use super::design::TRIALS_MAX;
 use super::kind::Kind;
 use super::problems::Problems;
+use super::table::NamedTable;
 use super::vary::ReadFactor;
-use super::volume;
+use super::{database, job, volume};
+use crate::job::OTHER_DATABASE;
 use crate::nearest::did_you_mean;
 use crate::volume::LOG_VOLUME;
 use crate::{Database, Diagnostic, Level, Table, Variant, Vocabulary, WorkloadChoice};
@@ -63,7 +65,7 @@ pub(super) fn make(
         .iter()
         .enumerate()
         .map(|(index, cell)| {
-            let tables = tables.at(problems, cell)?;
+            let (tables, other_database) = tables.at(problems, cell)?;
             let levels: Vec<Level> = factors
                 .iter()
                 .zip(shown.iter().zip(cell))
@@ -76,6 +78,7 @@ pub(super) fn make(
                 levels,
                 baseline: (baseline != index).then_some(baseline),
                 database: find(|made| made.database.is_some())?.database.clone()?,
+                other_database,
                 workload: find(|made| made.workload.is_some())?.workload.clone()?,
                 tables: tables.iter().map(|made| Arc::clone(&made.table)).collect(),
             })
@@ -104,6 +107,9 @@ struct Made {
     workload: Option<Arc<WorkloadChoice>>,
 }
 
+/// A field of a table: its kind, its name, the field.
+type Field<'f> = (&'f Kind, &'f str, &'f str);
+
 /// Which table it is: its kind, its name, and for each factor that it takes a level of, which one.
 type Key = (usize, String, Vec<(usize, usize)>);
 
@@ -117,8 +123,13 @@ struct Tables<'r, 'a> {
 }
 
 impl Tables<'_, '_> {
-    /// The tables of the variant at `cell`; none if one is wrong, which has been reported.
-    fn at(&mut self, problems: &mut Problems, cell: &[usize]) -> Option<Vec<Made>> {
+    /// The tables of the variant at `cell`, with the other database of its job; none if one is wrong, which has
+    /// been reported.
+    fn at(
+        &mut self,
+        problems: &mut Problems,
+        cell: &[usize],
+    ) -> Option<(Vec<Made>, Option<Arc<Database>>)> {
         let mut all = Vec::new();
         for (kind, chosen) in self.chosen.iter().enumerate() {
             let of_kind =
@@ -145,10 +156,12 @@ impl Tables<'_, '_> {
             all.push(made);
         }
         let mut all: Vec<Made> = all.into_iter().collect::<Option<_>>()?;
-        if let Some(volume) = self.log_volume(problems, &all)? {
-            all.push(volume);
-        }
-        Some(all)
+        let logs = self.log_volume(problems, &all)?;
+        let other = self.other_database(problems, &all)?;
+        all.extend(logs);
+        let (other, database) = other.unzip();
+        all.extend(other);
+        Some((all, database))
     }
 
     /// The volume of the database's logs, if it names one; none if there is no such volume, which is
@@ -158,25 +171,71 @@ impl Tables<'_, '_> {
             return Some(None);
         };
         let Some(name) = &database.log_volume else { return Some(None) };
-        let of = |kind: &Kind| self.chosen.iter().find(|chosen| chosen.tables.kind == kind);
-        let volumes = of(&volume::KIND).map_or(&[][..], |chosen| &chosen.tables.tables);
-        if let Some(volume) = volumes.iter().find(|table| table.name == name) {
-            let table = Table { kind: LOG_VOLUME, ..volume.table.clone()? };
-            return Some(Some(Made { table: Arc::new(table), database: None, workload: None }));
+        let by = (&database::KIND, database.name.as_str(), "log_volume");
+        let volume = self.named(problems, (&volume::KIND, name), by)?;
+        let table = Table { kind: LOG_VOLUME, ..volume.table.clone()? };
+        Some(Some(Made { table: Arc::new(table), database: None, workload: None }))
+    }
+
+    /// The other database of the job, if it names one; none if there is no such database, or it cannot be one,
+    /// which is reported.
+    fn other_database(
+        &self,
+        problems: &mut Problems,
+        tables: &[Made],
+    ) -> Option<Option<(Made, Arc<Database>)>> {
+        let Some(job) = tables.iter().find(|made| made.table.kind == job::KIND.name) else {
+            return Some(None);
+        };
+        let Some(name) = job.table.text(OTHER_DATABASE) else { return Some(None) };
+        let by = (&job::KIND, job.table.name.as_str(), OTHER_DATABASE);
+        let other = self.named(problems, (&database::KIND, name), by)?;
+        let table = other.table.clone()?;
+        let database = Database::of(&table)?;
+        if let Some((what, help)) = job::wrong_other(&database, self.vocabulary) {
+            let span = self.span_of(by, name).unwrap_or_default();
+            problems.add(
+                Diagnostic::new(span, format!("`{name}` cannot be the other database of a job"))
+                    .with_label(what)
+                    .with_help(help),
+            );
+            return None;
         }
-        let databases = of(&database::KIND).map_or(&[][..], |chosen| &chosen.tables.tables);
-        let named = databases.iter().find(|table| table.name == database.name)?;
-        let raw = named.raw.as_ref()?;
-        // One that is varied does not stand in the table.
-        let entry = raw.entry("log_volume").filter(|entry| entry.value.as_str() == Some(name));
-        let span = entry.map_or(&raw.name_span, |entry| &entry.span);
-        let names = volumes.iter().map(|table| table.name);
+        let table = Arc::new(Table { kind: OTHER_DATABASE, ..table });
+        Some(Some((Made { table, database: None, workload: None }, Arc::new(database))))
+    }
+
+    /// The table of a kind that a field of another table names; none if there is no such table, which is reported.
+    fn named(
+        &self,
+        problems: &mut Problems,
+        (kind, name): (&Kind, &str),
+        by: Field<'_>,
+    ) -> Option<&NamedTable<'_>> {
+        let tables = self.of_kind(kind);
+        if let Some(named) = tables.iter().find(|table| table.name == name) {
+            return Some(named);
+        }
+        let names = tables.iter().map(|table| table.name);
         problems.add(
-            Diagnostic::new(span.clone(), format!("unknown volume `{name}`"))
-                .with_label(format!("there is no `[volume.{name}]`"))
+            Diagnostic::new(self.span_of(by, name)?, format!("unknown {} `{name}`", kind.name))
+                .with_label(format!("there is no `[{}.{name}]`", kind.name))
                 .with_help(did_you_mean(name, names)),
         );
         None
+    }
+
+    fn of_kind(&self, kind: &Kind) -> &[NamedTable<'_>] {
+        let mut chosen = self.chosen.iter().filter(|chosen| chosen.tables.kind == kind);
+        chosen.next().map_or(&[], |chosen| &chosen.tables.tables)
+    }
+
+    /// Where a table names another one; at the name of the table if the value is a level of a factor, which does
+    /// not stand in it.
+    fn span_of(&self, (kind, table, field): Field<'_>, value: &str) -> Option<Range<usize>> {
+        let raw = self.of_kind(kind).iter().find(|named| named.name == table)?.raw.as_ref()?;
+        let entry = raw.entry(field).filter(|entry| entry.value.as_str() == Some(value));
+        Some(entry.map_or(&raw.name_span, |entry| &entry.span).clone())
     }
 
     fn make(&self, problems: &mut Problems, (kind, name, fields): &Key) -> Option<Made> {

@@ -160,6 +160,7 @@ impl Text {
             levels: _,
             baseline: _,
             database: _,
+            other_database: _,
             workload: _,
         } = variant;
         for table in tables {

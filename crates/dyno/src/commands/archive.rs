@@ -60,7 +60,8 @@ fn batch(text: &str) -> Result<u64, String> {
 
 /// What is measured before and after.
 struct Measured {
-    bytes: TableBytes,
+    /// Of the table at the source and at the destination.
+    bytes: [TableBytes; 2],
     /// Milliseconds of the query at the source and at the destination.
     query: [Option<f64>; 2],
 }
@@ -71,14 +72,15 @@ fn measure(
     clock: &SystemClock,
 ) -> anyhow::Result<Measured> {
     let [source, to] = sides;
-    let bytes = dyno_database::archive_bytes(source, to, &options.table)?;
+    let bytes = [
+        dyno_database::archive_bytes(source, &options.table)?,
+        dyno_database::archive_bytes(to, &options.table)?,
+    ];
     let mut query = [None; 2];
     if let Some(sql) = &options.query {
-        for (side, (time, bytes)) in
-            sides.iter_mut().zip(query.iter_mut().zip([bytes.source, bytes.destination]))
-        {
+        for (side, (time, bytes)) in sides.iter_mut().zip(query.iter_mut().zip(bytes)) {
             // A table that is still to be made cannot be asked.
-            if bytes == 0 && options.create {
+            if bytes.bytes == 0 && options.create {
                 continue;
             }
             let began = clock.now();
@@ -134,6 +136,14 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         }
     };
     let after = measure(options, &mut sides, &clock)?;
+    for (side, bytes) in ["source", "destination"].into_iter().zip(after.bytes) {
+        if bytes.is_estimate {
+            terminal::say(&format!(
+                "the size of the table at the {side} is an estimate of InnoDB's statistics: the login may not \
+                 read the size of its file (GRANT PROCESS ON *.*), or it has none of its own"
+            ));
+        }
+    }
     say_done(options, &done, took, [&before, &after]);
     Ok(if abort.is_raised() { End::Interrupted } else { End::Good })
 }
@@ -153,10 +163,10 @@ fn say_done(
         ("batches_repeated", Some(done.repeated as f64)),
         ("seconds", Some(seconds)),
         ("rows_per_s", Some(rate)),
-        ("source_bytes_before", Some(before.bytes.source as f64)),
-        ("source_bytes_after", Some(after.bytes.source as f64)),
-        ("destination_bytes_before", Some(before.bytes.destination as f64)),
-        ("destination_bytes_after", Some(after.bytes.destination as f64)),
+        ("source_bytes_before", Some(before.bytes[0].bytes as f64)),
+        ("source_bytes_after", Some(after.bytes[0].bytes as f64)),
+        ("destination_bytes_before", Some(before.bytes[1].bytes as f64)),
+        ("destination_bytes_after", Some(after.bytes[1].bytes as f64)),
     ];
     if options.query.is_some() {
         figures.extend([

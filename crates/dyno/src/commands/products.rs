@@ -262,8 +262,11 @@ fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
 pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result<()> {
     let mut missing: Vec<String> = Vec::new();
     let mut asked = std::collections::BTreeSet::new();
-    for variant in &plan.variants {
-        let database = &variant.database;
+    let databases = plan.variants.iter().flat_map(|variant| {
+        let other = variant.other_database.iter();
+        [&variant.database].into_iter().chain(other).map(move |database| (variant, database))
+    });
+    for (variant, database) in databases {
         let dyno_study::Product::Private(name) = &database.product else { continue };
         let is_any = database.version.is_none() && database.from.is_none();
         let key = (name.clone(), database.version.clone(), database.from.clone());

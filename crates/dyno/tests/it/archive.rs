@@ -10,7 +10,7 @@ use dyno_workload::{Connection, ErrorClass, StatementError, TextRows};
 use serde_json::Value;
 
 use crate::foreign::TestClock;
-use crate::support::DataFolder;
+use crate::support::{DataFolder, Workbench, read_json, trial_folder};
 use crate::up::UpBench;
 
 fn start(product: &str, folder: &DataFolder) -> Box<dyn Server> {
@@ -250,7 +250,68 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     assert_eq!((&result["rows"], &result["batches"]), (&Value::from(600.0), &Value::from(3.0)));
     assert!(result["destination_bytes_after"].as_f64() > Some(0.0), "{result}");
     assert!(result["destination_query_ms_after"].as_f64() > Some(0.0), "{result}");
+    // The file of a table has whole pages, and does not shrink.
+    let pages =
+        |figure: &str| result[figure].as_u64().or(result[figure].as_f64().map(|n| n as u64));
+    let [before, after] = ["source_bytes_before", "source_bytes_after"].map(|figure| pages(figure));
+    assert!(before >= Some(4 << 14) && before.is_some_and(|n| n % (1 << 14) == 0), "{result}");
+    assert!(after >= before, "{result}");
     let left =
         bench.good(&["connect", "here", "--", "-N", "-e", "SELECT COUNT(*), MIN(id) FROM t"]);
     assert_eq!(left.out.trim(), "400\t601");
+}
+
+#[test]
+fn a_job_moves_rows_to_another_database_that_dyno_starts_for_it() {
+    let bench = Workbench::new();
+    let folder = DataFolder::new();
+    // The password is in the environment of the commands, and on nobody's command line.
+    let hidden = r#"printf %s \"$DYNO_OTHER_PASSWORD\" > $DYNO_SCRATCH/word && test -s $DYNO_SCRATCH/word && ! grep -qaFf $DYNO_SCRATCH/word /proc/[0-9]*/cmdline"#;
+    let archive = "$DYNO_PROGRAM archive $DYNO_URL $DYNO_OTHER_URL --table t --where 'id <= 600'";
+    bench.write(
+        "study.toml",
+        &format!(
+            r#"
+            title = "Do all rows arrive?"
+            [database.here]
+            product = "mariadb"
+            [database.there]
+            product = "clickhouse"
+            [workload.none]
+            [job.to-clickhouse]
+            before  = ["CREATE TABLE t (id INT PRIMARY KEY, c TEXT)", "INSERT INTO t SELECT seq, 'x' FROM seq_1_to_1000"]
+            command = ["sh", "-c", "{hidden} && {archive} --create"]
+            check   = "SELECT count(*) = 400 FROM t"
+            figures = {{ rows = "rows, higher", destination_bytes_after = "B, lower" }}
+            other_database = "there"
+            [job.to-another]
+            like    = "to-clickhouse"
+            setup   = ["sh", "-c", "mariadb --socket=$DYNO_OTHER_SOCKET --user=$DYNO_OTHER_USER $DYNO_OTHER_DATABASE -e 'CREATE TABLE t (id INT PRIMARY KEY, c TEXT)'"]
+            command = ["sh", "-c", "{archive}"]
+            other_database = "here"
+            [design]
+            database = "here"
+            vary = {{ job = ["to-clickhouse", "to-another"] }}
+            repetitions = 1
+            "#
+        ),
+    );
+    let arguments = ["run", "study.toml", "--out", "run", "--data-folder", folder.text()];
+    let told = bench.dyno_good(&arguments);
+    assert!(told.out.contains("job time"), "{}", told.out);
+    assert!(!told.out.contains("Observed"), "{}", told.out);
+    for number in [1, 2] {
+        let trial = read_json(&trial_folder(&bench.path("run"), number).join("summary.json"));
+        assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+        let figures = &trial["steps"][0]["figures"];
+        assert_eq!(figures["job.rows"], 600.0, "{figures}");
+        assert!(figures["job.destination_bytes_after"].as_f64() > Some(0.0), "{figures}");
+        let other = &trial["members"][1];
+        assert_eq!(other["name"], "other-database", "{trial}");
+        let product = match trial["variant"].as_u64() {
+            Some(0) => "ClickHouse",
+            _ => "MariaDB",
+        };
+        assert_eq!(other["server"]["product"], product, "{other}");
+    }
 }

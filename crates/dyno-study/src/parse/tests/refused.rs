@@ -603,7 +603,7 @@ fn unknown_workload_in_a_named_table() {
             5 | workload = 'linkbench'
               |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; scripts are run by `sysbench` and `pgbench`, with `script = "FILE"`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; scripts are run by `sysbench` and `pgbench`, with `script = "FILE"`
         "#]],
     );
 }
@@ -1390,6 +1390,51 @@ fn jobs_that_cannot_run_are_refused() {
     assert_eq!((job.name.as_str(), job.load), ("index", crate::JobLoad::On));
     let plan = crate::plan(&study, dyno_units::Seed(1));
     assert!(plan.steps.iter().all(|step| step.has_load));
+}
+
+#[test]
+fn the_other_database_of_a_job_is_a_server_that_can_be_started() {
+    let study = |past: &str, job: &str, design: &str| {
+        format!(
+            "title = 'x'\n[database.a]\nproduct = 'mariadb'\n[database.past]\n{past}\n\
+             [workload.oltp_point_select]\n[job.move]\n{job}\n[design]\ndatabase = 'a'\n{design}\n"
+        )
+    };
+    let check = |past: &str, job: &str, design: &str, expected: [&str; 2]| {
+        let source = study(past, job, design);
+        let problems = parse(&source, &vocabulary()).expect_err("it is refused");
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let label = &problem.label;
+        assert!(problem.message.contains(expected[0]), "{problem:?}");
+        assert!(label.contains(expected[1]), "{problem:?}");
+        assert!(!problem.span.is_empty(), "{problem:?}");
+    };
+    let (private, job) = ("product = 'mariadb'", "command = ['true']\nother_database = 'past'");
+    let unfit = "`past` cannot be the other database of a job";
+    check("url = 'mysql://h/d'", job, "", [unfit, "it runs already"]);
+    check("product = 'sqlite'", job, "", [unfit, "inside Dyno"]);
+    check("product = 'mariadb'\nreplicas = 1", job, "", [unfit, "it has `replicas`"]);
+    let statement = "sql = 'SELECT 1'\nother_database = 'past'";
+    check(private, statement, "", ["without `command`", "statements go to the database"]);
+    let unknown = ["unknown database `pats`", "there is no `[database.pats]`"];
+    check(private, "command = ['true']\nother_database = 'pats'", "", unknown);
+    let varied = "vary = { 'job.other_database' = ['past', 'pats'] }";
+    check(private, "command = ['true']", varied, unknown);
+    let good = study(private, "command = ['true']", &varied.replace("pats", "a"));
+    let study = parse(&good, &vocabulary()).expect("it is right");
+    let others = study.variants.iter().map(|variant| variant.other_database.as_ref());
+    let others: Vec<_> = others.map(|other| other.map(|other| other.name.as_str())).collect();
+    assert_eq!(others, [Some("past"), Some("a")]);
+    // A run does not go on when the other database has changed.
+    let text = |settings: &str| {
+        let source = good.replace(private, &format!("{private}\n{settings}"));
+        let study = parse(&source, &vocabulary()).expect("it is right");
+        crate::plan::canonical_text(&crate::plan(&study, dyno_units::Seed(1)), &study)
+    };
+    assert_ne!(
+        text("settings = { sort_buffer_size = 1 }"),
+        text("settings = { sort_buffer_size = 2 }")
+    );
 }
 
 #[test]
