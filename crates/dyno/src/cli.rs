@@ -8,7 +8,7 @@ use dyno_units::{ByteCount, Nanoseconds, Seed};
 #[cfg(feature = "man")]
 use crate::commands::man;
 use crate::commands::{
-    agent, bench, check, compare, completions, convert, datasets, deployments, doctor,
+    agent, bench, capture, check, compare, completions, convert, datasets, deployments, doctor,
     explain_cost, gate, hold, import, pgbench, plan, products, reference, report, run, schema,
     serve, sql, sysbench, up, watch,
 };
@@ -80,6 +80,9 @@ enum Command {
     Import(import::ImportOptions),
     /// Print a study that says the same as another benchmark's configuration: autobench.conf of RonDB
     Convert(convert::ConvertOptions),
+    /// Make a study with a workload of your own from a server's log: its transactions by their shares,
+    /// with the distributions of their values
+    Capture(capture::CaptureOptions),
     /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, repeated
@@ -367,6 +370,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Sql { run, query, tsv } => sql::run(&run, &query, tsv),
         Command::Import(options) => import::run(&options),
         Command::Convert(options) => convert::run(&options),
+        Command::Capture(options) => capture::run(&options),
         Command::Watch(options) => watch::run(&options),
         Command::ExplainCost(options) => explain_cost::run(&options),
         #[cfg(feature = "servers")]

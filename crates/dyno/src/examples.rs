@@ -96,6 +96,17 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno products remove --all", "everything that was fetched"),
         ],
     ),
+    (
+        "capture",
+        &[
+            ("dyno capture general.log --out study.toml", "from a general log"),
+            (
+                "dyno capture slow.log --schema shop --url 'mysql://me:${DB_PASSWORD}@db2/shop'",
+                "one database; its copy is on db2",
+            ),
+            ("dyno capture - > study.toml", "from standard input"),
+        ],
+    ),
     ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
     ("plan", &[("dyno plan study.toml", "its trials, with time and disk space")]),
     (

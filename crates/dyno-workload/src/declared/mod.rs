@@ -8,6 +8,7 @@
 
 mod audit;
 mod calendar;
+pub mod capture;
 mod client;
 mod definition;
 mod generator;

@@ -4,6 +4,8 @@
 //! What is read here are literals, comments and quoted names by the rules of each dialect, because a
 //! `:name` in them is none. The rest of the grammar is the server's.
 
+use std::ops::Range;
+
 use crate::Dialect;
 
 /// A part of a statement.
@@ -17,7 +19,7 @@ pub(super) enum Part {
 
 /// A word or a sign outside of literals and comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     /// A word, in lower case.
     Word(String),
     /// A quoted name, as it is meant.
@@ -31,7 +33,10 @@ enum Token {
 pub(super) struct Scanned {
     /// Its text and its names, in their order, without a semicolon at the end.
     pub(super) parts: Vec<Part>,
-    tokens: Vec<Token>,
+    /// What it consists of, without comments.
+    pub(super) tokens: Vec<Token>,
+    /// Where each token is in the text that [`trimmed`] returns.
+    pub(super) spans: Vec<Range<usize>>,
 }
 
 /// What a statement does to the number of rows of tables.
@@ -64,6 +69,15 @@ struct Scanner<'a> {
     scanned: Scanned,
     /// Where the text begins that is in no part yet.
     from: usize,
+    /// Where the token begins that is read.
+    begin: usize,
+    /// Whether placeholders of the server are tokens like others: `?` and `$`.
+    has_placeholders: bool,
+}
+
+/// A statement without blanks around it and without semicolons at its end.
+pub(super) fn trimmed(text: &str) -> &str {
+    text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace())
 }
 
 impl Scanned {
@@ -73,19 +87,33 @@ impl Scanned {
     ///
     /// What is wrong with it.
     pub(super) fn read(text: &str, dialect: Dialect) -> Result<Scanned, String> {
-        let text = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
+        let scanned = Scanned::scan(text, dialect, false)?;
+        scanned.check()?;
+        Ok(scanned)
+    }
+
+    /// Reads a statement that a server has received: any, also one with placeholders.
+    ///
+    /// # Errors
+    ///
+    /// What in it does not end.
+    pub(super) fn of_server(text: &str, dialect: Dialect) -> Result<Scanned, String> {
+        Scanned::scan(text, dialect, true)
+    }
+
+    fn scan(text: &str, dialect: Dialect, has_placeholders: bool) -> Result<Scanned, String> {
+        let text = trimmed(text);
         if text.contains('\0') {
             return Err("the statement holds a zero byte".to_owned());
         }
-        let scanned = Scanned { parts: Vec::new(), tokens: Vec::new() };
-        let mut scanner = Scanner { text, at: 0, dialect, scanned, from: 0 };
+        let scanned = Scanned { parts: Vec::new(), tokens: Vec::new(), spans: Vec::new() };
+        let mut scanner =
+            Scanner { text, at: 0, dialect, scanned, from: 0, begin: 0, has_placeholders };
         while scanner.at < text.len() {
             scanner.step()?;
         }
         scanner.end_text(text.len());
-        let scanned = scanner.scanned;
-        scanned.check()?;
-        Ok(scanned)
+        Ok(scanner.scanned)
     }
 
     /// The names in it, one for each placeholder.
@@ -109,14 +137,15 @@ impl Scanned {
         self.parts.iter().map(text).collect()
     }
 
-    fn word(&self, idx: usize) -> &str {
+    /// The word at this token, or nothing.
+    pub(super) fn word(&self, idx: usize) -> &str {
         match self.tokens.get(idx) {
             Some(Token::Word(word)) => word,
             _ => "",
         }
     }
 
-    fn has_word(&self, word: &str) -> bool {
+    pub(super) fn has_word(&self, word: &str) -> bool {
         self.tokens.iter().any(|token| matches!(token, Token::Word(found) if found == word))
     }
 
@@ -155,7 +184,7 @@ impl Scanned {
     }
 
     /// The name that begins at token `idx`, without what qualifies it, and the index behind it.
-    fn name(&self, mut idx: usize) -> Option<(String, usize)> {
+    pub(super) fn name(&self, mut idx: usize) -> Option<(String, usize)> {
         loop {
             let name = match self.tokens.get(idx)? {
                 Token::Word(word) => word.clone(),
@@ -274,8 +303,10 @@ impl Scanner<'_> {
         &self.text[self.at..]
     }
 
+    /// Adds the token that was read last.
     fn token(&mut self, token: Token) {
         self.scanned.tokens.push(token);
+        self.scanned.spans.push(self.begin..self.at);
     }
 
     fn end_text(&mut self, end: usize) {
@@ -288,6 +319,7 @@ impl Scanner<'_> {
     fn step(&mut self) -> Result<(), String> {
         let text = self.text;
         let rest = &text[self.at..];
+        self.begin = self.at;
         let Some(c) = rest.chars().next() else { return Ok(()) };
         let is_mysql = self.dialect == Dialect::MySql;
         if c.is_whitespace() {
@@ -315,7 +347,7 @@ impl Scanner<'_> {
             self.dollar()?;
         } else if c == ':' {
             self.colon();
-        } else if c == '?' && self.dialect != Dialect::PostgreSql {
+        } else if c == '?' && self.dialect != Dialect::PostgreSql && !self.has_placeholders {
             return Err(
                 "`?` is a placeholder of the server; write :name, and what it stands for in \
                         `let`"
@@ -404,6 +436,12 @@ impl Scanner<'_> {
     fn dollar(&mut self) -> Result<(), String> {
         let rest = self.rest();
         if rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            if self.has_placeholders {
+                let end = rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1);
+                self.at += 1 + end;
+                self.token(Token::Sign('$'));
+                return Ok(());
+            }
             return Err(
                 "`$1` is a placeholder of the server; write :name, and what it stands for in \
                         `let`"

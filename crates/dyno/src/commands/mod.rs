@@ -8,6 +8,7 @@ pub(crate) mod bench;
 mod beside;
 #[cfg(feature = "servers")]
 pub(crate) mod calibrate;
+pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -8,6 +8,7 @@ mod agents;
 mod archive;
 mod bench;
 mod browser;
+mod capture;
 mod clickhouse;
 mod command_line;
 mod compare;

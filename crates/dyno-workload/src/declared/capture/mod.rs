@@ -1,0 +1,253 @@
+//! A declared workload from what a server has logged: the transactions of its sessions, grouped by their
+//! statements, with what their values were drawn from.
+//!
+//! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`), which
+//! finds the statements of each session. `statement` takes the values out of a statement; `sessions`
+//! makes transactions of statements and counts equal ones; `values` describes the values at each place;
+//! `write` makes the study. Logs come from elsewhere: all that is kept has a limit, and each statement
+//! is counted as replayed or as left out, with the reason.
+
+mod lines;
+mod mysql_general;
+mod mysql_slow;
+mod sessions;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod values;
+mod write;
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use crate::Dialect;
+
+use lines::Lines;
+use sessions::Sessions;
+
+/// What is captured, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The format of the log; none to recognise it.
+    pub format: Option<Format>,
+    /// The database whose statements are captured; none for the one with the most.
+    pub schema: Option<String>,
+    /// The most kinds of transactions.
+    pub kinds: usize,
+    /// Whether texts that occur often are written as they are.
+    pub has_texts: bool,
+    /// The URL of the server that the study will load; none for one to be filled in.
+    pub url: Option<String>,
+    /// What the log is called in comments.
+    pub source: String,
+}
+
+/// A format of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The general log of MariaDB and MySQL.
+    MySqlGeneral,
+    /// Their slow log.
+    MySqlSlow,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 2] = [Format::MySqlGeneral, Format::MySqlSlow];
+
+    /// As an option names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::MySqlGeneral => "mysql-general",
+            Format::MySqlSlow => "mysql-slow",
+        }
+    }
+
+    /// What it is, for comments.
+    pub fn text(self) -> &'static str {
+        match self {
+            Format::MySqlGeneral => "general log of MariaDB or MySQL",
+            Format::MySqlSlow => "slow log of MariaDB or MySQL",
+        }
+    }
+
+    /// The dialect of its statements.
+    fn dialect(self) -> Dialect {
+        match self {
+            Format::MySqlGeneral | Format::MySqlSlow => Dialect::MySql,
+        }
+    }
+}
+
+/// Why a statement is not in the study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// It makes or changes users, rights or passwords.
+    Users,
+    /// It changes tables, indexes and the like.
+    Schema,
+    /// It concerns the session or the server.
+    Session,
+    /// It uses a variable of the session.
+    Variable,
+    /// A savepoint, or one of two-phase commit.
+    Savepoint,
+    /// It reads or writes a file.
+    File,
+    /// It has binary data in it.
+    Binary,
+    /// It has a placeholder whose value is unknown.
+    Placeholder,
+    /// It has something that a study would read as a name.
+    Colon,
+    /// Several statements were sent as one.
+    Several,
+    /// It has too many values.
+    ManyValues,
+    /// It is too long.
+    Long,
+    /// It has an end that is missing, or is cut off.
+    NotUnderstood,
+    /// The end of its transaction is not in the log.
+    Unfinished,
+    /// Its transaction has too many statements.
+    ManyStatements,
+    /// There were too many different statements, transactions or sessions before it.
+    Limits,
+    /// It belongs to another database.
+    OtherSchema,
+    /// It belongs to a rare kind of transaction.
+    Rare,
+}
+
+impl Reason {
+    /// What was left out, after a number of statements.
+    pub fn text(self) -> &'static str {
+        match self {
+            Reason::Users => "of users, rights and passwords",
+            Reason::Schema => "that change or maintain tables (CREATE, ALTER, TRUNCATE …)",
+            Reason::Session => "of the session or the server (SET, USE, SHOW, KILL …)",
+            Reason::Variable => "that use variables of the session (@name)",
+            Reason::Savepoint => "of savepoints and two-phase commit",
+            Reason::File => "that read or write files",
+            Reason::Binary => "with binary or hexadecimal data",
+            Reason::Placeholder => "with placeholders whose values are not in the log",
+            Reason::Colon => "with a colon before a name, which a study reads as a value",
+            Reason::Several => "that were sent together as one",
+            Reason::ManyValues => "with more than 255 values",
+            Reason::Long => "that are too long (1 MiB; 64 KiB without their values)",
+            Reason::NotUnderstood => "that are cut off or not understood",
+            Reason::Unfinished => "in transactions whose end is not in the log",
+            Reason::ManyStatements => "in transactions of more than 1000 statements",
+            Reason::Limits => "beyond the limits of memory: too many different ones",
+            Reason::OtherSchema => "in other databases",
+            Reason::Rare => "in rare kinds of transactions",
+        }
+    }
+}
+
+/// What became of the statements of a log. `read` is the sum of all others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All statements of the log.
+    pub read: u64,
+    /// Those that the study replays.
+    pub replayed: u64,
+    /// BEGIN, COMMIT and ROLLBACK, which have become the transactions.
+    pub control: u64,
+    /// Those left out, by the reason.
+    pub left_out: BTreeMap<Reason, u64>,
+}
+
+impl Counts {
+    fn leave_out(&mut self, reason: Reason, n: u64) {
+        if n > 0 {
+            *self.left_out.entry(reason).or_default() += n;
+        }
+    }
+}
+
+/// A captured workload.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// The study.
+    pub study: String,
+    /// The format that was read.
+    pub format: Format,
+    /// The database whose statements were captured, if the log says.
+    pub schema: Option<String>,
+    /// Kinds of transactions in the study.
+    pub kinds: usize,
+    /// Transactions of these kinds in the log.
+    pub transactions: u64,
+    /// What became of the statements.
+    pub counts: Counts,
+}
+
+/// Why nothing could be captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The log cannot be read.
+    #[error("it cannot be read")]
+    Io(#[from] io::Error),
+    /// Its format is unknown.
+    #[error(
+        "this is neither a general log nor a slow log of MariaDB or MySQL, as far as its first lines tell; \
+         if it is one, name its format with --format"
+    )]
+    UnknownFormat,
+    /// It has no statement that could be replayed.
+    #[error("there is nothing to replay in it: {0}")]
+    Nothing(String),
+}
+
+/// Lines in which the format is looked for.
+const LINES_TO_RECOGNISE: usize = 200;
+
+/// Makes a study of a log.
+///
+/// # Errors
+///
+/// The log cannot be read, is not recognised, or has no statement that can be replayed.
+pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, CaptureError> {
+    let mut lines = Lines::new(log);
+    let mut first = Vec::new();
+    let mut format = request.format;
+    while format.is_none() && first.len() < LINES_TO_RECOGNISE {
+        let Some(line) = lines.next()? else { break };
+        format = recognise(&line.text);
+        first.push(line);
+    }
+    let format = format.ok_or(CaptureError::UnknownFormat)?;
+    let mut sessions = Sessions::new(format.dialect(), format == Format::MySqlGeneral);
+    sessions.keep_texts(request.has_texts);
+    let mut reader: Box<dyn Reader> = match format {
+        Format::MySqlGeneral => Box::new(mysql_general::General::default()),
+        Format::MySqlSlow => Box::new(mysql_slow::Slow::default()),
+    };
+    for line in first {
+        reader.line(&line, &mut sessions);
+    }
+    while let Some(line) = lines.next()? {
+        reader.line(&line, &mut sessions);
+    }
+    reader.end(&mut sessions);
+    write::study(sessions.end(), format, request)
+}
+
+/// A reader of a format. It is given each line, and tells the sessions what it finds.
+trait Reader {
+    /// The next line.
+    fn line(&mut self, line: &lines::Line, to: &mut Sessions);
+    /// There are no more lines.
+    fn end(&mut self, to: &mut Sessions);
+}
+
+/// The format that has such lines.
+fn recognise(line: &str) -> Option<Format> {
+    if mysql_general::header(line).is_some() {
+        return Some(Format::MySqlGeneral);
+    }
+    (line.starts_with("# User@Host: ") || line.starts_with("# Query_time: "))
+        .then_some(Format::MySqlSlow)
+}

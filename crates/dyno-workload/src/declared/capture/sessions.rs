@@ -1,0 +1,435 @@
+//! Sessions to transactions, and equal transactions to one kind with what was seen of its values.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use crate::Dialect;
+
+use super::statement::{Form, Kind, read};
+use super::values::{Budget, Seen, Stats};
+use super::{Counts, Reason};
+
+/// Most statements of a transaction.
+const STATEMENTS_MOST: usize = 1000;
+/// Most sessions at once.
+const SESSIONS_MOST: usize = 20_000;
+/// Most different statements, and most different transactions.
+const DIFFERENT_MOST: usize = 10_000;
+/// Most bytes of all different statements.
+const FORM_BYTES_MOST: usize = 64 << 20;
+/// Most values in transactions that are not ended yet.
+const PENDING_MOST: usize = 2_000_000;
+
+/// A statement without its values.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    /// Its text with marks.
+    pub(super) text: String,
+    pub(super) verb: String,
+    pub(super) table: Option<String>,
+    pub(super) is_insert: bool,
+}
+
+/// What makes transactions equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    schema: Option<Rc<str>>,
+    /// The templates; a run of equal ones once.
+    steps: Vec<u32>,
+    begins: bool,
+    rolls_back: bool,
+}
+
+/// A kind of transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    pub(super) schema: Option<Rc<str>>,
+    /// Whether it was begun, rather than each statement committed by itself.
+    pub(super) begins: bool,
+    pub(super) rolls_back: bool,
+    /// How many there were, and their statements.
+    pub(super) transactions: u64,
+    pub(super) statements: u64,
+    pub(super) steps: Vec<Step>,
+    /// For each value of the steps that were always executed once, in their order, the first value that
+    /// was always the same.
+    pub(super) same: Vec<usize>,
+}
+
+/// A step of a kind of transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) template: u32,
+    /// Fewest and most executions in a row, and all of them.
+    pub(super) least: u64,
+    pub(super) most: u64,
+    pub(super) executions: u64,
+    /// Transactions that executed it.
+    pub(super) runs: u64,
+    /// What was seen of each value.
+    pub(super) values: Vec<Stats>,
+    /// All elements of lists.
+    pub(super) elements: Vec<u64>,
+}
+
+/// A statement of a transaction that is not ended.
+struct Done {
+    template: u32,
+    values: Vec<Vec<Seen>>,
+}
+
+#[derive(Default)]
+struct Session {
+    schema: Option<Rc<str>>,
+    /// Whether a transaction was begun.
+    is_begun: bool,
+    /// Whether statements do not commit by themselves.
+    is_manual: bool,
+    done: Vec<Done>,
+    /// Statements of a transaction that is given up.
+    given_up: u64,
+    is_given_up: bool,
+}
+
+/// All sessions of a log, and what they have done.
+pub(super) struct Sessions {
+    dialect: Dialect,
+    /// Whether the log has all statements, so that a COMMIT tells of statements before.
+    is_complete: bool,
+    has_texts: bool,
+    open: HashMap<String, Session>,
+    most_open: usize,
+    known: HashMap<String, u32>,
+    form_bytes: usize,
+    templates: Vec<Template>,
+    by_key: HashMap<Key, usize>,
+    shapes: Vec<Shape>,
+    schemas: BTreeMap<String, Rc<str>>,
+    pending: usize,
+    budget: Budget,
+    counts: Counts,
+}
+
+/// All that was found.
+pub(super) struct Found {
+    pub(super) has_texts: bool,
+    pub(super) templates: Vec<Template>,
+    pub(super) shapes: Vec<Shape>,
+    /// Most sessions at once.
+    pub(super) sessions: usize,
+    pub(super) counts: Counts,
+}
+
+impl Sessions {
+    pub(super) fn new(dialect: Dialect, is_complete: bool) -> Sessions {
+        Sessions {
+            dialect,
+            is_complete,
+            has_texts: false,
+            open: HashMap::new(),
+            most_open: 0,
+            known: HashMap::new(),
+            form_bytes: 0,
+            templates: Vec::new(),
+            by_key: HashMap::new(),
+            shapes: Vec::new(),
+            schemas: BTreeMap::new(),
+            pending: 0,
+            budget: Budget::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether texts are kept.
+    pub(super) fn keep_texts(&mut self, has_texts: bool) {
+        self.has_texts = has_texts;
+    }
+
+    /// A session began.
+    pub(super) fn connected(&mut self, session: &str, schema: Option<&str>) {
+        self.quit(session);
+        if self.session(session).is_some()
+            && let Some(schema) = schema
+        {
+            self.uses(session, schema);
+        }
+    }
+
+    /// A session begins anew, in the same database.
+    pub(super) fn reset(&mut self, session: &str) {
+        let schema = self.open.get(session).and_then(|one| one.schema.clone());
+        self.quit(session);
+        if let Some(one) = self.session(session) {
+            one.schema = schema;
+        }
+    }
+
+    /// A session is in this database from now on.
+    pub(super) fn uses(&mut self, session: &str, schema: &str) {
+        let name = match self.schemas.get(schema) {
+            Some(name) => Rc::clone(name),
+            None if self.schemas.len() < DIFFERENT_MOST => {
+                let name: Rc<str> = schema.into();
+                self.schemas.insert(schema.to_owned(), Rc::clone(&name));
+                name
+            }
+            None => return,
+        };
+        if let Some(one) = self.session(session) {
+            one.schema = Some(name);
+        }
+    }
+
+    /// A session ended.
+    pub(super) fn quit(&mut self, session: &str) {
+        if let Some(one) = self.open.remove(session) {
+            self.abandon(one);
+        }
+    }
+
+    /// The server was started again: all sessions have ended.
+    pub(super) fn restarted(&mut self) {
+        for (_, one) in std::mem::take(&mut self.open) {
+            self.abandon(one);
+        }
+    }
+
+    fn abandon(&mut self, one: Session) {
+        self.pending -= one.done.iter().map(room).sum::<usize>();
+        self.counts.leave_out(Reason::Unfinished, one.done.len() as u64);
+        self.counts.leave_out(Reason::ManyStatements, one.given_up);
+    }
+
+    fn session(&mut self, name: &str) -> Option<&mut Session> {
+        if !self.open.contains_key(name) {
+            if self.open.len() >= SESSIONS_MOST {
+                return None;
+            }
+            self.open.insert(name.to_owned(), Session::default());
+            self.most_open = self.most_open.max(self.open.len());
+        }
+        self.open.get_mut(name)
+    }
+
+    /// A session sent a statement; none if it was too long to be kept.
+    pub(super) fn statement(&mut self, session: &str, text: Option<&str>) {
+        self.counts.read += 1;
+        let Some(text) = text else {
+            self.counts.leave_out(Reason::Long, 1);
+            return;
+        };
+        let kind = read(text, self.dialect, self.has_texts);
+        if self.session(session).is_none() {
+            self.counts.leave_out(Reason::Limits, 1);
+            return;
+        }
+        match kind {
+            Kind::Begin => {
+                self.counts.control += 1;
+                self.finish(session, false);
+                self.change(session, |one| one.is_begun = true);
+            }
+            Kind::Commit => {
+                self.counts.control += 1;
+                self.end_of_unknown(session);
+                self.finish(session, false);
+            }
+            Kind::RollBack => {
+                self.counts.control += 1;
+                self.end_of_unknown(session);
+                self.finish(session, true);
+            }
+            Kind::Autocommit(is_on) => {
+                self.counts.leave_out(Reason::Session, 1);
+                if is_on {
+                    self.finish(session, false);
+                }
+                self.change(session, |one| one.is_manual = !is_on);
+            }
+            Kind::Use(schema) => {
+                self.counts.leave_out(Reason::Session, 1);
+                self.uses(session, &schema);
+            }
+            Kind::LeftOut(reason, ends) => {
+                self.counts.leave_out(reason, 1);
+                // What changes tables commits before.
+                if ends && self.dialect == Dialect::MySql {
+                    self.finish(session, false);
+                }
+            }
+            Kind::Replayed(form) => self.replayed(session, *form),
+        }
+    }
+
+    fn change(&mut self, session: &str, change: impl FnOnce(&mut Session)) {
+        if let Some(one) = self.open.get_mut(session) {
+            change(one);
+        }
+    }
+
+    /// A transaction ends that was not seen to begin: the session does not commit by itself, and said so
+    /// before the log begins.
+    fn end_of_unknown(&mut self, session: &str) {
+        let is_complete = self.is_complete;
+        self.change(session, |one| one.is_manual |= is_complete && !one.is_begun);
+    }
+
+    fn replayed(&mut self, session: &str, form: Form) {
+        let Form { text, values, verb, table, is_insert } = form;
+        let template = match self.known.get(&text) {
+            Some(&template) => template,
+            None => {
+                let is_full = self.templates.len() >= DIFFERENT_MOST
+                    || self.form_bytes + text.len() > FORM_BYTES_MOST;
+                if is_full {
+                    self.counts.leave_out(Reason::Limits, 1);
+                    return;
+                }
+                self.form_bytes += text.len();
+                let template = self.templates.len() as u32;
+                self.known.insert(text.clone(), template);
+                self.templates.push(Template { text, verb, table, is_insert });
+                template
+            }
+        };
+        let done = Done { template, values };
+        let size = room(&done);
+        let has_room = self.pending + size <= PENDING_MOST;
+        let Some(one) = self.open.get_mut(session) else { return };
+        if one.is_given_up || one.done.len() >= STATEMENTS_MOST || !has_room {
+            one.is_given_up = true;
+            one.given_up += 1 + one.done.len() as u64;
+            self.pending -= one.done.iter().map(room).sum::<usize>();
+            one.done.clear();
+        } else {
+            self.pending += size;
+            one.done.push(done);
+        }
+        if !one.is_begun && !one.is_manual {
+            self.finish(session, false);
+        }
+    }
+
+    /// Ends the transaction of a session.
+    fn finish(&mut self, session: &str, rolls_back: bool) {
+        let Some(one) = self.open.get_mut(session) else { return };
+        let done = std::mem::take(&mut one.done);
+        let begins = std::mem::take(&mut one.is_begun) || one.is_manual;
+        let given_up = std::mem::take(&mut one.given_up);
+        one.is_given_up = false;
+        let schema = one.schema.clone();
+        self.pending -= done.iter().map(room).sum::<usize>();
+        self.counts.leave_out(Reason::ManyStatements, given_up);
+        if done.is_empty() {
+            return;
+        }
+        let mut steps: Vec<u32> = done.iter().map(|one| one.template).collect();
+        steps.dedup();
+        let key = Key { schema, steps, begins, rolls_back };
+        let idx = match self.by_key.get(&key) {
+            Some(&idx) => idx,
+            None if self.shapes.len() >= DIFFERENT_MOST => {
+                self.counts.leave_out(Reason::Limits, done.len() as u64);
+                return;
+            }
+            None => {
+                self.shapes.push(Shape::new(&key));
+                self.by_key.insert(key, self.shapes.len() - 1);
+                self.shapes.len() - 1
+            }
+        };
+        self.counts.replayed += done.len() as u64;
+        self.shapes[idx].add(&done, &mut self.budget);
+    }
+
+    /// What was found when the log has ended.
+    pub(super) fn end(mut self) -> Found {
+        self.restarted();
+        Found {
+            has_texts: self.has_texts,
+            templates: self.templates,
+            shapes: self.shapes,
+            sessions: self.most_open,
+            counts: self.counts,
+        }
+    }
+}
+
+/// What a statement takes of the memory for transactions that are not ended.
+fn room(done: &Done) -> usize {
+    1 + done.values.iter().map(Vec::len).sum::<usize>()
+}
+
+impl Shape {
+    fn new(key: &Key) -> Shape {
+        let step = |template: &u32| Step {
+            template: *template,
+            least: u64::MAX,
+            most: 0,
+            executions: 0,
+            runs: 0,
+            values: Vec::new(),
+            elements: Vec::new(),
+        };
+        Shape {
+            schema: key.schema.clone(),
+            begins: key.begins,
+            rolls_back: key.rolls_back,
+            transactions: 0,
+            statements: 0,
+            steps: key.steps.iter().map(step).collect(),
+            same: Vec::new(),
+        }
+    }
+
+    /// Adds a transaction of this kind.
+    fn add(&mut self, done: &[Done], budget: &mut Budget) {
+        self.transactions += 1;
+        self.statements += done.len() as u64;
+        let runs = done.chunk_by(|one, next| one.template == next.template);
+        let mut firsts: Vec<u64> = Vec::new();
+        for (step, run) in self.steps.iter_mut().zip(runs) {
+            step.least = step.least.min(run.len() as u64);
+            step.most = step.most.max(run.len() as u64);
+            step.executions += run.len() as u64;
+            step.runs += 1;
+            if let [one, ..] = run {
+                step.values.resize_with(one.values.len(), Stats::default);
+                step.elements.resize(one.values.len(), 0);
+                firsts.extend(one.values.iter().map(|seen| match &seen[..] {
+                    // Lists are compared with nothing: a number of its own for each.
+                    [seen] => seen.hash,
+                    _ => 0,
+                }));
+            }
+            for one in run {
+                for (idx, seen) in one.values.iter().enumerate() {
+                    step.elements[idx] += seen.len() as u64;
+                    seen.iter().for_each(|seen| step.values[idx].add(seen, budget));
+                }
+            }
+        }
+        self.split(&firsts);
+    }
+
+    /// Keeps as equal only the values that are equal in this transaction too.
+    fn split(&mut self, hashes: &[u64]) {
+        if self.same.is_empty() {
+            self.same = vec![0; hashes.len()];
+        }
+        let mut first: HashMap<(usize, u64), usize> = HashMap::new();
+        for (idx, hash) in hashes.iter().enumerate() {
+            self.same[idx] = *first.entry((self.same[idx], *hash)).or_insert(idx);
+        }
+    }
+
+    /// The first place of each step among all values.
+    pub(super) fn offsets(&self) -> Vec<usize> {
+        let mut next = 0;
+        let offset = |step: &Step| {
+            next += step.values.len();
+            next - step.values.len()
+        };
+        self.steps.iter().map(offset).collect()
+    }
+}

@@ -1,0 +1,576 @@
+//! A statement that a server has received: what it is, and its text with marks in place of its values.
+
+use crate::Dialect;
+use crate::declared::sql::{Scanned, Token, trimmed};
+
+use super::Reason;
+use super::values::Seen;
+
+/// Stands in a form where a number was.
+pub(super) const NUMBER: char = '\u{1}';
+/// Stands in a form where a text was.
+pub(super) const TEXT: char = '\u{2}';
+/// Stands in a form where a list of numbers was, in `IN (1, 2)`.
+pub(super) const NUMBERS: char = '\u{3}';
+/// Stands in a form where a list of texts was.
+pub(super) const TEXTS: char = '\u{4}';
+
+/// Most values of a statement that a study can declare.
+pub(super) const VALUES_MOST: usize = 255;
+/// Most bytes of a form.
+const FORM_MOST: usize = 64 << 10;
+
+/// What a statement is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// It begins a transaction.
+    Begin,
+    /// It commits one.
+    Commit,
+    /// It rolls one back.
+    RollBack,
+    /// It says whether statements commit by themselves.
+    Autocommit(bool),
+    /// It chooses a database.
+    Use(String),
+    /// It is to be replayed.
+    Replayed(Box<Form>),
+    /// It is left out. The flag says whether it ends a transaction.
+    LeftOut(Reason, bool),
+}
+
+/// A statement to be replayed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Form {
+    /// Its text with marks.
+    pub(super) text: String,
+    /// Its values: for each mark the one, or those of its list.
+    pub(super) values: Vec<Vec<Seen>>,
+    /// Its first word.
+    pub(super) verb: String,
+    /// Its first table, if it names one.
+    pub(super) table: Option<String>,
+    /// Whether it adds rows.
+    pub(super) is_insert: bool,
+}
+
+/// First words of statements that are replayed.
+const REPLAYED: &[&str] = &[
+    "select", "insert", "update", "delete", "replace", "with", "values", "table", "call", "do",
+    "merge",
+];
+/// First words of statements that change or maintain tables.
+const SCHEMA: &[&str] = &[
+    "create", "alter", "drop", "rename", "truncate", "analyze", "optimize", "repair", "vacuum",
+    "reindex", "cluster", "comment", "refresh", "check", "checksum", "import", "security",
+];
+/// Words after which a minus belongs to the number.
+const BEFORE_VALUE: &[&str] = &[
+    "select",
+    "returning",
+    "when",
+    "then",
+    "else",
+    "and",
+    "or",
+    "not",
+    "between",
+    "limit",
+    "set",
+    "values",
+    "in",
+    "like",
+    "by",
+    "distinct",
+    "offset",
+    "return",
+    "div",
+    "mod",
+    "is",
+    "xor",
+    "value",
+    "interval",
+];
+/// Words whose numbers in parentheses belong to a type or a precision.
+const WITH_PRECISION: &[&str] = &[
+    "char",
+    "varchar",
+    "nchar",
+    "character",
+    "varying",
+    "binary",
+    "varbinary",
+    "decimal",
+    "numeric",
+    "dec",
+    "float",
+    "double",
+    "bit",
+    "datetime",
+    "time",
+    "timestamp",
+    "now",
+    "curtime",
+    "sysdate",
+    "utc_time",
+    "utc_timestamp",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "int",
+    "bigint",
+];
+/// Words after which a literal is part of the statement and cannot be a placeholder.
+const BEFORE_FIXED: &[&str] = &["separator", "escape", "as", "charset", "collate", "interval"];
+/// Parts of words beside which texts may be secrets.
+const SECRET: &[&str] =
+    &["passw", "pwd", "secret", "token", "crypt", "credential", "api_key", "apikey"];
+
+/// Reads a statement.
+pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
+    let text = trimmed(text);
+    let Ok(scanned) = Scanned::of_server(text, dialect) else {
+        return Kind::LeftOut(reason_of_unread(text), false);
+    };
+    if scanned.tokens.is_empty() {
+        return Kind::LeftOut(Reason::NotUnderstood, false);
+    }
+    if let Some(kind) = not_replayed(&scanned, text) {
+        return kind;
+    }
+    if let Some(reason) = obstacle(&scanned, dialect) {
+        return Kind::LeftOut(reason, false);
+    }
+    let verb = first_word(&scanned).to_owned();
+    let is_secret = is_secret(&scanned);
+    let mut former = Former {
+        text,
+        scanned: &scanned,
+        dialect,
+        out: String::new(),
+        starts: Vec::new(),
+        values: Vec::new(),
+        fixed: None,
+        at: 0,
+        end: 0,
+        has_texts: has_texts && !is_secret,
+    };
+    if let Err(reason) = former.form() {
+        return Kind::LeftOut(reason, false);
+    }
+    let Former { out, values, .. } = former;
+    if out.len() > FORM_MOST {
+        return Kind::LeftOut(Reason::Long, false);
+    }
+    let n_values = |slot: &Vec<Seen>| slot.len();
+    let lists_only_once = out.contains([NUMBERS, TEXTS]);
+    if !lists_only_once && values.iter().map(n_values).sum::<usize>() > VALUES_MOST {
+        return Kind::LeftOut(Reason::ManyValues, false);
+    }
+    if values.len() > VALUES_MOST {
+        return Kind::LeftOut(Reason::ManyValues, false);
+    }
+    let table = table_of(&scanned);
+    let is_insert = matches!(verb.as_str(), "insert" | "replace");
+    Kind::Replayed(Box::new(Form { text: out, values, verb, table, is_insert }))
+}
+
+/// The reason for a statement that does not end: its first word may still say what it is about.
+fn reason_of_unread(text: &str) -> Reason {
+    let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
+    match first.as_str() {
+        "grant" | "revoke" => Reason::Users,
+        "create" | "alter" | "drop" => Reason::Schema,
+        _ => Reason::NotUnderstood,
+    }
+}
+
+fn first_word(scanned: &Scanned) -> &str {
+    let first = scanned.tokens.iter().position(|token| *token != Token::Sign('('));
+    scanned.word(first.unwrap_or(0))
+}
+
+/// What a statement is that is no query and changes no rows.
+fn not_replayed(scanned: &Scanned, text: &str) -> Option<Kind> {
+    let (first, second) = (first_word(scanned), scanned.word(1));
+    let savepoint = Kind::LeftOut(Reason::Savepoint, false);
+    let kind = match first {
+        word if REPLAYED.contains(&word) => return None,
+        "begin" => Kind::Begin,
+        "start" if second == "transaction" => Kind::Begin,
+        "commit" if second == "prepared" => savepoint,
+        "rollback" if second == "prepared" || scanned.has_word("to") => savepoint,
+        "commit" | "end" => Kind::Commit,
+        "rollback" | "abort" => Kind::RollBack,
+        "savepoint" | "release" | "xa" | "prepare"
+            if second != "" && is_savepoint(first, second) =>
+        {
+            savepoint
+        }
+        "set" if scanned.has_word("autocommit") => return Some(autocommit(scanned, text)),
+        "set" if scanned.has_word("password") || second == "role" => {
+            Kind::LeftOut(Reason::Users, true)
+        }
+        "use" => match scanned.name(1) {
+            Some((name, _)) => Kind::Use(name),
+            None => Kind::LeftOut(Reason::Session, false),
+        },
+        "grant" | "revoke" => Kind::LeftOut(Reason::Users, true),
+        word if SCHEMA.contains(&word) => {
+            let of_users = ["user", "role", "identified", "password"];
+            let is_of_users = of_users.iter().any(|word| scanned.has_word(word));
+            let reason = if is_of_users { Reason::Users } else { Reason::Schema };
+            Kind::LeftOut(reason, true)
+        }
+        "load" | "copy" => Kind::LeftOut(Reason::File, false),
+        _ => Kind::LeftOut(Reason::Session, false),
+    };
+    Some(kind)
+}
+
+fn is_savepoint(first: &str, second: &str) -> bool {
+    first != "prepare" || second == "transaction"
+}
+
+/// `SET autocommit = 0`, also as `ON`, and among other settings.
+fn autocommit(scanned: &Scanned, text: &str) -> Kind {
+    let at = scanned.tokens.iter().position(|token| *token == Token::Word("autocommit".to_owned()));
+    let after = at.map_or(0, |at| at + 1);
+    let value = (after..scanned.tokens.len())
+        .find(|&idx| !matches!(scanned.tokens[idx], Token::Sign('=' | ':')));
+    let value =
+        value.and_then(|idx| scanned.spans.get(idx)).and_then(|span| text.get(span.clone()));
+    let value = value.unwrap_or_default().trim_matches('\'').to_lowercase();
+    let is_off = ["0", "off", "false"].contains(&value.as_str());
+    Kind::Autocommit(!is_off)
+}
+
+/// Why a query cannot be declared.
+fn obstacle(scanned: &Scanned, dialect: Dialect) -> Option<Reason> {
+    if scanned.names().next().is_some() {
+        return Some(Reason::Colon);
+    }
+    let mut open = 0_i64;
+    for (idx, token) in scanned.tokens.iter().enumerate() {
+        match token {
+            Token::Sign(';') => return Some(Reason::Several),
+            Token::Sign('(') => open += 1,
+            Token::Sign(')') => open -= 1,
+            Token::Sign('?') if dialect != Dialect::PostgreSql => return Some(Reason::Placeholder),
+            Token::Sign('$') => return Some(Reason::Placeholder),
+            Token::Sign('@') if dialect == Dialect::MySql => {
+                let is_system = idx > 0 && scanned.tokens[idx - 1] == Token::Sign('@');
+                let next = scanned.tokens.get(idx + 1);
+                if !is_system && next.is_some_and(|next| *next != Token::Sign('@')) {
+                    return Some(Reason::Variable);
+                }
+            }
+            _ => {}
+        }
+        if open < 0 {
+            return Some(Reason::NotUnderstood);
+        }
+    }
+    if ["outfile", "dumpfile", "load_file"].iter().any(|word| scanned.has_word(word)) {
+        return Some(Reason::File);
+    }
+    (open != 0).then_some(Reason::NotUnderstood)
+}
+
+fn is_secret(scanned: &Scanned) -> bool {
+    scanned.tokens.iter().any(|token| {
+        let (Token::Word(word) | Token::Quoted(word)) = token else { return false };
+        let word = word.to_lowercase();
+        SECRET.iter().any(|part| word.contains(part))
+    })
+}
+
+fn table_of(scanned: &Scanned) -> Option<String> {
+    let marks = match first_word(scanned) {
+        "update" => &["update"][..],
+        "insert" | "replace" => &["into", "insert", "replace"][..],
+        _ => &["from", "into", "update", "call"][..],
+    };
+    let positions = marks
+        .iter()
+        .filter_map(|mark| (0..scanned.tokens.len()).find(|&idx| scanned.word(idx) == *mark));
+    let mut names = positions.filter_map(|at| scanned.name(at + 1));
+    names.next().map(|(name, _)| name)
+}
+
+/// Makes a form of a statement.
+struct Former<'a> {
+    text: &'a str,
+    scanned: &'a Scanned,
+    dialect: Dialect,
+    out: String,
+    /// Length of `out` before each token.
+    starts: Vec<usize>,
+    values: Vec<Vec<Seen>>,
+    /// The last number that stayed in the text.
+    fixed: Option<usize>,
+    /// The token to be read.
+    at: usize,
+    /// Where the last token ended.
+    end: usize,
+    has_texts: bool,
+}
+
+impl Former<'_> {
+    fn form(&mut self) -> Result<(), Reason> {
+        while self.at < self.scanned.tokens.len() {
+            let at = self.at;
+            self.gap();
+            if self.list()? || self.literal()? {
+                continue;
+            }
+            let span = self.scanned.spans[at].clone();
+            self.push(span.end, 1);
+            let text = &self.text[span];
+            if text.contains(|c: char| ('\u{1}'..='\u{4}').contains(&c)) {
+                return Err(Reason::NotUnderstood);
+            }
+            self.out.push_str(text);
+        }
+        Ok(())
+    }
+
+    /// Steps over so many tokens, which end there.
+    fn push(&mut self, end: usize, n_tokens: usize) {
+        for _ in 0..n_tokens {
+            self.starts.push(self.out.len());
+        }
+        self.at += n_tokens;
+        self.end = end;
+    }
+
+    /// Writes what is between two tokens: a blank, or a hint.
+    fn gap(&mut self) {
+        let begin = self.scanned.spans[self.at].start;
+        let gap = self.text[self.end.min(begin)..begin].trim();
+        let is_blank = self.end < begin;
+        if gap.starts_with("/*+") || gap.starts_with("/*!") || gap.starts_with("/*M!") {
+            self.blank();
+            self.out.push_str(gap);
+            self.blank();
+        } else if is_blank {
+            self.blank();
+        }
+    }
+
+    fn blank(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with(' ') {
+            self.out.push(' ');
+        }
+    }
+
+    fn token(&self, idx: usize) -> Option<&Token> {
+        self.scanned.tokens.get(idx)
+    }
+
+    fn is_sign(&self, idx: usize, sign: char) -> bool {
+        self.token(idx) == Some(&Token::Sign(sign))
+    }
+
+    /// The word before this token.
+    fn word_before(&self, idx: usize) -> &str {
+        idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
+    }
+
+    /// Whether nothing is between this token and the one before.
+    fn is_joined(&self, idx: usize) -> bool {
+        idx > 0 && self.scanned.spans[idx - 1].end == self.scanned.spans[idx].start
+    }
+
+    /// Reads `(1, 2, 3)` behind IN as one list.
+    fn list(&mut self) -> Result<bool, Reason> {
+        if self.word_before(self.at) != "in" || !self.is_sign(self.at, '(') {
+            return Ok(false);
+        }
+        let mut idx = self.at + 1;
+        let mut seen: Vec<Seen> = Vec::new();
+        let mut is_of_texts = None;
+        loop {
+            let Some((after, one, is_text)) = self.value(idx)? else { return Ok(false) };
+            if is_of_texts.is_some_and(|of_texts| of_texts != is_text) {
+                return Ok(false);
+            }
+            is_of_texts = Some(is_text);
+            seen.push(one);
+            if seen.len() > 1000 {
+                return Err(Reason::ManyValues);
+            }
+            idx = after + 1;
+            if self.is_sign(after, ')') {
+                break;
+            }
+            if !self.is_sign(after, ',') {
+                return Ok(false);
+            }
+        }
+        let end = self.scanned.spans[idx - 1].end;
+        self.push(end, idx - self.at);
+        self.out.push('(');
+        self.out.push(if is_of_texts == Some(true) { TEXTS } else { NUMBERS });
+        self.out.push(')');
+        self.values.push(seen);
+        Ok(true)
+    }
+
+    /// Reads one value and writes its mark.
+    fn literal(&mut self) -> Result<bool, Reason> {
+        let at = self.at;
+        let Some((after, seen, is_text)) = self.value(at)? else { return Ok(false) };
+        let end = self.scanned.spans[after - 1].end;
+        if self.is_fixed(at, is_text) {
+            let begin = self.scanned.spans[at].start;
+            let text = self.text[begin..end].to_owned();
+            self.push(end, after - at);
+            self.out.push_str(&text);
+            self.fixed = Some(after - 1);
+            return Ok(true);
+        }
+        let kind = if is_text { self.without_prefix(at) } else { None };
+        self.push(end, after - at);
+        let mark = if is_text { TEXT } else { NUMBER };
+        match kind {
+            Some(kind) => {
+                self.out.push_str("CAST(");
+                self.out.push(mark);
+                self.out.push_str(&format!(" AS {kind})"));
+            }
+            None => self.out.push(mark),
+        }
+        self.values.push(vec![seen]);
+        Ok(true)
+    }
+
+    /// Takes back a word that belongs to a literal, as in `E'…'` and `DATE '…'`; the type that it names.
+    fn without_prefix(&mut self, at: usize) -> Option<&'static str> {
+        let word = self.word_before(at).to_owned();
+        let start = *self.starts.last()?;
+        let is_typed = ["date", "time", "timestamp"].contains(&word.as_str());
+        if self.is_joined(at) && (["e", "n"].contains(&word.as_str()) || word.starts_with('_')) {
+            self.out.truncate(start);
+            return None;
+        }
+        if word.starts_with("_utf8") || word.starts_with("_latin") {
+            self.out.truncate(start);
+            return None;
+        }
+        if !is_typed {
+            return None;
+        }
+        self.out.truncate(start);
+        Some(match (word.as_str(), self.dialect) {
+            ("date", _) => "date",
+            ("time", _) => "time",
+            (_, Dialect::MySql) => "datetime",
+            _ => "timestamp",
+        })
+    }
+
+    /// Whether a literal is part of the statement, as the place of a column or the length of a type.
+    fn is_fixed(&self, at: usize, is_text: bool) -> bool {
+        let before = self.word_before(at);
+        let is_arrow = at > 1
+            && self.is_sign(at - 1, '>')
+            && matches!(self.token(at - 2), Some(Token::Sign('-' | '>')));
+        if is_text {
+            // MySQL's INTERVAL takes any value, PostgreSQL's only a literal.
+            let is_interval = before == "interval" && self.dialect == Dialect::MySql;
+            return is_arrow || (BEFORE_FIXED.contains(&before) && !is_interval);
+        }
+        let follows = at > 1 && self.is_sign(at - 1, ',') && self.fixed == Some(at - 2);
+        let has_precision = at > 1
+            && self.is_sign(at - 1, '(')
+            && WITH_PRECISION.contains(&self.scanned.word(at - 2));
+        is_arrow || before == "by" || follows || has_precision
+    }
+
+    /// The value that begins at a token: the index behind it, what was seen, and whether it is a text.
+    fn value(&self, at: usize) -> Result<Option<(usize, Seen, bool)>, Reason> {
+        match self.token(at) {
+            Some(Token::Sign('\'')) => {
+                let before = self.word_before(at);
+                let is_binary = self.is_joined(at) && ["x", "b"].contains(&before)
+                    || before == "_binary"
+                    || (at > 1 && self.is_sign(at - 1, '&') && self.scanned.word(at - 2) == "u");
+                if is_binary {
+                    return Err(Reason::Binary);
+                }
+                let raw = &self.text[self.scanned.spans[at].clone()];
+                let has_escapes = self.dialect == Dialect::MySql || before == "e";
+                let text = meant(raw, has_escapes);
+                Ok(Some((at + 1, Seen::text(&text, self.has_texts), true)))
+            }
+            _ => self.number(at),
+        }
+    }
+
+    fn number(&self, at: usize) -> Result<Option<(usize, Seen, bool)>, Reason> {
+        let mut idx = at;
+        if self.is_sign(idx, '-') && self.is_unary(idx) {
+            idx += 1;
+        }
+        if self.is_sign(idx, '.') && (idx == 0 || !self.is_joined(idx)) {
+            idx += 1;
+        }
+        if !self.is_sign(idx, '0') || (idx > at && !self.is_joined(idx)) {
+            return Ok(None);
+        }
+        let of = |idx: usize| &self.text[self.scanned.spans[idx].clone()];
+        if of(idx).starts_with("0x") || of(idx).starts_with("0b") {
+            return Err(Reason::Binary);
+        }
+        let is_sign = self.is_sign(idx + 1, '-') || self.is_sign(idx + 1, '+');
+        let is_exponent = of(idx).ends_with(['e', 'E'])
+            && is_sign
+            && self.is_sign(idx + 2, '0')
+            && self.is_joined(idx + 1)
+            && self.is_joined(idx + 2);
+        let last = if is_exponent { idx + 2 } else { idx };
+        let text = &self.text[self.scanned.spans[at].start..self.scanned.spans[last].end];
+        Ok(Seen::number(text).map(|seen| (last + 1, seen, false)))
+    }
+
+    /// Whether a minus belongs to the number behind it.
+    fn is_unary(&self, at: usize) -> bool {
+        match at.checked_sub(1).map(|idx| &self.scanned.tokens[idx]) {
+            None => true,
+            Some(Token::Sign(sign)) => "(,=<>+*/%|&^".contains(*sign),
+            Some(Token::Word(word)) => BEFORE_VALUE.contains(&word.as_str()),
+            Some(Token::Quoted(_)) => false,
+        }
+    }
+}
+
+/// What a literal means.
+fn meant(raw: &str, has_escapes: bool) -> String {
+    if raw.starts_with('$') {
+        let tag = raw[1..].find('$').map_or(1, |end| end + 2);
+        return raw.get(tag..raw.len().saturating_sub(tag)).unwrap_or_default().to_owned();
+    }
+    let quote = raw.chars().next().unwrap_or('\'');
+    let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+    let mut out = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        if c == quote {
+            chars.next();
+            out.push(quote);
+        } else if c == '\\' && has_escapes {
+            out.extend(chars.next().map(|c| match c {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                '0' => '\0',
+                c => c,
+            }));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,386 @@
+//! Logs of every kind, with what becomes of their statements.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn request() -> Request {
+    Request {
+        format: None,
+        schema: None,
+        kinds: 50,
+        has_texts: false,
+        url: None,
+        source: "test.log".to_owned(),
+    }
+}
+
+fn captured_with(log: &str, request: &Request) -> Captured {
+    let captured = capture(&mut log.as_bytes(), request).unwrap();
+    let counts = &captured.counts;
+    let left_out: u64 = counts.left_out.values().sum();
+    assert_eq!(counts.read, counts.replayed + counts.control + left_out, "{counts:?}");
+    captured
+}
+
+fn captured(log: &str) -> Captured {
+    captured_with(log, &request())
+}
+
+/// A general log of one session with these statements.
+fn general(statements: &[&str]) -> String {
+    let mut log = "mariadbd, Version: 10.11.19-MariaDB-log (Debian 12). started with:\n\
+                   Tcp port: 0  Unix socket: /s\nTime\t\t    Id Command\tArgument\n\
+                   261123 20:22:53\t     4 Connect\troot@localhost on shop using Socket\n"
+        .to_owned();
+    for statement in statements {
+        log += &format!("\t\t     4 Query\t{statement}\n");
+    }
+    log + "\t\t     4 Quit\t\n"
+}
+
+/// What stands in the study from the first transaction on, without comments.
+fn transactions(study: &str) -> String {
+    let from = study.find("[workload.").unwrap();
+    let to = study.find("\n[design]").unwrap();
+    let lines = study[from..to].lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.replace("workload.captured.transaction.", "") + "\n").collect()
+}
+
+#[test]
+fn sessions_become_transactions_and_transactions_shares() {
+    let log = "2026-11-23T20:22:53.123456Z\t    8 Connect\tme@localhost on shop using TCP/IP\n\
+               2026-11-23T20:22:53.123456Z\t    9 Connect\tme@localhost on shop using TCP/IP\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tBEGIN\n\
+               2026-11-23T20:22:53.123456Z\t    9 Query\tSELECT name\n  FROM item /* of 9 */ WHERE id = 17\n\
+               2026-11-23T20:22:53.123456Z\t    8 Prepare\tUPDATE stock SET n = n - ? WHERE id = ?\n\
+               2026-11-23T20:22:53.123456Z\t    8 Execute\tUPDATE stock SET n = n - 2 WHERE id = 5\n\
+               2026-11-23T20:22:53.123456Z\t    8 Execute\tINSERT INTO sale VALUES (5, 2, 'it''s')\n\
+               2026-11-23T20:22:53.123456Z\t    9 Query\tselect name from item where id = 90\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tCOMMIT\n\
+               2026-11-23T20:22:53.123456Z\t    9 Query\tSELECT name FROM item WHERE id = 33\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tbegin\n\
+               2026-11-23T20:22:53.123456Z\t    8 Execute\tUPDATE stock SET n = n - 2 WHERE id = 9\n\
+               2026-11-23T20:22:53.123456Z\t    8 Execute\tINSERT INTO sale VALUES (9, 2, 'two!')\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tcommit\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tBEGIN\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tDELETE FROM sale WHERE id = -1.50\n\
+               2026-11-23T20:22:53.123456Z\t    8 Query\tROLLBACK\n";
+    let captured = captured(log);
+    assert_eq!((captured.kinds, captured.transactions), (4, 6));
+    assert_eq!(captured.counts.control, 6);
+    assert_eq!(captured.counts.replayed, 8);
+    expect_test::expect![[r#"
+        [t1_select_item]
+        weight = 2
+        [t1_select_item.let]
+        v1 = { uniform = [17, 33] }
+        [[t1_select_item.steps]]
+        sql = "SELECT name FROM item WHERE id = :v1"
+        [t2_update_stock]
+        weight = 2
+        [t2_update_stock.let]
+        v2 = { uniform = [5, 9] }
+        v5 = { letters = [4, 4] }
+        [[t2_update_stock.steps]]
+        sql = "UPDATE stock SET n = n - 2 WHERE id = :v2"
+        [[t2_update_stock.steps]]
+        sql = "INSERT INTO sale VALUES (:v2, 2, :v5)"
+        [t3_select_item]
+        weight = 1
+        [[t3_select_item.steps]]
+        sql = "select name from item where id = 90"
+        [t4_delete_sale]
+        weight = 1
+        [[t4_delete_sale.steps]]
+        sql = "DELETE FROM sale WHERE id = -1.50"
+        [[t4_delete_sale.steps]]
+        roll_back = true
+    "#]]
+    .assert_eq(&transactions(&captured.study));
+}
+
+#[test]
+fn each_statement_that_is_left_out_has_its_reason() {
+    let check = |statement: &str, reason: Reason| {
+        let captured = captured(&general(&["SELECT 1", statement]));
+        let expected = BTreeMap::from([(reason, 1)]);
+        assert_eq!(captured.counts.left_out, expected, "{statement}");
+        assert!(!captured.study.contains("s3cret"), "{}", captured.study);
+    };
+    check("CREATE USER bob IDENTIFIED BY 's3cret'", Reason::Users);
+    check("SET PASSWORD FOR bob = PASSWORD('s3cret')", Reason::Users);
+    check("GRANT ALL ON *.* TO bob IDENTIFIED BY 's3cret'", Reason::Users);
+    check("ALTER USER bob IDENTIFIED BY 's3cret", Reason::Schema);
+    check("CREATE TABLE t (id int)", Reason::Schema);
+    check("/* x */ truncate t", Reason::Schema);
+    check("SET NAMES utf8mb4", Reason::Session);
+    check("SET autocommit = 1", Reason::Session);
+    check("SHOW TABLES", Reason::Session);
+    check("SELECT @x", Reason::Variable);
+    check("SELECT id INTO @x FROM t", Reason::Variable);
+    check("SAVEPOINT a", Reason::Savepoint);
+    check("ROLLBACK TO SAVEPOINT a", Reason::Savepoint);
+    check("XA PREPARE 'a'", Reason::Savepoint);
+    check("SELECT 1 INTO OUTFILE '/s3cret'", Reason::File);
+    check("INSERT INTO t VALUES (x'AB')", Reason::Binary);
+    check("INSERT INTO t VALUES (_binary'AB')", Reason::Binary);
+    check("INSERT INTO t VALUES (0xAB)", Reason::Binary);
+    check("SELECT ?", Reason::Placeholder);
+    check("SELECT :name", Reason::Colon);
+    check("SELECT 1; SELECT 2", Reason::Several);
+    check("SELECT 'cut", Reason::NotUnderstood);
+    check("SELECT (1", Reason::NotUnderstood);
+    check(&format!("SELECT {}1", "1,".repeat(255)), Reason::ManyValues);
+    check(&format!("SELECT '{}'", "x".repeat(1 << 20)), Reason::Long);
+    check(&format!("SELECT {}", "x".repeat(70_000)), Reason::Long);
+}
+
+#[test]
+fn transactions_end_as_the_server_ends_them() {
+    let check = |statements: &[&str], expected: &[(u64, bool, bool)], unfinished: u64| {
+        let captured = captured(&general(statements));
+        let of = |part: &str| {
+            (
+                part.matches("sql = ").count() as u64,
+                part.contains("roll_back"),
+                part.contains("begin = true"),
+            )
+        };
+        let text = transactions(&captured.study);
+        let found: Vec<_> = text.split("weight = 1\n").skip(1).map(of).collect();
+        assert_eq!(found, expected, "{text}");
+        let left = captured.counts.left_out.get(&Reason::Unfinished).copied().unwrap_or(0);
+        assert_eq!(left, unfinished);
+    };
+    check(&["SELECT a", "SELECT b"], &[(1, false, false), (1, false, false)], 0);
+    check(&["BEGIN", "SELECT a", "COMMIT"], &[(1, false, true)], 0);
+    check(
+        &["BEGIN", "SELECT a", "BEGIN", "SELECT b", "END"],
+        &[(1, false, true), (1, false, true)],
+        0,
+    );
+    check(&["SET autocommit=0", "SELECT a", "SELECT b", "COMMIT"], &[(2, false, false)], 0);
+    check(&["SET @@autocommit=OFF", "SELECT a", "ROLLBACK"], &[(1, true, false)], 0);
+    check(&["START TRANSACTION", "SELECT a", "CREATE TABLE x (a int)"], &[(1, false, true)], 0);
+    check(&["SELECT a", "BEGIN", "SELECT b"], &[(1, false, false)], 1);
+    // It did not commit by itself since before the log began.
+    check(&["COMMIT", "SELECT a", "SELECT b", "COMMIT"], &[(2, false, false)], 0);
+}
+
+#[test]
+fn values_become_generators() {
+    let check = |statement: &dyn Fn(u64) -> String, has_texts: bool, expected: &str| {
+        let statements: Vec<String> = (0..400).map(statement).collect();
+        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+        let request = Request { has_texts, ..request() };
+        let study = transactions(&captured_with(&general(&statements), &request).study);
+        assert!(study.contains(expected), "{expected}\n{study}");
+    };
+    let id = |n: u64| n * 7919 % 1000;
+    check(
+        &|n| format!("SELECT a FROM t WHERE id = {}", id(n)),
+        false,
+        "v1 = { uniform = [0, 999] }",
+    );
+    check(
+        &|n| format!("SELECT {}.25 - 1", id(n)),
+        false,
+        "v1 = { uniform = [0.25, 999.25], decimals = 2 }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE x = {}", n % 4 / 3),
+        false,
+        "v1 = { one_of = [0, 1], weights = [300, 100] }",
+    );
+    check(&|n| format!("INSERT INTO t VALUES ({}, 1)", n + 5), false, "v1 = { sequence = 405 }");
+    let skewed = |n: u64| (n % 23) * (n % 17) * (n % 5);
+    check(
+        &|n| format!("SELECT a FROM t WHERE id = {}", 5 + skewed(n)),
+        false,
+        "v1 = { expression = \"permute(:v1_rank - 1, ",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE b = '{}'", id(n)),
+        false,
+        "v1 = { text = \"{v1_number}\" }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE b = 'x-{:03}'", id(n)),
+        false,
+        "v1 = { text = \"@-###\" }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE b LIKE '{}%'", "x".repeat(3 + n as usize % 5)),
+        false,
+        "v1_inner = { letters = [3, 7] }\nv1 = { text = \"{v1_inner}%\" }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE d > '2026-01-{:02}'", n % 31 + 1),
+        false,
+        "v1 = { date = [\"2026-01-01\", \"2026-01-31\"] }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE d > '2026-01-01 10:00:{:02}.5'", n % 60),
+        false,
+        "v1 = { timestamp = [\"2026-01-01 10:00:00\", \"2026-01-01 10:00:59\"] }",
+    );
+    let state = |n: u64| if n.is_multiple_of(4) { "open" } else { "shut" };
+    check(
+        &|n| format!("SELECT a FROM t WHERE s = '{}'", state(n)),
+        false,
+        "v1 = { text = \"@@@@\" }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE s = '{}'", state(n)),
+        true,
+        "v1 = { one_of = [\"open\", \"shut\"], weights = [100, 300] }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE passwd = '{}'", state(n)),
+        true,
+        "v1 = { text = \"@@@@\" }",
+    );
+    check(
+        &|n| format!("SELECT a FROM t WHERE id IN ({}, {}) ORDER BY 2, 1", n, id(n)),
+        false,
+        "sql = \"SELECT a FROM t WHERE id IN (:v1_1, :v1_2) ORDER BY 2, 1\"",
+    );
+    check(
+        &|n| format!("SELECT {} + 9223372036854770000", n * (i64::MAX as u64 / 400)),
+        false,
+        "* 1024 + 0",
+    );
+}
+
+#[test]
+fn statements_keep_what_is_no_value() {
+    let check = |statement: &str, expected: &str| {
+        let study = captured(&general(&[statement])).study;
+        let expected = format!("sql = {}\n", write::quoted(expected));
+        assert!(study.contains(&expected), "{expected}{study}");
+    };
+    check("SELECT 1 -- a\n + 2 # b\n;", "SELECT 1 + 2");
+    check("SELECT /*+ X(t) */  a /* b */ FROM t", "SELECT /*+ X(t) */ a FROM t");
+    check("SELECT a-1, -1, 1e-5, .5, t1.c2", "SELECT a-1, -1, 1e-5, .5, t1.c2");
+    check(
+        "SELECT CAST(a AS CHAR(10)), j->'$.x' FROM t",
+        "SELECT CAST(a AS CHAR(10)), j->'$.x' FROM t",
+    );
+    check("SELECT DATE '2026-01-01', _utf8'x'", "SELECT CAST(:v1 AS date), :v2");
+    check("SELECT '5', NULL, TRUE, `a b`", "SELECT '5', NULL, TRUE, `a b`");
+    check("(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)");
+}
+
+#[test]
+fn runs_of_a_statement_are_one_step() {
+    let mut statements = Vec::new();
+    for n in [2, 4, 3] {
+        statements.push("BEGIN".to_owned());
+        statements.extend((0..n).map(|id| format!("SELECT a FROM t WHERE id = {}", id + n)));
+        statements.push("COMMIT".to_owned());
+    }
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let captured = captured(&general(&statements));
+    assert_eq!(captured.kinds, 1);
+    assert!(
+        captured.study.contains("# 2 to 4 times, 3 on average\ntimes = 3\n"),
+        "{}",
+        captured.study
+    );
+}
+
+#[test]
+fn the_database_with_the_most_statements_is_captured() {
+    let log = general(&["SELECT a", "USE other", "SELECT b", "SELECT c"]);
+    let left_out = |captured: &Captured| captured.counts.left_out[&Reason::OtherSchema];
+    let most = captured(&log);
+    assert_eq!(
+        (most.schema.as_deref(), most.counts.replayed, left_out(&most)),
+        (Some("other"), 2, 1)
+    );
+    let asked = captured_with(&log, &Request { schema: Some("shop".to_owned()), ..request() });
+    assert_eq!((asked.counts.replayed, left_out(&asked)), (1, 2));
+    let none = Request { schema: Some("none".to_owned()), ..request() };
+    let error = capture(&mut log.as_bytes(), &none).unwrap_err().to_string();
+    assert!(error.contains("3 in other databases"), "{error}");
+    let rare = captured_with(&log, &Request { kinds: 1, ..request() });
+    assert_eq!(rare.counts.left_out[&Reason::Rare], 1);
+}
+
+#[test]
+fn slow_logs_of_mariadb_and_mysql() {
+    let mariadb = "# Time: 261123 20:22:53\n# User@Host: root[root] @ localhost []\n\
+                   # Thread_id: 4  Schema: shop  QC_hit: No\n# Query_time: 0.1  Lock_time: 0.0  Rows_sent: 1\n\
+                   # Rows_affected: 0  Bytes_sent: 104\nuse `shop`;\nSET timestamp=1795465373;\n\
+                   select * from t\nwhere id=1;\n\
+                   # User@Host: root[root] @ localhost []\n# Thread_id: 4  Schema: shop  QC_hit: No\n\
+                   # Query_time: 0.1\nSET timestamp=1795465373;\nselect * from t\nwhere id=2;\n\
+                   # User@Host: root[root] @ localhost []\n# Thread_id: 4  Schema: shop  QC_hit: No\n\
+                   # Query_time: 0.1\nSET timestamp=1795465373;\ncommit;\n\
+                   # User@Host: root[root] @ localhost []\n# Thread_id: 4  Schema: shop  QC_hit: No\n\
+                   # administrator command: Quit;\n";
+    let mysql = "/usr/sbin/mysqld, Version: 9.7.4 (x). started with:\nTcp port: 0  Unix socket: (null)\n\
+                 Time                 Id Command    Argument\n# Time: 2026-11-23T20:22:53.123456Z\n\
+                 # User@Host: root[root] @ localhost []  Id:     8\n\
+                 # Query_time: 0.1  Lock_time: 0.0 Rows_sent: 0  Rows_examined: 0\n\
+                 use shop;\nSET timestamp=1795465373;\nselect * from t where id=1;\n\
+                 # Time: 2026-11-23T20:22:53.123456Z\n\
+                 # User@Host: root[root] @ localhost []  Id:     9\n# Query_time: 0.1\n\
+                 SET timestamp=1795465373;\nselect * from t where id=2;\n";
+    for (log, control) in [(mariadb, 1), (mysql, 0)] {
+        let captured = captured(log);
+        assert_eq!(captured.format, Format::MySqlSlow);
+        assert_eq!(captured.schema.as_deref(), Some("shop"));
+        assert_eq!((captured.counts.replayed, captured.counts.control), (2, control));
+        assert!(
+            captured.study.contains("sql = \"select * from t where id=:v1\""),
+            "{}",
+            captured.study
+        );
+    }
+}
+
+#[test]
+fn what_is_no_log_is_refused() {
+    let check = |log: &[u8], expected: &str| {
+        let error = capture(&mut &*log, &request()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(b"", "neither a general log nor a slow log");
+    check(b"SELECT 1;\n", "neither a general log nor a slow log");
+    check(general(&["SET x = 1"]).as_bytes(), "1 of the session");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Any bytes, with what logs are made of among them, are read to their end, and counted.
+    #[test]
+    fn any_bytes_are_read(
+        parts in prop::collection::vec(
+            prop_oneof![
+                "\\PC{0,12}",
+                prop::sample::select(vec![
+                    "\n", "\t\t", "261123 20:22:53\t", " 4 Query\t", " 4 Execute\t", " 5 Quit\t\n",
+                    "# User@Host: a[b] @ c []  Id: 3\n", "# Time: 1\n", "# Thread_id: 4  Schema: x\n",
+                    "use `x`;\n", "SELECT ", "INSERT INTO t VALUES (", "1", "-", ".", "0x", "'", "\"", "`",
+                    "''", "\\", ")", "(", ",", " IN (", "/*", "*/", "--", "#", ":", "@", "$", "e", "_utf8",
+                    "BEGIN", "COMMIT", "SET autocommit=0", "DATE ", "x", "%", "9223372036854775807",
+                    "1e308", "\u{0}", "\u{1}", "é", ", Version: 1 started with:\n",
+                ]).prop_map(str::to_owned),
+            ],
+            0..60,
+        ),
+        format in prop::sample::select(Format::ALL.to_vec()),
+        has_texts: bool,
+    ) {
+        let log = parts.concat();
+        let request = Request { format: Some(format), has_texts, ..request() };
+        if let Ok(captured) = capture(&mut log.as_bytes(), &request) {
+            let counts = captured.counts;
+            let left_out: u64 = counts.left_out.values().sum();
+            prop_assert_eq!(counts.read, counts.replayed + counts.control + left_out);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `dyno capture`: a study with a workload from what a server has logged.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use dyno_analysis::numbers::grouped;
+use dyno_workload::declared::capture::{Captured, Format, Request, capture};
+
+use crate::commands::counted;
+use crate::{End, terminal, usage_error};
+
+/// The beginning of the variable in which a password is that was on the command line.
+const HIDDEN: &str = "${DYNO_SECRET_";
+
+/// Options of `dyno capture`.
+#[derive(clap::Args)]
+pub(crate) struct CaptureOptions {
+    /// The log: a general log or a slow log of MariaDB or MySQL; `-` is standard input
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+    /// The server that the study will load, which has a copy of the tables: mysql://user@host/database.
+    /// It is written into the study; nothing connects to it now
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// Capture the statements in this database [default: the one with the most statements]
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// The most kinds of transactions to keep; rarer ones are left out
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    kinds: u16,
+    /// Write texts that occur often into the study as they are; without it, only their lengths and patterns
+    #[arg(long)]
+    texts: bool,
+    /// The format of the log, if it is not recognised
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)))]
+    format: Option<String>,
+    /// The file to write instead of printing the study; it must not exist
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Captures a workload.
+pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
+    let shown = options.log.display().to_string();
+    let is_standard_input = shown == "-";
+    let source = match options.log.file_name() {
+        Some(name) if !is_standard_input => name.to_string_lossy().into_owned(),
+        _ => "standard input".to_owned(),
+    };
+    let request = Request {
+        format: Format::ALL
+            .into_iter()
+            .find(|format| options.format.as_deref() == Some(format.name())),
+        schema: options.schema.clone(),
+        kinds: options.kinds.into(),
+        has_texts: options.texts,
+        url: options.url.as_deref().map(without_password).transpose().map_err(usage_error)?,
+        source,
+    };
+    let mut log: Box<dyn BufRead> = match is_standard_input {
+        true => Box::new(std::io::stdin().lock()),
+        false => {
+            let file = File::open(&options.log);
+            Box::new(BufReader::with_capacity(
+                1 << 16,
+                file.with_context(|| format!("cannot open {shown}")).map_err(usage_error)?,
+            ))
+        }
+    };
+    let captured = capture(&mut *log, &request)
+        .with_context(|| format!("cannot capture a workload from {shown}"))
+        .map_err(usage_error)?;
+    match &options.out {
+        Some(path) => {
+            let made = File::create_new(path)
+                .and_then(|mut file| file.write_all(captured.study.as_bytes()));
+            made.with_context(|| format!("cannot write {}", path.display()))
+                .map_err(usage_error)?;
+        }
+        None => terminal::out(&captured.study),
+    }
+    terminal::say(summary(&captured).trim_end());
+    Ok(End::Good)
+}
+
+/// The URL as the study has it: a password is no part of a study.
+fn without_password(url: &str) -> anyhow::Result<String> {
+    let url = match url.split_once(HIDDEN) {
+        Some((before, rest)) => match rest.split_once('}') {
+            Some((_, after)) => format!("{before}${{DB_PASSWORD}}{after}"),
+            None => url.to_owned(),
+        },
+        None => url.to_owned(),
+    };
+    // Without its variables, for they may be set only later.
+    let mut checked = url.clone();
+    while let Some((from, to)) = checked
+        .find("${")
+        .and_then(|from| checked[from..].find('}').map(|length| (from, from + length)))
+    {
+        checked.replace_range(from..=to, "x");
+    }
+    dyno_database::Endpoint::from_url(&checked)?;
+    Ok(url)
+}
+
+/// What was captured, in a few lines.
+fn summary(captured: &Captured) -> String {
+    let counts = &captured.counts;
+    let of_schema = match &captured.schema {
+        Some(schema) => format!(" of database {}", terminal::harmless(schema)),
+        None => String::new(),
+    };
+    let mut rows =
+        vec![(counts.replayed, "replayed"), (counts.control, "begin or end transactions")];
+    let left_out: Vec<(u64, String)> = counts
+        .left_out
+        .iter()
+        .map(|(reason, n)| (*n, format!("left out: {}", reason.text())))
+        .collect();
+    rows.extend(left_out.iter().map(|(n, text)| (*n, text.as_str())));
+    let mut out = format!(
+        "{} with {} in the log{of_schema}\n{} read from a {}:\n",
+        kinds(captured.kinds),
+        transactions(captured.transactions),
+        statements(counts.read),
+        captured.format.text()
+    );
+    for (n, text) in rows {
+        out += &format!("{:>12}  {text}\n", grouped(n));
+    }
+    out
+}
+
+fn kinds(n: usize) -> String {
+    format!("{} of transactions", counted(n, "kind"))
+}
+
+fn transactions(n: u64) -> String {
+    format!("{} transaction{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+fn statements(n: u64) -> String {
+    format!("{} statement{}", grouped(n), if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,75 @@
+//! `dyno capture` as a user runs it: a server's log becomes a study, which loads that server again.
+
+use crate::support::{read_json, trial_folder};
+use crate::up::UpBench;
+
+/// Statements of 40 transactions with an update, and of 80 reads.
+fn statements() -> String {
+    let transaction = |n: u64| {
+        // Half of the reads are of few rows.
+        let (id, other) = (n * 7 % 200 + 1, 40 + n % 4);
+        format!(
+            "BEGIN; UPDATE stock SET n = n - 1 WHERE id = {id}; SELECT n FROM stock WHERE id = {id}; \
+             COMMIT; SELECT c FROM stock WHERE id = {other}; SELECT c FROM stock WHERE id = {id}; "
+        )
+    };
+    (0..40).map(transaction).collect()
+}
+
+#[test]
+fn the_general_log_of_a_server_becomes_a_study_that_loads_it() {
+    let bench = UpBench::new();
+    let url = bench.up(&["mariadb", "--name", "here"]);
+    let ask = |sql: &str| bench.good(&["connect", "here", "--", "-N", "-e", sql]).out;
+    ask("CREATE TABLE stock (id INT PRIMARY KEY, n INT NOT NULL, c TEXT); \
+         INSERT INTO stock SELECT seq, 0, 'x' FROM seq_1_to_200; SET GLOBAL general_log = 1");
+    ask(&statements());
+    ask("SET PASSWORD FOR root@localhost = PASSWORD('s3cret'); CREATE TABLE other (a INT); \
+         SET GLOBAL general_log = 0; SET PASSWORD FOR root@localhost = ''");
+    let log = ask("SELECT CONCAT(@@datadir, @@general_log_file)");
+
+    let captured = bench.good(&["capture", log.trim(), "--url", &url, "--out", "captured.toml"]);
+    for line in
+        ["2 kinds of transactions", "         160  replayed", "80  begin or end", "of users"]
+    {
+        assert!(captured.err.contains(line), "{line}\n{}", captured.err);
+    }
+    let path = bench.bench.path("captured.toml");
+    let study = std::fs::read_to_string(&path).unwrap();
+    assert!(!study.contains("s3cret"), "{study}");
+    assert!(study.contains("weight = 80") && study.contains("weight = 40"), "{study}");
+    assert!(study.contains("uniform = [1, ") && study.contains("zipf = [1, "), "{study}");
+    let again = bench.dyno(&["capture", log.trim(), "--out", "captured.toml"]);
+    assert_eq!(again.code, 2, "what is there is not written over: {}", again.err);
+    assert!(bench.good(&["check", "captured.toml"]).out.contains("no errors"));
+
+    let short = study.replace("duration = \"60s\"", "duration = \"1s\"\nrepetitions = 1");
+    std::fs::write(&path, short.replace("warm_up = \"10s\"", "warm_up = \"0s\"")).unwrap();
+    bench.good(&["run", "captured.toml", "--out", "run"]);
+    let trial = read_json(&trial_folder(&bench.bench.path("run"), 1).join("summary.json"));
+    assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+    let kinds = trial["steps"][0]["kinds"].as_array().unwrap();
+    let committed = |kind: &serde_json::Value| kind["outcomes"]["committed"].as_f64().unwrap();
+    let counts: Vec<f64> = kinds.iter().map(committed).collect();
+    // One transaction in three has the update.
+    let share = counts[1] / counts.iter().sum::<f64>();
+    assert!((0.2..0.5).contains(&share), "{counts:?}");
+    assert_eq!(ask("SELECT COUNT(*) FROM stock").trim(), "200");
+    let updated: f64 = ask("SELECT -SUM(n) FROM stock").trim().parse().unwrap();
+    assert!(updated >= 40.0 + counts[1], "{updated} {counts:?}");
+}
+
+#[test]
+fn what_is_no_log_is_refused_in_words() {
+    let bench = UpBench::new();
+    bench.bench.write("notes.txt", "SELECT 1;\n");
+    let check = |arguments: &[&str], expected: &str| {
+        let answer = bench.dyno(&[&["capture"], arguments].concat());
+        assert_eq!(answer.code, 2, "{}", answer.err);
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    };
+    check(&["notes.txt"], "neither a general log nor a slow log");
+    check(&["missing.log"], "cannot open missing.log");
+    check(&["notes.txt", "--url", "mysql://"], "mysql");
+    check(&["notes.txt", "--kinds", "0"], "--kinds");
+}
