@@ -355,8 +355,8 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     }
     let variants = sorted(variants.into_iter());
     let advice = if is_asked_for {
-        "Varied on purpose: read the effect as the price of durability, not as one server being \
-         better."
+        "Varied on purpose: read the effect as the price of durability, not as one variant \
+         being better."
     } else {
         "Configure the same durability for both, or publish the difference with the result."
     };

@@ -170,7 +170,7 @@ pub(crate) const BEYOND_LEAST: f64 = 20.0;
 pub(crate) fn few_beyond(quantile: f64, observations: u64) -> Option<u64> {
     let beyond = (1.0 - quantile) * observations as f64;
     // Half an observation of room, for 1 − 0.95 is not quite 0.05.
-    (beyond < BEYOND_LEAST - 0.5).then_some((beyond + 1e-6) as u64)
+    (beyond < BEYOND_LEAST - 0.5).then_some((beyond + 1e-6).round() as u64)
 }
 
 /// The statistics of response times, with their metrics: those that each kind has as well.
@@ -451,9 +451,10 @@ mod tests {
         };
         check(0.95, 400, None);
         check(0.95, 380, Some(19));
-        check(0.99, 650, Some(6));
+        check(0.99, 650, Some(7));
         check(0.999, 20_000, None);
-        check(0.999, 650, Some(0));
+        check(0.999, 650, Some(1));
+        check(0.999, 400, Some(0));
     }
 
     #[test]

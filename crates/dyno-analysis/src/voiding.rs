@@ -142,8 +142,8 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
         let more = one.why.len().saturating_sub(1);
         let more = match more {
             0 => String::new(),
-            1 => ", and 1 more trial".to_owned(),
-            n => format!(", and {n} more trials"),
+            1 => "; so was 1 more trial of this block".to_owned(),
+            n => format!("; so were {n} more trials of this block"),
         };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
         format!("block {}, {why}{more}", one.block)

@@ -114,7 +114,7 @@ impl CommitSafety {
         match self {
             CommitSafety::EveryCommit => "every commit synced",
             CommitSafety::LastCommitsAtRisk => "the last commits may be lost",
-            CommitSafety::DataAtRisk => "a crash may damage the database",
+            CommitSafety::DataAtRisk => "a power failure may damage the database",
         }
     }
 }

@@ -141,7 +141,7 @@ fn host(view: &View<'_>) -> Option<String> {
     Some(match n {
         0 => state.to_owned(),
         n => format!(
-            "{state}, {} discarded and measured again",
+            "{state}, {} (one trial of each variant) discarded and repeated",
             words::counted(n, "block", "blocks")
         ),
     })
@@ -190,7 +190,8 @@ mod tests {
             why: Vec::new(),
             trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
         }];
-        let busy = "host busy with other work, 1 block discarded and measured again";
+        let busy =
+            "host busy with other work, 1 block (one trial of each variant) discarded and repeated";
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());

@@ -98,7 +98,9 @@ impl Progress {
                 let n = n_passed + failed.len();
                 if failed.is_empty() && n > 0 {
                     let took = Unit::Micros.show(took_s * 1e6);
-                    self.line(&format!("audit: {n} of {n} checks passed in {took}"));
+                    let checks =
+                        if n == 1 { "1 check".to_owned() } else { format!("{n} of {n} checks") };
+                    self.line(&format!("audit: {checks} passed in {took}"));
                 }
                 for demand in failed {
                     self.permanent(&format!("AUDIT FAILED: {demand}"));
@@ -118,7 +120,7 @@ impl Progress {
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
             EventKind::BlockVoided { block, why } => {
                 self.permanent(&format!(
-                    "block {block} is discarded, and will be repeated after the other trials: {why}"
+                    "block {block} is discarded ({why}), and will be repeated after the other trials"
                 ));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),

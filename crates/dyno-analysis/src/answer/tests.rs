@@ -430,7 +430,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
             - delete-full, the baseline (synchronous=every commit is synced; every commit synced): 601/s (95 % CI 595–607/s, n = 5).
             - wal-full (synchronous=every commit is synced; every commit synced): 1,800/s, 3.00× the throughput of delete-full (95 % CI 2.96–3.04×, n = 5), better.
             - wal-normal (synchronous=synced at checkpoints; the last commits may be lost): 64,800/s, 108× the throughput of delete-full (95 % CI 107–109×, n = 5), better.
-            - wal-off (synchronous=not synced; a crash may damage the database): 72,100/s, 120× the throughput of delete-full (95 % CI 119–121×, n = 5), better.
+            - wal-off (synchronous=not synced; a power failure may damage the database): 72,100/s, 120× the throughput of delete-full (95 % CI 119–121×, n = 5), better.
             * wal-full against delete-full at 1 client: throughput 3.00× (95 % CI 2.96–3.04×, n = 5), better; p95 response time 0.334× (95 % CI 0.329–0.339×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.329–0.338×, n = 5), better.
             * wal-normal against delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), better; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), better; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), better.
             * wal-off against delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), better; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), better; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), better."#]],
@@ -444,7 +444,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &expect![[r#"
             Syncing every commit costs no measurable throughput at 4 clients: full does 1,000/s, relaxed 1,000/s.
             - full, the baseline (synchronous=every commit is synced; every commit synced): 1,000/s (95 % CI 995–1,010/s, n = 10).
-            - relaxed (synchronous=not synced; a crash may damage the database): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
+            - relaxed (synchronous=not synced; a power failure may damage the database): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
             * relaxed against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
     );

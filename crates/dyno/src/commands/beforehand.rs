@@ -104,7 +104,7 @@ pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
         (least, most) => format!("{} to {}", whole(least), whole(most)),
     };
     format!(
-        "{}\n{} × {} = {}, {time} without populating; seed {}; record in {}",
+        "{}\n{} × {} = {}, {time}, populating not included; seed {}; record in {}",
         plan.title,
         counted(plan.variants.len(), "variant"),
         counted(design.repetitions as usize, "repetition"),

@@ -60,7 +60,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::BlockVoided { block, why } => {
             format!(
-                "block {block} is discarded, and will be repeated after the other trials: {why}"
+                "block {block} is discarded ({why}), and will be repeated after the other trials"
             )
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),
