@@ -73,3 +73,43 @@ fn what_is_no_log_is_refused_in_words() {
     check(&["notes.txt", "--url", "mysql://"], "mysql");
     check(&["notes.txt", "--kinds", "0"], "--kinds");
 }
+
+#[test]
+fn ranges_keep_their_length_and_numbered_tables_are_drawn() {
+    let bench = UpBench::new();
+    let url = bench.up(&["mariadb", "--name", "here"]);
+    let ask = |sql: &str| bench.good(&["connect", "here", "--", "-N", "-e", sql]).out;
+    let design = "[design]\nclients = 2\nrepetitions = 1\nduration = \"1s\"\nwarm_up = \"0s\"\n";
+    bench.bench.write(
+        "load.toml",
+        &format!(
+            "title = \"to be captured\"\n[database.here]\nurl = \"{url}\"\nkeep_tables = true\n\
+             [workload.oltp_read_write]\ntables = 3\ntable_size = 1000\n{design}"
+        ),
+    );
+    ask("SET GLOBAL general_log = 1");
+    bench.good(&["run", "load.toml", "--out", "load"]);
+    ask("SET GLOBAL general_log = 0");
+    let log = ask("SELECT CONCAT(@@datadir, @@general_log_file)");
+    let arguments = ["capture", log.trim(), "--url", &url, "--kinds", "1"];
+    let study = bench.good(&arguments).out;
+    // The four ranges of 100 rows, on a table of three; all other kinds are rare.
+    assert_eq!(study.matches(" + 99\" }").count(), 4, "{study}");
+    assert_eq!(study.matches("SELECT DISTINCT c FROM sbtest").count(), 3, "{study}");
+    assert_eq!(study.matches("times = 10\n").count(), 3, "{study}");
+    // The row that is deleted is inserted again.
+    let of = |text: &str, at: &str| {
+        let rest = &study[study.find(text).unwrap_or_else(|| panic!("{text}\n{study}"))..];
+        let rest = &rest[rest.find(at).unwrap()..];
+        rest[..rest.find([',', '"']).unwrap()].replace([' ', '='], "")
+    };
+    let deleted = of("DELETE FROM sbtest2", ":v");
+    assert_eq!(of("INSERT INTO sbtest2", ":v"), deleted, "{study}");
+    let from = study.find("[design]").unwrap();
+    bench.bench.write("captured.toml", &format!("{}{design}", &study[..from]));
+    bench.good(&["run", "captured.toml", "--out", "run"]);
+    let trial = read_json(&trial_folder(&bench.bench.path("run"), 1).join("summary.json"));
+    assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+    let outcomes = &trial["steps"][0]["kinds"][0]["outcomes"];
+    assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}");
+}

@@ -3,15 +3,18 @@
 //!
 //! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`), which
 //! finds the statements of each session. `statement` takes the values out of a statement; `sessions`
-//! makes transactions of statements and counts equal ones; `values` describes the values at each place;
-//! `write` makes the study. Logs come from elsewhere: all that is kept has a limit, and each statement
+//! makes transactions of statements and counts equal ones; `values` describes the values at each place,
+//! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
+//! transactions. Logs come from elsewhere: all that is kept has a limit, and each statement
 //! is counted as replayed or as left out, with the reason.
 
 mod lines;
 mod mysql_general;
 mod mysql_slow;
+mod relations;
 mod sessions;
 mod statement;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -118,6 +121,8 @@ pub enum Reason {
     OtherSchema,
     /// It belongs to a rare kind of transaction.
     Rare,
+    /// Its table is one of many that differ by a number, and not among the most frequent.
+    ManyTables,
 }
 
 impl Reason {
@@ -142,6 +147,9 @@ impl Reason {
             Reason::Limits => "beyond the limits of memory: too many different ones",
             Reason::OtherSchema => "in other databases",
             Reason::Rare => "in rare kinds of transactions",
+            Reason::ManyTables => {
+                "on tables that differ from others by a number and are not among the 64 most frequent"
+            }
         }
     }
 }

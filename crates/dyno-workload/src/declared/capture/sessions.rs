@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::Dialect;
 
+use super::relations::{Compared, Relations};
 use super::statement::{Form, Kind, read};
 use super::values::{Budget, Seen, Stats};
 use super::{Counts, Reason};
@@ -51,9 +52,8 @@ pub(super) struct Shape {
     pub(super) transactions: u64,
     pub(super) statements: u64,
     pub(super) steps: Vec<Step>,
-    /// For each value of the steps that were always executed once, in their order, the first value that
-    /// was always the same.
-    pub(super) same: Vec<usize>,
+    /// How the values of its steps are related, in their order; of a run, those of the first execution.
+    pub(super) relations: Relations,
 }
 
 /// A step of a kind of transaction.
@@ -68,13 +68,24 @@ pub(super) struct Step {
     pub(super) runs: u64,
     /// What was seen of each value.
     pub(super) values: Vec<Stats>,
+    /// The same of the first executions in a row, once it was executed more than once.
+    firsts: Vec<Stats>,
     /// All elements of lists.
     pub(super) elements: Vec<u64>,
+    /// How the values of one execution are related.
+    pub(super) relations: Relations,
+    /// Transactions that executed it more than once.
+    pub(super) long_runs: u64,
+    /// In how many of these each value was the same throughout.
+    pub(super) steady: Vec<u64>,
+    /// Executions by the number of the table, if that is numbered.
+    pub(super) tables: BTreeMap<u64, u64>,
 }
 
 /// A statement of a transaction that is not ended.
 struct Done {
     template: u32,
+    table_number: Option<u64>,
     values: Vec<Vec<Seen>>,
 }
 
@@ -275,7 +286,7 @@ impl Sessions {
     }
 
     fn replayed(&mut self, session: &str, form: Form) {
-        let Form { text, values, verb, table, is_insert } = form;
+        let Form { text, values, verb, table, table_number, is_insert } = form;
         let template = match self.known.get(&text) {
             Some(&template) => template,
             None => {
@@ -292,7 +303,7 @@ impl Sessions {
                 template
             }
         };
-        let done = Done { template, values };
+        let done = Done { template, table_number, values };
         let size = room(&done);
         let has_room = self.pending + size <= PENDING_MOST;
         let Some(one) = self.open.get_mut(session) else { return };
@@ -369,7 +380,12 @@ impl Shape {
             executions: 0,
             runs: 0,
             values: Vec::new(),
+            firsts: Vec::new(),
             elements: Vec::new(),
+            relations: Relations::default(),
+            long_runs: 0,
+            steady: Vec::new(),
+            tables: BTreeMap::new(),
         };
         Shape {
             schema: key.schema.clone(),
@@ -378,7 +394,7 @@ impl Shape {
             transactions: 0,
             statements: 0,
             steps: key.steps.iter().map(step).collect(),
-            same: Vec::new(),
+            relations: Relations::default(),
         }
     }
 
@@ -387,40 +403,11 @@ impl Shape {
         self.transactions += 1;
         self.statements += done.len() as u64;
         let runs = done.chunk_by(|one, next| one.template == next.template);
-        let mut firsts: Vec<u64> = Vec::new();
+        let mut firsts: Vec<Compared> = Vec::new();
         for (step, run) in self.steps.iter_mut().zip(runs) {
-            step.least = step.least.min(run.len() as u64);
-            step.most = step.most.max(run.len() as u64);
-            step.executions += run.len() as u64;
-            step.runs += 1;
-            if let [one, ..] = run {
-                step.values.resize_with(one.values.len(), Stats::default);
-                step.elements.resize(one.values.len(), 0);
-                firsts.extend(one.values.iter().map(|seen| match &seen[..] {
-                    // Lists are compared with nothing: a number of its own for each.
-                    [seen] => seen.hash,
-                    _ => 0,
-                }));
-            }
-            for one in run {
-                for (idx, seen) in one.values.iter().enumerate() {
-                    step.elements[idx] += seen.len() as u64;
-                    seen.iter().for_each(|seen| step.values[idx].add(seen, budget));
-                }
-            }
+            step.add(run, &mut firsts, budget);
         }
-        self.split(&firsts);
-    }
-
-    /// Keeps as equal only the values that are equal in this transaction too.
-    fn split(&mut self, hashes: &[u64]) {
-        if self.same.is_empty() {
-            self.same = vec![0; hashes.len()];
-        }
-        let mut first: HashMap<(usize, u64), usize> = HashMap::new();
-        for (idx, hash) in hashes.iter().enumerate() {
-            self.same[idx] = *first.entry((self.same[idx], *hash)).or_insert(idx);
-        }
+        self.relations.observe(&firsts);
     }
 
     /// The first place of each step among all values.
@@ -431,5 +418,75 @@ impl Shape {
             next - step.values.len()
         };
         self.steps.iter().map(offset).collect()
+    }
+}
+
+impl Step {
+    /// Adds executions in a row, and the values of the first one to those of the transaction.
+    fn add(&mut self, run: &[Done], firsts: &mut Vec<Compared>, budget: &mut Budget) {
+        self.least = self.least.min(run.len() as u64);
+        self.most = self.most.max(run.len() as u64);
+        self.executions += run.len() as u64;
+        self.runs += 1;
+        self.long_runs += u64::from(run.len() > 1);
+        let mut first: Option<Vec<Compared>> = None;
+        let mut is_steady = Vec::new();
+        for one in run {
+            let now: Vec<Compared> = one.values.iter().map(compared).collect();
+            self.values.resize_with(now.len(), Stats::default);
+            self.elements.resize(now.len(), 0);
+            self.steady.resize(now.len(), 0);
+            is_steady.resize(now.len(), true);
+            if let Some(number) = one.table_number {
+                *self.tables.entry(number).or_default() += 1;
+            }
+            for (idx, seen) in one.values.iter().enumerate() {
+                self.elements[idx] += seen.len() as u64;
+                seen.iter().for_each(|seen| self.values[idx].add(seen, budget));
+                let is_same = first.as_ref().is_none_or(|first| first[idx] == now[idx]);
+                is_steady[idx] &= is_same && now[idx] != Compared::List;
+            }
+            self.relations.observe(&now);
+            if first.is_none() {
+                if self.most > 1 {
+                    self.firsts.resize_with(now.len(), Stats::default);
+                    for (stats, seen) in self.firsts.iter_mut().zip(&one.values) {
+                        seen.iter().for_each(|seen| stats.add(seen, budget));
+                    }
+                }
+                firsts.extend(&now);
+                first = Some(now);
+            }
+        }
+        if run.len() > 1 {
+            for (n, is_steady) in self.steady.iter_mut().zip(is_steady) {
+                *n += u64::from(is_steady);
+            }
+        }
+    }
+
+    /// What was seen of a value: where it is drawn once for the transaction, it counts once.
+    pub(super) fn stats(&self, idx: usize) -> &Stats {
+        match self.firsts.get(idx) {
+            Some(firsts) if self.is_steady(idx) => firsts,
+            _ => &self.values[idx],
+        }
+    }
+
+    /// Whether a value is drawn once for the transaction: the step is executed once, or with the same
+    /// value each time.
+    pub(super) fn is_steady(&self, idx: usize) -> bool {
+        let n = self.steady.get(idx).copied().unwrap_or(0);
+        let varies = |stats: &Stats| stats.most_frequent() < 0.5;
+        let is_nearly = n * 20 >= self.long_runs * 19 && self.values.get(idx).is_some_and(varies);
+        self.most == 1 || n == self.long_runs || is_nearly
+    }
+}
+
+/// A value, or a list, as it is compared with others.
+fn compared(seen: &Vec<Seen>) -> Compared {
+    match &seen[..] {
+        [one] => one.compared(),
+        _ => Compared::List,
     }
 }

@@ -14,6 +14,13 @@ pub(super) const TEXT: char = '\u{2}';
 pub(super) const NUMBERS: char = '\u{3}';
 /// Stands in a form where a list of texts was.
 pub(super) const TEXTS: char = '\u{4}';
+/// Stands in a form where the number of a numbered table was: `7` of `sbtest7`.
+pub(super) const TABLE: char = '\u{5}';
+/// Stands in a form where that number was again.
+pub(super) const SAME_TABLE: char = '\u{6}';
+
+/// Most digits of the number of a table.
+const TABLE_DIGITS_MOST: usize = 9;
 
 /// Most values of a statement that a study can declare.
 pub(super) const VALUES_MOST: usize = 255;
@@ -48,8 +55,10 @@ pub(super) struct Form {
     pub(super) values: Vec<Vec<Seen>>,
     /// Its first word.
     pub(super) verb: String,
-    /// Its first table, if it names one.
+    /// Its first table, if it names one; a numbered one without its number.
     pub(super) table: Option<String>,
+    /// The number of its table, if that has been taken out.
+    pub(super) table_number: Option<u64>,
     /// Whether it adds rows.
     pub(super) is_insert: bool,
 }
@@ -154,12 +163,14 @@ pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
         fixed: None,
         at: 0,
         end: 0,
+        numbered: numbered(&scanned),
+        table_number: None,
         has_texts: has_texts && !is_secret,
     };
     if let Err(reason) = former.form() {
         return Kind::LeftOut(reason, false);
     }
-    let Former { out, values, .. } = former;
+    let Former { out, values, table_number, .. } = former;
     if out.len() > FORM_MOST {
         return Kind::LeftOut(Reason::Long, false);
     }
@@ -171,9 +182,14 @@ pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
     if values.len() > VALUES_MOST {
         return Kind::LeftOut(Reason::ManyValues, false);
     }
-    let table = table_of(&scanned);
+    let mut table = table_of(&scanned);
+    if table_number.is_some()
+        && let Some(name) = &mut table
+    {
+        name.truncate(name.trim_end_matches(|c: char| c.is_ascii_digit()).len());
+    }
     let is_insert = matches!(verb.as_str(), "insert" | "replace");
-    Kind::Replayed(Box::new(Form { text: out, values, verb, table, is_insert }))
+    Kind::Replayed(Box::new(Form { text: out, values, verb, table, table_number, is_insert }))
 }
 
 /// The reason for a statement that does not end: its first word may still say what it is about.
@@ -299,6 +315,51 @@ fn table_of(scanned: &Scanned) -> Option<String> {
     names.next().map(|(name, _)| name)
 }
 
+/// The tokens that name the only numbered table of a statement, such as `sbtest7`; none if there is no
+/// such table, or more than one.
+fn numbered(scanned: &Scanned) -> Vec<usize> {
+    let name_at = |idx: usize| match scanned.tokens.get(idx)? {
+        Token::Word(name) | Token::Quoted(name) => Some(name.as_str()),
+        Token::Sign(_) => None,
+    };
+    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
+    let mut named: Vec<usize> = Vec::new();
+    for idx in 0..scanned.tokens.len() {
+        let before = idx.checked_sub(1).map_or("", |idx| scanned.word(idx));
+        let names_table = match scanned.word(idx) {
+            "from" | "into" | "join" => true,
+            "update" => !["key", "for", "do"].contains(&before),
+            _ => false,
+        };
+        if !names_table {
+            continue;
+        }
+        let mut last = idx + 1;
+        while name_at(last).is_some() && is_sign(last + 1, '.') {
+            last += 2;
+        }
+        let is_numbered = |name: &str| {
+            let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+            let digits = &name[stem.len()..];
+            !stem.is_empty()
+                && (1..=TABLE_DIGITS_MOST).contains(&digits.len())
+                && !digits.starts_with('0')
+        };
+        // A function in FROM is none.
+        let may_be = scanned.word(idx) == "into" || !is_sign(last + 1, '(');
+        if may_be && name_at(last).is_some_and(is_numbered) {
+            named.push(last);
+        }
+    }
+    let Some(name) = named.first().and_then(|&idx| name_at(idx)) else { return Vec::new() };
+    if named.iter().any(|&idx| name_at(idx) != Some(name)) {
+        return Vec::new();
+    }
+    // Also where it says whose column is meant.
+    let qualifies = |idx: usize| name_at(idx) == Some(name) && is_sign(idx + 1, '.');
+    (0..scanned.tokens.len()).filter(|idx| named.contains(idx) || qualifies(*idx)).collect()
+}
+
 /// Makes a form of a statement.
 struct Former<'a> {
     text: &'a str,
@@ -314,6 +375,9 @@ struct Former<'a> {
     at: usize,
     /// Where the last token ended.
     end: usize,
+    /// The tokens that name the numbered table.
+    numbered: Vec<usize>,
+    table_number: Option<u64>,
     has_texts: bool,
 }
 
@@ -322,13 +386,13 @@ impl Former<'_> {
         while self.at < self.scanned.tokens.len() {
             let at = self.at;
             self.gap();
-            if self.list()? || self.literal()? {
+            if self.list()? || self.literal()? || self.table()? {
                 continue;
             }
             let span = self.scanned.spans[at].clone();
             self.push(span.end, 1);
             let text = &self.text[span];
-            if text.contains(|c: char| ('\u{1}'..='\u{4}').contains(&c)) {
+            if text.contains(|c: char| ('\u{1}'..='\u{6}').contains(&c)) {
                 return Err(Reason::NotUnderstood);
             }
             self.out.push_str(text);
@@ -415,6 +479,35 @@ impl Former<'_> {
         self.out.push(if is_of_texts == Some(true) { TEXTS } else { NUMBERS });
         self.out.push(')');
         self.values.push(seen);
+        Ok(true)
+    }
+
+    /// Writes the name of a numbered table with a mark for its number.
+    fn table(&mut self) -> Result<bool, Reason> {
+        let at = self.at;
+        if !self.numbered.contains(&at) {
+            return Ok(false);
+        }
+        let span = self.scanned.spans[at].clone();
+        let text = &self.text[span.clone()];
+        if text.contains(|c: char| ('\u{1}'..='\u{6}').contains(&c)) {
+            return Err(Reason::NotUnderstood);
+        }
+        let name = text.trim_end_matches(['`', '"', ']']);
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[stem.len()..];
+        let number = digits.parse().map_err(|_| Reason::NotUnderstood)?;
+        self.push(span.end, 1);
+        self.out.push_str(stem);
+        match self.table_number {
+            None => {
+                self.out.push(TABLE);
+                self.values.extend(Seen::number(digits).map(|seen| vec![seen]));
+                self.table_number = Some(number);
+            }
+            Some(_) => self.out.push(SAME_TABLE),
+        }
+        self.out.push_str(&text[name.len()..]);
         Ok(true)
     }
 

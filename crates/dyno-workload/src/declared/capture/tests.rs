@@ -273,6 +273,135 @@ fn statements_keep_what_is_no_value() {
 }
 
 #[test]
+fn values_a_constant_apart_and_equal_ones_are_drawn_once() {
+    let check = |statements: &dyn Fn(i64) -> Vec<String>, expected: &[&str]| {
+        let all: Vec<String> = (0..200)
+            .flat_map(|n| {
+                let middle = statements(n);
+                ["BEGIN".to_owned()].into_iter().chain(middle).chain(["COMMIT".to_owned()])
+            })
+            .collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let captured = captured(&general(&all));
+        assert_eq!(captured.kinds, 1);
+        for expected in expected {
+            assert!(captured.study.contains(expected), "{expected}\n{}", captured.study);
+        }
+    };
+    let id = |n: i64| n * 7919 % 1000;
+    let range = |n: i64| {
+        vec![
+            format!("SELECT c FROM t WHERE id BETWEEN {} AND {}", id(n), id(n) + 99),
+            format!("UPDATE t SET k = k + 1 WHERE id = {}", id(n + 3)),
+            format!("DELETE FROM t WHERE id = {}", id(n + 3)),
+            format!("INSERT INTO t (id, k) VALUES ({}, {})", id(n + 3), id(n) - 7),
+        ]
+    };
+    check(
+        &range,
+        &[
+            "v2 = { expression = \":v1 + 99\" }",
+            "sql = \"SELECT c FROM t WHERE id BETWEEN :v1 AND :v2\"",
+            "sql = \"UPDATE t SET k = k + 1 WHERE id = :v4\"",
+            "sql = \"DELETE FROM t WHERE id = :v4\"",
+            "v7 = { expression = \":v1 - 7\" }",
+            "VALUES (:v4, :v7)",
+        ],
+    );
+    // In nearly all transactions.
+    let nearly = |n: i64| {
+        let other = if n % 50 == 1 { id(n + 1) } else { id(n) };
+        vec![
+            format!("SELECT c FROM t WHERE id = {}", id(n)),
+            format!("SELECT c FROM u WHERE id = {other}"),
+            format!("SELECT c FROM w WHERE id = {}", if n % 5 == 1 { 5 } else { id(n) }),
+        ]
+    };
+    check(
+        &nearly,
+        &[
+            "# v1 stands for another value too, equal in 196 of 200",
+            "sql = \"SELECT c FROM u WHERE id = :v1\"",
+            "sql = \"SELECT c FROM w WHERE id = :v3\"",
+        ],
+    );
+    // Within a statement that is executed several times, and in all of its executions.
+    let run = |n: i64| {
+        let one = |nth: i64| {
+            let from = id(n + nth * 31);
+            format!("SELECT c FROM t WHERE a = {} AND id BETWEEN {from} AND {}", id(n), from + 9)
+        };
+        (0..3).map(one).collect()
+    };
+    check(
+        &run,
+        &[
+            "times = 3\nsql = \"SELECT c FROM t WHERE a = :v1 AND id BETWEEN :v2 AND :v3\"",
+            "v3 = { expression = \":v2 + 9\" }",
+            ".let]\n# 200 seen, 200 different\nv1 = { uniform",
+        ],
+    );
+}
+
+#[test]
+fn tables_that_differ_by_a_number_are_drawn() {
+    let statements: Vec<String> = (0..400)
+        .flat_map(|n| {
+            let (one, other) = (n * 7 % 4 + 1, n * 11 % 3 + 1);
+            let mut all = vec!["BEGIN".to_owned()];
+            all.extend(
+                (0..3).map(|nth| format!("SELECT c FROM sbtest{one} WHERE id = {}", n + nth)),
+            );
+            all.push(format!("UPDATE `sbtest{one}` SET k = 1 WHERE sbtest{one}.id = {}", n * 3));
+            all.push(format!("DELETE FROM sbtest{other} WHERE id = {}", n * 3));
+            all.push("SELECT c FROM fixed7, sum2(1)".to_owned());
+            all.push("COMMIT".to_owned());
+            all
+        })
+        .collect();
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let captured = captured(&general(&statements));
+    assert_eq!((captured.kinds, captured.counts.replayed), (1, 2400));
+    let study = &captured.study;
+    for expected in [
+        "# Tables: fixed7, sbtest1 … sbtest3, sbtest1 … sbtest4\n",
+        "[workload.captured.transaction.t1_update_sbtest]\n",
+        "table1 = { one_of = [1, 2, 3, 4], weights = [300, 300, 300, 300] }",
+        "times = 3\nif = \":table1 = 4\"\nsql = \"SELECT c FROM sbtest4 WHERE id = :v2_t4\"",
+        "if = \":table1 = 2\"\nsql = \"UPDATE `sbtest2` SET k = 1 WHERE sbtest2.id = :v5\"",
+        "table6 = { one_of = [1, 2, 3], weights = [134, 133, 133] }",
+        "if = \":table6 = 3\"\nsql = \"DELETE FROM sbtest3 WHERE id = :v5\"",
+        "sql = \"SELECT c FROM fixed7, sum2(1)\"",
+    ] {
+        assert!(study.contains(expected), "{expected}\n{study}");
+    }
+}
+
+#[test]
+fn a_table_of_each_execution_is_drawn_for_each() {
+    let statements: Vec<String> = (0..300)
+        .flat_map(|n| {
+            let update = |nth: u64| {
+                let table = (n * 5 + nth * 3) % 7 + 1;
+                format!("UPDATE part{table} SET n = 1 WHERE id = {}", n * 13 + nth * 5)
+            };
+            ["BEGIN".to_owned(), update(0), update(1), "COMMIT".to_owned()]
+        })
+        .collect();
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    let study = captured(&general(&statements)).study;
+    assert_eq!(study.matches("sql = ").count(), 14, "{study}");
+    assert!(study.contains("if = \":table1_e2 = 7\""), "{study}");
+    // Of very many tables, the most frequent.
+    let many: Vec<String> =
+        (0..1000).map(|n| format!("SELECT a FROM part{} WHERE b = {n}", n % 100 + 1)).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let captured = captured(&general(&many));
+    assert_eq!(captured.kinds, 1);
+    assert_eq!(captured.counts.left_out, BTreeMap::from([(Reason::ManyTables, 360)]));
+}
+
+#[test]
 fn runs_of_a_statement_are_one_step() {
     let mut statements = Vec::new();
     for n in [2, 4, 3] {

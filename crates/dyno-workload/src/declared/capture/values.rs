@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::declared::calendar;
 
+use super::relations::Compared;
+
 /// Fewer numbers may rise by chance.
 const NUMBERING_LEAST: u64 = 20;
 /// Most different values whose frequencies are counted at one place.
@@ -39,7 +41,7 @@ impl Budget {
 /// A value, as far as it is looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
-    pub(super) hash: u64,
+    hash: u64,
     number: Option<Number>,
     /// Length of a text in characters.
     chars: usize,
@@ -124,6 +126,15 @@ fn pattern(text: &str) -> Option<Box<str>> {
 }
 
 impl Seen {
+    /// The value as it is compared with others of its transaction.
+    pub(super) fn compared(&self) -> Compared {
+        // Texts have characters; one that is a number equals only texts.
+        match self.number.and_then(|number| number.integer).filter(|_| self.chars == 0) {
+            Some(number) => Compared::Number(number),
+            None => Compared::Other(self.hash),
+        }
+    }
+
     /// A number, if it is one.
     pub(super) fn number(text: &str) -> Option<Seen> {
         let number = parse_number(text)?;
@@ -269,6 +280,12 @@ impl Stats {
     /// How many different values there were, as far as they were counted.
     pub(super) fn n_different(&self) -> usize {
         self.counts.len()
+    }
+
+    /// The share of the most frequent value.
+    pub(super) fn most_frequent(&self) -> f64 {
+        let most = self.counts.values().max().copied().unwrap_or(0);
+        most as f64 / self.n_counted.max(1) as f64
     }
 
     /// In words: how many values, how many different.

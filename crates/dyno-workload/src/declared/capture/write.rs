@@ -4,15 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
-use super::sessions::{Found, Shape, Step, Template};
-use super::statement::{NUMBER, NUMBERS, TEXT, TEXTS, VALUES_MOST};
-use super::values::Stats;
+use super::sessions::{Found, Shape, Template};
+use super::steps::{TABLES_MOST, transaction};
 use super::{CaptureError, Captured, Format, Reason, Request};
-
-/// Most executions of a step that a study takes.
-const TIMES_MOST: u64 = 1_000_000;
-/// The largest weight.
-const WEIGHT_MOST: u64 = u32::MAX as u64;
 
 /// Writes the study of what was found.
 pub(super) fn study(
@@ -34,9 +28,12 @@ pub(super) fn study(
     if shapes.is_empty() {
         return Err(CaptureError::Nothing(why_nothing(&found)));
     }
+    let n_rare = shapes.iter_mut().map(leave_out_tables).sum();
+    found.counts.replayed -= n_rare;
+    found.counts.leave_out(Reason::ManyTables, n_rare);
     let transactions = shapes.iter().map(|shape| shape.transactions).sum();
     let mut out = String::new();
-    head(&mut out, &found, (format, request));
+    head(&mut out, (&found, &shapes), (format, request));
     database(&mut out, schema.as_deref(), request);
     for (idx, shape) in shapes.iter().enumerate() {
         let name = name_of(shape, &found.templates, idx);
@@ -62,6 +59,40 @@ fn leave_out(found: &mut Found, reason: Reason, shapes: &[Shape]) {
     let n: u64 = shapes.iter().map(|shape| shape.statements).sum();
     found.counts.replayed -= n;
     found.counts.leave_out(reason, n);
+}
+
+/// Keeps of each step the most frequent tables of those that differ by a number, and returns how many
+/// statements were on others.
+fn leave_out_tables(shape: &mut Shape) -> u64 {
+    let mut n = 0;
+    for step in &mut shape.steps {
+        let mut tables: Vec<(u64, u64)> =
+            std::mem::take(&mut step.tables).into_iter().map(|(number, n)| (n, number)).collect();
+        tables.sort_unstable_by_key(|(n, number)| (std::cmp::Reverse(*n), *number));
+        n += tables.iter().skip(TABLES_MOST).map(|(n, _)| n).sum::<u64>();
+        step.tables = tables.into_iter().take(TABLES_MOST).map(|(n, number)| (number, n)).collect();
+    }
+    n
+}
+
+/// The tables of the statements that are replayed.
+fn tables(shapes: &[Shape], templates: &[Template]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for step in shapes.iter().flat_map(|shape| &shape.steps) {
+        let Some(name) = &templates[step.template as usize].table else { continue };
+        match (step.tables.keys().next(), step.tables.keys().next_back()) {
+            (Some(first), Some(last)) if first != last => {
+                names.insert(format!("{name}{first} … {name}{last}"));
+            }
+            (Some(only), _) => {
+                names.insert(format!("{name}{only}"));
+            }
+            _ => {
+                names.insert(name.clone());
+            }
+        }
+    }
+    names
 }
 
 /// The database whose statements are captured: as asked for, or that with the most.
@@ -92,11 +123,15 @@ fn why_nothing(found: &Found) -> String {
 }
 
 /// A comment of one line, whatever the text.
-fn comment(out: &mut String, text: &str) {
+pub(super) fn comment(out: &mut String, text: &str) {
     let _ = writeln!(out, "# {}", dyno_units::clean_text(text).replace(['\n', '\r'], " "));
 }
 
-fn head(out: &mut String, found: &Found, (format, request): (Format, &Request)) {
+fn head(
+    out: &mut String,
+    (found, shapes): (&Found, &[Shape]),
+    (format, request): (Format, &Request),
+) {
     let counts = &found.counts;
     comment(out, &format!("Captured from {}, a {}.", request.source, format.text()));
     comment(out, &format!("{} statements were read:", counts.read));
@@ -109,9 +144,8 @@ fn head(out: &mut String, found: &Found, (format, request): (Format, &Request)) 
     for line in unknown(found.has_texts, format) {
         comment(out, line);
     }
-    let tables: BTreeSet<&str> =
-        found.templates.iter().filter_map(|one| one.table.as_deref()).collect();
-    let tables: Vec<&str> = tables.into_iter().take(100).collect();
+    let tables = tables(shapes, &found.templates);
+    let tables: Vec<String> = tables.into_iter().take(100).collect();
     comment(out, &format!("Tables: {}", tables.join(", ")));
     let _ = writeln!(
         out,
@@ -129,7 +163,7 @@ fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
         "What the log does not say, and this study therefore does not have:",
         "- the tables and their rows: load it on a copy of the database, never on the one that is in use",
         "- how many rows each statement returned or changed: the study expects none in particular",
-        "- which values belong together, other than those that were always equal within a transaction",
+        "- which values belong together, other than those of a transaction that were equal or a constant apart",
         "- what the program read from one statement to use in the next",
     ];
     if !has_texts {
@@ -196,180 +230,4 @@ pub(super) fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
-}
-
-/// Where the values of a transaction come from.
-struct Naming<'a> {
-    shape: &'a Shape,
-    offsets: Vec<usize>,
-    /// The place of the first value that is always the same, by the class.
-    leaders: BTreeMap<usize, usize>,
-}
-
-impl<'a> Naming<'a> {
-    fn new(shape: &'a Shape, templates: &[Template]) -> Naming<'a> {
-        let offsets = shape.offsets();
-        let mut leaders = BTreeMap::new();
-        for (step, offset) in shape.steps.iter().zip(&offsets) {
-            let marks = marks(&templates[step.template as usize].text);
-            for idx in 0..step.values.len() {
-                let is_single = step.most == 1 && matches!(marks.get(idx), Some(&(NUMBER | TEXT)));
-                let place = offset + idx;
-                if is_single && let Some(class) = shape.same.get(place) {
-                    leaders.entry(*class).or_insert(place);
-                }
-            }
-        }
-        Naming { shape, offsets, leaders }
-    }
-
-    /// The place whose value stands at a place of a step that is executed once.
-    fn leader(&self, place: usize) -> usize {
-        let class = self.shape.same.get(place).copied().unwrap_or(place);
-        self.leaders.get(&class).copied().unwrap_or(place)
-    }
-
-    /// Whether a value is given to new rows anywhere.
-    fn is_new(&self, leader: usize, templates: &[Template]) -> bool {
-        let steps = self.shape.steps.iter().zip(&self.offsets);
-        steps.into_iter().any(|(step, offset)| {
-            templates[step.template as usize].is_insert
-                && (0..step.values.len()).any(|idx| self.leader(offset + idx) == leader)
-        })
-    }
-}
-
-fn marks(text: &str) -> Vec<char> {
-    text.chars().filter(|c| [NUMBER, TEXT, NUMBERS, TEXTS].contains(c)).collect()
-}
-
-fn transaction(out: &mut String, (name, shape, all): (&str, &Shape, u64), templates: &[Template]) {
-    let naming = Naming::new(shape, templates);
-    let share = shape.transactions as f64 / all as f64 * 100.0;
-    out.push('\n');
-    comment(out, &format!("{share:.1} % of the transactions: {} of {all}", shape.transactions));
-    let path = format!("workload.captured.transaction.{name}");
-    let weight = (shape.transactions.div_ceil(all / WEIGHT_MOST + 1)).max(1);
-    let _ = writeln!(out, "[{path}]\nweight = {weight}");
-    let n_statements: u64 = shape.steps.iter().map(times).sum();
-    if shape.begins != (n_statements > 1 || shape.rolls_back) {
-        let _ = writeln!(out, "begin = {}", shape.begins);
-    }
-    let mut steps = String::new();
-    let mut lets = String::new();
-    for (idx, step) in shape.steps.iter().enumerate() {
-        let template = &templates[step.template as usize];
-        let mut written = Written { sql: String::new(), own: String::new(), lets: &mut lets };
-        written.statement((&naming, templates), idx, template);
-        let Written { sql, own, .. } = written;
-        let _ = writeln!(steps, "\n[[{path}.steps]]");
-        repetition(&mut steps, step);
-        let _ = writeln!(steps, "sql = {}", quoted(&sql));
-        if !own.is_empty() {
-            let _ = write!(steps, "[{path}.steps.let]\n{own}");
-        }
-    }
-    if shape.rolls_back {
-        let _ = writeln!(steps, "\n[[{path}.steps]]\nroll_back = true");
-    }
-    if !lets.is_empty() {
-        let _ = write!(out, "\n[{path}.let]\n{lets}");
-    }
-    out.push_str(&steps);
-}
-
-/// How often a step is executed in a row: the mean.
-fn times(step: &Step) -> u64 {
-    let runs = step.runs.max(1);
-    ((step.executions + runs / 2) / runs).clamp(1, TIMES_MOST)
-}
-
-fn repetition(out: &mut String, step: &Step) {
-    let times = times(step);
-    if step.least != step.most {
-        comment(out, &format!("{} to {} times, {times} on average", step.least, step.most));
-    }
-    if times > 1 {
-        let _ = writeln!(out, "times = {times}");
-    }
-}
-
-/// A statement and its generators.
-struct Written<'a> {
-    sql: String,
-    /// Generators of the step.
-    own: String,
-    /// Generators of the transaction.
-    lets: &'a mut String,
-}
-
-impl Written<'_> {
-    fn statement(
-        &mut self,
-        (naming, templates): (&Naming<'_>, &[Template]),
-        step_idx: usize,
-        template: &Template,
-    ) {
-        let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
-        let n_marks = marks(&template.text).len();
-        let mut idx = 0;
-        for c in template.text.chars() {
-            if ![NUMBER, TEXT, NUMBERS, TEXTS].contains(&c) {
-                self.sql.push(c);
-                continue;
-            }
-            let place = offset + idx;
-            let stats = &step.values[idx];
-            let is_text = [TEXT, TEXTS].contains(&c);
-            if [NUMBERS, TEXTS].contains(&c) {
-                self.list((step, idx), (place, is_text), n_marks);
-            } else if let Some(constant) = stats.constant() {
-                self.sql.push_str(&if is_text {
-                    format!("'{constant}'")
-                } else {
-                    constant.to_owned()
-                });
-            } else if step.most > 1 {
-                let name = format!("v{}", place + 1);
-                let _ = write!(self.sql, ":{name}");
-                draw(&mut self.own, &name, (stats, template.is_insert, is_text));
-            } else {
-                let leader = naming.leader(place);
-                let name = format!("v{}", leader + 1);
-                let _ = write!(self.sql, ":{name}");
-                if leader == place {
-                    let is_new = naming.is_new(leader, templates);
-                    draw(self.lets, &name, (stats, is_new, is_text));
-                }
-            }
-            idx += 1;
-        }
-    }
-
-    /// Writes a list of as many values as there were on average.
-    fn list(
-        &mut self,
-        (step, idx): (&Step, usize),
-        (place, is_text): (usize, bool),
-        n_marks: usize,
-    ) {
-        let stats = &step.values[idx];
-        let mean = (step.elements[idx] + step.executions / 2) / step.executions.max(1);
-        let room = (VALUES_MOST.saturating_sub(n_marks - 1) / n_marks.max(1)).max(1);
-        let n = mean.clamp(1, room as u64);
-        let names: Vec<String> = (1..=n).map(|nth| format!("v{}_{nth}", place + 1)).collect();
-        for name in &names {
-            draw(&mut self.own, name, (stats, false, is_text));
-        }
-        self.sql += &names.iter().map(|name| format!(":{name}")).collect::<Vec<_>>().join(", ");
-    }
-}
-
-/// Writes the generators of a value.
-fn draw(out: &mut String, name: &str, (stats, is_new, is_text): (&Stats, bool, bool)) {
-    let (generators, words) = stats.generators(name, is_new, is_text);
-    comment(out, &words);
-    for (name, text) in generators {
-        let _ = writeln!(out, "{name} = {text}");
-    }
 }

@@ -1,0 +1,421 @@
+//! A captured transaction as the study has it: its statements, with generators for their values.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::sessions::{Shape, Step, Template};
+use super::statement::{NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, VALUES_MOST};
+use super::values::Stats;
+use super::write::{comment, quoted};
+
+/// Most tables that differ by a number, of which a step draws one.
+pub(super) const TABLES_MOST: usize = 64;
+/// Most statements that stand for one step, for each of its tables and each time that it is executed.
+const ALTERNATIVES_MOST: u64 = 512;
+/// Most executions of a step that a study takes.
+const TIMES_MOST: u64 = 1_000_000;
+/// The largest weight.
+const WEIGHT_MOST: u64 = u32::MAX as u64;
+
+/// Whether a character of a form stands for a value.
+fn is_mark(c: char) -> bool {
+    [NUMBER, TEXT, NUMBERS, TEXTS, TABLE].contains(&c)
+}
+
+/// Writes a kind of transaction.
+pub(super) fn transaction(
+    out: &mut String,
+    (name, shape, all): (&str, &Shape, u64),
+    templates: &[Template],
+) {
+    let naming = Naming::new(shape, templates);
+    let share = shape.transactions as f64 / all as f64 * 100.0;
+    out.push('\n');
+    comment(out, &format!("{share:.1} % of the transactions: {} of {all}", shape.transactions));
+    let path = format!("workload.captured.transaction.{name}");
+    let weight = (shape.transactions.div_ceil(all / WEIGHT_MOST + 1)).max(1);
+    let _ = writeln!(out, "[{path}]\nweight = {weight}");
+    let mut writer = Writer { naming: &naming, path, lets: String::new(), steps: String::new() };
+    let mut n_statements = 0;
+    for idx in 0..shape.steps.len() {
+        n_statements += writer.step(idx);
+    }
+    let Writer { path, lets, mut steps, .. } = writer;
+    if shape.begins != (n_statements > 1 || shape.rolls_back) {
+        let _ = writeln!(out, "begin = {}", shape.begins);
+    }
+    if shape.rolls_back {
+        let _ = writeln!(steps, "\n[[{path}.steps]]\nroll_back = true");
+    }
+    if !lets.is_empty() {
+        let _ = write!(out, "\n[{path}.let]\n{lets}");
+    }
+    out.push_str(&steps);
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Origin {
+    /// The place of the value that is drawn for it; its own, if it is drawn itself.
+    place: usize,
+    /// How much more it is.
+    above: i64,
+    /// In how many of all observations that was so; none if it is drawn itself.
+    held: Option<(u64, u64)>,
+}
+
+impl Origin {
+    fn own(place: usize) -> Origin {
+        Origin { place, above: 0, held: None }
+    }
+}
+
+/// Where the values of a transaction come from.
+struct Naming<'a> {
+    shape: &'a Shape,
+    templates: &'a [Template],
+    /// The place of the first value of each step.
+    offsets: Vec<usize>,
+    /// For each place.
+    origins: Vec<Origin>,
+}
+
+/// What there is at a place.
+struct Place<'a> {
+    mark: char,
+    step: &'a Step,
+    idx: usize,
+    stats: &'a Stats,
+}
+
+impl<'a> Place<'a> {
+    fn new(step: &'a Step, idx: usize, mark: char) -> Place<'a> {
+        Place { mark, step, idx, stats: step.stats(idx) }
+    }
+
+    /// Whether it stands in the statement, since it was always the same.
+    fn is_fixed(&self) -> bool {
+        match self.mark {
+            TABLE => self.step.tables.len() < 2,
+            _ => self.stats.constant().is_some(),
+        }
+    }
+
+    /// Whether it may be equal to another one.
+    fn is_single(&self) -> bool {
+        [NUMBER, TEXT, TABLE].contains(&self.mark) && !self.is_fixed()
+    }
+}
+
+impl<'a> Naming<'a> {
+    fn new(shape: &'a Shape, templates: &'a [Template]) -> Naming<'a> {
+        let offsets = shape.offsets();
+        let mut places: Vec<Place<'a>> = Vec::new();
+        for step in &shape.steps {
+            let marks = templates[step.template as usize].text.chars().filter(|c| is_mark(*c));
+            let values = (0..step.values.len()).zip(marks);
+            places.extend(values.map(|(idx, mark)| Place::new(step, idx, mark)));
+        }
+        let mut origins: Vec<Origin> = Vec::new();
+        for (at, place) in places.iter().enumerate() {
+            let is_steady = place.step.is_steady(place.idx);
+            let fits = |to: &Place<'_>, above: i64| {
+                let is_same = to.mark == place.mark && (above == 0 || place.mark == NUMBER);
+                is_same && to.is_single() && place.is_single()
+            };
+            let most_frequent = place.stats.most_frequent();
+            let found = match is_steady {
+                true => shape.relations.of(at, most_frequent, |one| {
+                    let to = &places[one.to];
+                    fits(to, one.above) && to.step.is_steady(to.idx)
+                }),
+                // Within one execution of a step that is executed several times.
+                false => {
+                    let offset = at - place.idx;
+                    let found = place.step.relations.of(place.idx, most_frequent, |one| {
+                        fits(&places[offset + one.to], one.above) && !place.step.is_steady(one.to)
+                    });
+                    found.map(|mut one| {
+                        one.to += offset;
+                        one
+                    })
+                }
+            };
+            let n = if is_steady { shape.relations.n } else { place.step.relations.n };
+            let related = found.and_then(|one| {
+                let to: Origin = origins[one.to];
+                let above = to.above.checked_add(one.above)?;
+                Some(Origin { place: to.place, above, held: Some((one.held, n)) })
+            });
+            origins.push(related.unwrap_or(Origin::own(at)));
+        }
+        Naming { shape, templates, offsets, origins }
+    }
+
+    fn template(&self, step_idx: usize) -> &'a Template {
+        &self.templates[self.shape.steps[step_idx].template as usize]
+    }
+
+    /// Whether a value is given to new rows anywhere.
+    fn is_new(&self, place: usize) -> bool {
+        let steps = self.shape.steps.iter().zip(&self.offsets).enumerate();
+        steps.into_iter().any(|(step_idx, (step, offset))| {
+            let is_it = |idx: usize| {
+                let origin = self.origins[offset + idx];
+                origin.place == place && origin.above == 0
+            };
+            self.template(step_idx).is_insert && (0..step.values.len()).any(is_it)
+        })
+    }
+
+    /// The place of the number of the table of a step, if it is drawn.
+    fn table(&self, step_idx: usize) -> Option<usize> {
+        let step = &self.shape.steps[step_idx];
+        let mut marks = self.template(step_idx).text.chars().filter(|c| is_mark(*c));
+        let idx = marks.position(|c| c == TABLE)?;
+        (step.tables.len() > 1).then(|| self.offsets[step_idx] + idx)
+    }
+
+    /// The numbers that are drawn at a place, with how often they occurred.
+    fn tables(&self, place: usize) -> &'a BTreeMap<u64, u64> {
+        // A step without values begins where the next one does, which is the one that is meant.
+        let step_idx = self.offsets.partition_point(|offset| *offset <= place) - 1;
+        &self.shape.steps[step_idx].tables
+    }
+}
+
+/// How often a step is executed in a row: the mean.
+fn times(step: &Step) -> u64 {
+    let runs = step.runs.max(1);
+    ((step.executions + runs / 2) / runs).clamp(1, TIMES_MOST)
+}
+
+/// A transaction that is written.
+struct Writer<'a> {
+    naming: &'a Naming<'a>,
+    path: String,
+    /// Generators of the transaction.
+    lets: String,
+    steps: String,
+}
+
+/// One of the statements that stand for a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Alternative {
+    /// The table, if it is one of several, and the name of the value that says so.
+    table: Option<u64>,
+    /// Which of several executions, if they are written one by one.
+    nth: Option<u64>,
+}
+
+impl Alternative {
+    /// The name of a value that belongs to this statement alone.
+    fn name(self, name: &str) -> String {
+        let mut name = name.to_owned();
+        for (letter, number) in [('e', self.nth), ('t', self.table)] {
+            if let Some(number) = number {
+                let _ = write!(name, "_{letter}{number}");
+            }
+        }
+        name
+    }
+}
+
+impl Writer<'_> {
+    /// Writes a step, and returns how often it is executed.
+    fn step(&mut self, step_idx: usize) -> u64 {
+        let step = &self.naming.shape.steps[step_idx];
+        let times = times(step);
+        self.transaction_lets(step_idx);
+        let Some(place) = self.naming.table(step_idx) else {
+            self.statement(step_idx, (Alternative::default(), None), times);
+            return times;
+        };
+        let idx = place - self.naming.offsets[step_idx];
+        if step.is_steady(idx) {
+            let origin = self.naming.origins[place].place;
+            let name = format!("table{}", origin + 1);
+            for number in self.naming.tables(origin).keys() {
+                let alternative = Alternative { table: Some(*number), nth: None };
+                self.statement(step_idx, (alternative, Some(&name)), times);
+            }
+            return times;
+        }
+        // A table is drawn each time.
+        let tables = &step.tables;
+        let copies = times.min((ALTERNATIVES_MOST / tables.len() as u64).max(1));
+        for nth in 1..=copies {
+            let times = times / copies + u64::from(nth <= times % copies);
+            let name = format!("table{}_e{nth}", place + 1);
+            if copies < times {
+                comment(&mut self.lets, "drawn once for several executions, else each time");
+            }
+            let _ = writeln!(self.lets, "{name} = {}", one_of(tables));
+            for number in tables.keys() {
+                let alternative = Alternative { table: Some(*number), nth: Some(nth) };
+                self.statement(step_idx, (alternative, Some(&name)), times);
+            }
+        }
+        times
+    }
+
+    /// Writes the generators of values that are drawn once for the transaction.
+    fn transaction_lets(&mut self, step_idx: usize) {
+        let naming = self.naming;
+        let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
+        let marks = naming.template(step_idx).text.chars().filter(|c| is_mark(*c));
+        for (idx, mark) in marks.enumerate() {
+            let place = Place::new(step, idx, mark);
+            if !place.is_single() || !step.is_steady(idx) {
+                continue;
+            }
+            let at = offset + idx;
+            match mark {
+                TABLE if naming.origins[at].held.is_none() => {
+                    let _ = writeln!(self.lets, "table{} = {}", at + 1, one_of(&step.tables));
+                }
+                TABLE => {}
+                _ => draw(&mut self.lets, naming, &place, (at, &value_name(at))),
+            }
+        }
+    }
+
+    /// Writes a statement.
+    fn statement(
+        &mut self,
+        step_idx: usize,
+        (alternative, table): (Alternative, Option<&str>),
+        times: u64,
+    ) {
+        let step = &self.naming.shape.steps[step_idx];
+        let (sql, own) = self.sql(step_idx, alternative);
+        let _ = writeln!(self.steps, "\n[[{}.steps]]", self.path);
+        if step.least != step.most {
+            let mean = self::times(step);
+            let words = format!("{} to {} times, {mean} on average", step.least, step.most);
+            comment(&mut self.steps, &words);
+        }
+        if times > 1 {
+            let _ = writeln!(self.steps, "times = {times}");
+        }
+        if let (Some(name), Some(number)) = (table, alternative.table) {
+            let _ = writeln!(self.steps, "if = \":{name} = {number}\"");
+        }
+        let _ = writeln!(self.steps, "sql = {}", quoted(&sql));
+        if !own.is_empty() {
+            let _ = write!(self.steps, "[{}.steps.let]\n{own}", self.path);
+        }
+    }
+
+    /// A statement with names, and the generators of those that are drawn each time.
+    fn sql(&self, step_idx: usize, alternative: Alternative) -> (String, String) {
+        let naming = self.naming;
+        let (step, offset) = (&naming.shape.steps[step_idx], naming.offsets[step_idx]);
+        let text = &naming.template(step_idx).text;
+        let n_marks = text.chars().filter(|c| is_mark(*c)).count();
+        let number = alternative.table.or(step.tables.keys().next().copied()).unwrap_or(0);
+        let (mut sql, mut own) = (String::new(), String::new());
+        let mut idx = 0;
+        for mark in text.chars() {
+            if mark == SAME_TABLE {
+                let _ = write!(sql, "{number}");
+            }
+            if !is_mark(mark) {
+                sql.extend((mark != SAME_TABLE).then_some(mark));
+                continue;
+            }
+            let place = Place::new(step, idx, mark);
+            let at = offset + idx;
+            idx += 1;
+            let is_text = [TEXT, TEXTS].contains(&mark);
+            if mark == TABLE {
+                let _ = write!(sql, "{number}");
+            } else if [NUMBERS, TEXTS].contains(&mark) {
+                let name = alternative.name(&value_name(at));
+                list(&mut own, &mut sql, &place, (&name, n_marks));
+            } else if let Some(constant) = place.stats.constant() {
+                sql.push_str(&if is_text { format!("'{constant}'") } else { constant.to_owned() });
+            } else {
+                let named = |at: usize| match step.is_steady(place.idx) {
+                    true => value_name(at),
+                    false => alternative.name(&value_name(at)),
+                };
+                let origin = naming.origins[at];
+                let is_same = origin.held.is_some() && origin.above == 0;
+                let name = named(if is_same { origin.place } else { at });
+                let _ = write!(sql, ":{name}");
+                if !step.is_steady(place.idx) {
+                    let name = named(at);
+                    draw_as(&mut own, naming, &place, (at, &name, &named(origin.place)));
+                }
+            }
+        }
+        (sql, own)
+    }
+}
+
+fn value_name(at: usize) -> String {
+    format!("v{}", at + 1)
+}
+
+/// A generator that draws the number of a table.
+fn one_of(tables: &BTreeMap<u64, u64>) -> String {
+    let join = |numbers: Vec<String>| numbers.join(", ");
+    let numbers = join(tables.keys().map(u64::to_string).collect());
+    let weights = join(tables.values().map(u64::to_string).collect());
+    format!("{{ one_of = [{numbers}], weights = [{weights}] }}")
+}
+
+/// Writes the generators of a value that is drawn once for the transaction.
+fn draw(out: &mut String, naming: &Naming<'_>, place: &Place<'_>, (at, name): (usize, &str)) {
+    let origin = value_name(naming.origins[at].place);
+    draw_as(out, naming, place, (at, name, &origin));
+}
+
+/// Writes the generators of a value: of its own, or from the value that it comes from.
+fn draw_as(
+    out: &mut String,
+    naming: &Naming<'_>,
+    place: &Place<'_>,
+    (at, name, origin_name): (usize, &str, &str),
+) {
+    let origin = naming.origins[at];
+    let Some((held, n)) = origin.held else {
+        let is_new = naming.is_new(at);
+        let (generators, words) = place.stats.generators(name, is_new, place.mark == TEXT);
+        comment(out, &words);
+        for (name, text) in generators {
+            let _ = writeln!(out, "{name} = {text}");
+        }
+        return;
+    };
+    let (sign, difference) = if origin.above < 0 { ('-', "less") } else { ('+', "more") };
+    let above = origin.above.unsigned_abs();
+    if held < n {
+        let also = match above {
+            0 => format!("{origin_name} stands for another value too, equal"),
+            _ => format!("{above} {difference} than {origin_name}"),
+        };
+        comment(out, &format!("{also} in {held} of {n}"));
+    }
+    if above != 0 {
+        let _ = writeln!(out, "{name} = {{ expression = \":{origin_name} {sign} {above}\" }}");
+    }
+}
+
+/// Writes a list of as many values as there were on average.
+fn list(own: &mut String, sql: &mut String, place: &Place<'_>, (name, n_marks): (&str, usize)) {
+    let (step, stats) = (place.step, place.stats);
+    let mean = (step.elements[place.idx] + step.executions / 2) / step.executions.max(1);
+    let room = (VALUES_MOST.saturating_sub(n_marks - 1) / n_marks.max(1)).max(1);
+    let names: Vec<String> =
+        (1..=mean.clamp(1, room as u64)).map(|nth| format!("{name}_{nth}")).collect();
+    for name in &names {
+        let (generators, words) = stats.generators(name, false, place.mark == TEXTS);
+        comment(own, &words);
+        for (name, text) in generators {
+            let _ = writeln!(own, "{name} = {text}");
+        }
+    }
+    *sql += &names.iter().map(|name| format!(":{name}")).collect::<Vec<_>>().join(", ");
+}
