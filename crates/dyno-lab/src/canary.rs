@@ -6,7 +6,8 @@ use dyno_study::{Product, Variant};
 use crate::deployment::is_observed;
 use crate::run::Lab;
 
-/// The time that the work took before a trial; none for a simulated trial, and one in which nothing is sent.
+/// The time that the work took before a trial; none for a simulated trial, one in which nothing is sent, and one
+/// whose record nobody keeps.
 pub(crate) struct HostCanary {
     before_s: Option<f64>,
 }
@@ -22,7 +23,8 @@ impl HostCanary {
             }
             Product::Url(_) => false,
         };
-        HostCanary { before_s: (!is_simulated && !is_observed).then(|| work(lab)) }
+        let is_checked = lab.checks_host && !is_simulated && !is_observed;
+        HostCanary { before_s: is_checked.then(|| work(lab)) }
     }
 
     /// Does the work again when the server is gone.

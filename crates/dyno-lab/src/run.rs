@@ -42,6 +42,9 @@ pub struct Lab {
     pub catalog: Catalog,
     /// Dyno's own file, which is started as an agent on this machine; none where that is not known.
     pub program: Option<PathBuf>,
+    /// Whether it is measured before and after each trial how fast the host is; of no use to a run whose record
+    /// nobody keeps.
+    pub checks_host: bool,
     /// Devices that the user has named as ones that may be formatted.
     pub format_devices: Vec<PathBuf>,
 }

@@ -4,8 +4,9 @@ mod api;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, MultiValue, Table, Thread, Value, VmState};
 
 use crate::option::{Kind, OptionValue, ScriptOption, normal_name};
@@ -161,11 +162,9 @@ impl State {
         for (number, name) in OPERATIONS.iter().chain(["END"].iter()).enumerate() {
             operations.set(*name, number)?;
         }
-        let chunk = |name: &'static str, text: &'static str| lua.load(text).set_name(name);
-        let shared: Table =
-            chunk("=base", include_str!("lua/base.lua")).call((host, operations))?;
-        chunk("=sql", include_str!("lua/sql.lua")).call::<()>(shared.clone())?;
-        let entry: Table = chunk("=run", include_str!("lua/run.lua")).call(shared)?;
+        let shared: Table = chunk(&lua, 0)?.call((host, operations))?;
+        chunk(&lua, 1)?.call::<()>(shared.clone())?;
+        let entry: Table = chunk(&lua, 2)?.call(shared)?;
         let body = lua.load(without_shebang(setup.text)).set_name(format!("@{}", setup.path));
         let body = body.into_function()?;
         Ok(State {
@@ -296,9 +295,14 @@ impl State {
     pub fn resume(&mut self, reply: Reply) -> Request {
         self.n_instructions.set(0);
         let Some(thread) = &self.thread else { return Request::Ended(false) };
-        let answer = match self.arguments.take() {
-            Some(arguments) => thread.resume::<MultiValue>(arguments),
-            None => thread.resume::<MultiValue>(reply),
+        // The answers that come often are handed over without a list of them.
+        let answer: mlua::Result<Yielded> = match (self.arguments.take(), reply) {
+            (Some(arguments), _) => thread.resume(arguments),
+            (None, Reply::Rows(rows, columns)) => thread.resume((1, rows as f64, columns as f64)),
+            (None, Reply::Executed) => thread.resume(0),
+            (None, Reply::Yes) => thread.resume(true),
+            (None, Reply::Done) => thread.resume(()),
+            (None, reply) => thread.resume(reply),
         };
         match answer.and_then(|values| self.request(values)) {
             Ok(request) => request,
@@ -306,74 +310,70 @@ impl State {
         }
     }
 
-    fn request(&mut self, mut values: MultiValue) -> mlua::Result<Request> {
-        let operation = index(values.pop_front());
+    fn request(&mut self, yielded: Yielded) -> mlua::Result<Request> {
+        let (operation, first, second, third, fourth, rest) = yielded;
+        let operation = index(operation);
         let Some(name) = OPERATIONS.get(operation) else {
             return match operation {
-                END => self.ended(values),
+                END => Ok(self.ended(&first, second, third)),
                 _ => {
                     Err(mlua::Error::runtime("the script yields outside of a coroutine of its own"))
                 }
             };
         };
-        let mut number = || index(values.pop_front());
         Ok(match *name {
             "EXECUTE" => {
-                let request = Request::Execute(number(), number());
-                self.take_values(values)?;
+                let request = Request::Execute(index(first), index(second));
+                self.take_values(index(third), &fourth, &rest)?;
                 request
             }
             "NEXT" => Request::Next,
             "QUERY" => {
-                let request = Request::Query(number());
-                self.take_sql(values.pop_front())?;
-                request
+                self.take_sql(&second)?;
+                Request::Query(index(first))
             }
             "CONNECT" => Request::Connect,
-            "DISCONNECT" => Request::Disconnect(number()),
-            "RECONNECT" => Request::Reconnect(number()),
+            "DISCONNECT" => Request::Disconnect(index(first)),
+            "RECONNECT" => Request::Reconnect(index(first)),
             "PREPARE" => {
-                let request = Request::Prepare(number());
-                self.take_sql(values.pop_front())?;
-                request
+                self.take_sql(&second)?;
+                Request::Prepare(index(first))
             }
             "BIND" => {
-                let (connection, statement) = (number(), number());
-                let kinds = values.iter().map(|kind| match index(Some(kind.clone())) {
+                let kinds = [third, fourth].into_iter().chain(rest);
+                let kinds = kinds.take_while(|kind| !kind.is_nil()).map(|kind| match index(kind) {
                     1 => ParamKind::Integer,
                     2 => ParamKind::Real,
                     _ => ParamKind::Text,
                 });
-                Request::Bind(connection, statement, kinds.collect())
+                Request::Bind(index(first), index(second), kinds.collect())
             }
-            "CLOSE" => Request::Close(number(), number()),
-            "FETCH" => Request::Fetch(number(), number()),
+            "CLOSE" => Request::Close(index(first), index(second)),
+            "FETCH" => Request::Fetch(index(first), index(second)),
             "READY" => Request::Ready,
             "MORE" => Request::More,
             "STOP" => Request::Stop,
             "RESTART" => Request::Restart,
-            "FAILED" => Request::Failed(text(values.pop_front())),
-            "NOTE_ERROR" => Request::NoteError(text(values.pop_front()), text(values.pop_front())),
+            "FAILED" => Request::Failed(text(&first)),
+            "NOTE_ERROR" => Request::NoteError(text(&first), text(&second)),
             "CANCEL" => Request::Cancel,
-            "SLEEP" => Request::Sleep(real(values.pop_front()).unwrap_or(0.0).max(0.0)),
-            _ => Request::Exit(real(values.pop_front()).unwrap_or(1.0) as i32),
+            "SLEEP" => Request::Sleep(real(&first).unwrap_or(0.0).max(0.0)),
+            _ => Request::Exit(real(&first).unwrap_or(1.0) as i32),
         })
     }
 
     /// What a function came to that has returned.
-    fn ended(&mut self, mut values: MultiValue) -> mlua::Result<Request> {
+    fn ended(&mut self, is_good: &Value, first: Value, second: Value) -> Request {
         self.thread = None;
-        let is_good = values.pop_front().is_some_and(|value| value.as_boolean() == Some(true));
-        let first = values.pop_front();
-        Ok(match is_good {
-            true => Request::Ended(first.and_then(|value| value.as_boolean()) == Some(false)),
-            false => Request::Broken(text(first), text(values.pop_front())),
-        })
+        match is_good.as_boolean() == Some(true) {
+            true => Request::Ended(first.as_boolean() == Some(false)),
+            false => Request::Broken(text(&first), text(&second)),
+        }
     }
 
-    fn take_sql(&mut self, value: Option<Value>) -> mlua::Result<()> {
+    fn take_sql(&mut self, value: &Value) -> mlua::Result<()> {
         self.sql.clear();
-        if let Some(Value::String(text)) = value {
+        if let Value::String(text) = value {
             match std::str::from_utf8(&text.as_bytes()) {
                 Ok(text) => self.sql.push_str(text),
                 Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
@@ -382,10 +382,11 @@ impl State {
         Ok(())
     }
 
-    fn take_values(&mut self, values: MultiValue) -> mlua::Result<()> {
+    /// Takes `n` values; those at the end that are missing are NULL.
+    fn take_values(&mut self, n: usize, first: &Value, rest: &MultiValue) -> mlua::Result<()> {
         self.values.clear();
         self.bytes.clear();
-        for value in &values {
+        for value in std::iter::once(first).chain(rest).take(n) {
             self.values.push(match value {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
@@ -393,7 +394,7 @@ impl State {
                     self.bytes.extend_from_slice(&text.as_bytes());
                     Held::Text(start, self.bytes.len())
                 }
-                value => match real(Some(value.clone())) {
+                value => match real(value) {
                     Some(number) => Held::Number(number),
                     None => return Err(mlua::Error::runtime("a value that is none of SQL")),
                 },
@@ -423,23 +424,45 @@ impl State {
     }
 }
 
-fn real(value: Option<Value>) -> Option<f64> {
-    match value? {
-        Value::Integer(number) => Some(number as f64),
-        Value::Number(number) => Some(number),
+/// What a script yields: the number of the request, and its arguments.
+type Yielded = (Value, Value, Value, Value, Value, MultiValue);
+
+fn real(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
         _ => None,
     }
 }
 
-fn index(value: Option<Value>) -> usize {
-    real(value).map_or(usize::MAX, |number| number as usize)
+fn index(value: Value) -> usize {
+    real(&value).map_or(usize::MAX, |number| number as usize)
 }
 
-fn text(value: Option<Value>) -> String {
+fn text(value: &Value) -> String {
     match value {
-        Some(Value::String(text)) => text.to_string_lossy(),
+        Value::String(text) => text.to_string_lossy(),
         _ => String::new(),
     }
+}
+
+/// The part of the API that is written in Lua, compiled once for all states of the process: a thousand clients
+/// need not read it a thousand times.
+fn chunk(lua: &Lua, number: usize) -> mlua::Result<Function> {
+    const PARTS: [(&str, &str); 3] = [
+        ("=base", include_str!("lua/base.lua")),
+        ("=sql", include_str!("lua/sql.lua")),
+        ("=run", include_str!("lua/run.lua")),
+    ];
+    static COMPILED: [OnceLock<Vec<u8>>; 3] = [const { OnceLock::new() }; 3];
+    let (name, text) = PARTS[number];
+    if let Some(compiled) = COMPILED[number].get() {
+        return lua.load(compiled.as_slice()).set_mode(ChunkMode::Binary).into_function();
+    }
+    let function = lua.load(text).set_name(name).into_function()?;
+    // Its lines stay in it, for the places in messages.
+    COMPILED[number].get_or_init(|| function.dump(false));
+    Ok(function)
 }
 
 /// Ends a script that runs for too long without a request, or is to stop.

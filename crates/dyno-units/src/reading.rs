@@ -336,6 +336,10 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 /// What the stars of a pattern match in a name; `None` if it does not fit. The first stars are as
 /// short as they can be.
 pub fn instances<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
+    // Each name is looked for among all patterns, and nearly all differ from it at once.
+    if !pattern.starts_with('*') && pattern.as_bytes().first() != name.as_bytes().first() {
+        return None;
+    }
     let Some((head, rest)) = pattern.split_once('*') else {
         return (pattern == name).then(Vec::new);
     };

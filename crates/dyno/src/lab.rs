@@ -43,6 +43,7 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
         calibration,
         data_sets: Limits::USUAL,
         program: std::env::current_exe().ok(),
+        checks_host: true,
         format_devices: Vec::new(),
     })
 }

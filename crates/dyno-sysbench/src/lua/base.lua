@@ -88,13 +88,15 @@ sysbench = {
 }
 
 -- Random numbers between two others. C takes no text for a number, and names the function in its message.
+local kind_of = type
 local function between(name, rand)
   return function(low, high)
-    if type(low) ~= "number" or type(high) ~= "number" then
-      -- Such as those of `uniform_uint64`.
-      low = type(low) == "cdata" and tonumber(low) or low
-      high = type(high) == "cdata" and tonumber(high) or high
+    if kind_of(low) == "number" and kind_of(high) == "number" then
+      return rand(low, high)
     end
+    -- Such as those of `uniform_uint64`.
+    low = type(low) == "cdata" and tonumber(low) or low
+    high = type(high) == "cdata" and tonumber(high) or high
     if type(low) ~= "number" or type(high) ~= "number" then
       local nth, wrong = 1, low
       if type(low) == "number" then

@@ -149,13 +149,15 @@ local function restarts(problem)
   return type(problem) == "table" and problem.errcode == RESTART_EVENT
 end
 
+local NEXT, attempted = op.NEXT, pcall
+
 function thread_run(tid)
   local more = ask(op.MORE)
   while more do
     local ok, ended
     local goes_on = true
     repeat
-      ok, ended = pcall(event, tid)
+      ok, ended = attempted(event, tid)
       if not ok then
         if restarts(ended) then
           if sysbench.hooks.before_restart_event then
@@ -175,7 +177,7 @@ function thread_run(tid)
       ask(op.CANCEL)
       break
     else
-      more = ask(op.NEXT)
+      more = ask(NEXT)
     end
   end
 end

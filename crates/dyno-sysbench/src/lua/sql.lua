@@ -3,6 +3,9 @@
 local shared = ...
 local host, op, ask = shared.host, shared.op, shared.ask
 local NO_RESULT = shared.NO_RESULT
+-- What is used for each statement is found at once: a field of a table costs more than an upvalue.
+local EXECUTE = op.EXECUTE
+local is_kind, floor, ceil = type, math.floor, math.ceil
 
 local types = {
   NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6, TIME = 7,
@@ -57,7 +60,11 @@ end
 
 -- Errors ------------------------------------------------------------------------------------------------
 
+-- Whether a connection may have an error that the next success takes back.
+local has_failed = false
+
 local function failed(con, query, errno, state, message, is_ignorable)
+  has_failed = true
   con.error = is_ignorable and 1 or 2
   con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
   errdesc = {
@@ -93,15 +100,16 @@ end
 
 -- The same of a prepared statement, whose results share an object: its next execution ends the one before.
 local function executed(stmt, status, a, b, c, d)
-  local con = stmt.connection
   if status == 2 then
-    failed(con, "<prepared statement>", a, b, c, d)
+    failed(stmt.connection, "<prepared statement>", a, b, c, d)
   end
-  con.error = 0
+  if has_failed then
+    stmt.connection.error = 0
+  end
   if status == 0 then
     return NO_RESULT
   end
-  local rs = stmt.result
+  local rs = stmt[5]
   rs.nrows, rs.nfields = a, b
   return rs
 end
@@ -197,22 +205,25 @@ function connection:prepare(sql)
   check_open(self)
   local id, errno, state, message = ask(op.PREPARE, self.id, tostring(sql))
   if not id then
+    has_failed = true
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = 2, errno, state, message
     error("SQL API error", 2)
   end
   local rs = setmetatable({ connection = self, nrows = 0, nfields = 0, next_row = 0, is_binary = true }, result)
-  local fields = { connection = self, id = id, query = sql, params = {}, n = 0, values = {}, result = rs }
-  return setmetatable(fields, statement)
+  -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
+  -- the parameters; its result.
+  local stmt = { 0, self.id, id, {}, rs, connection = self, query = sql, values = {} }
+  return setmetatable(stmt, statement)
 end
 
 -- Statements --------------------------------------------------------------------------------------------
 
 local function whole(value)
-  local number = type(value) == "number" and value or (type(value) == "cdata" and tonumber(value))
+  local number = is_kind(value) == "cdata" and tonumber(value)
   if not number then
-    error("cannot convert '" .. type(value) .. "' to 'int64_t'", 3)
+    error("cannot convert '" .. is_kind(value) .. "' to 'int64_t'", 3)
   end
-  return number < 0 and math.ceil(number) or math.floor(number)
+  return number < 0 and ceil(number) or floor(number)
 end
 
 local kinds = {
@@ -229,41 +240,45 @@ function statement:bind_create(type, max_len)
   if kind == 3 and not max_len then
     error("the length of a string has to be given", 2)
   end
-  return setmetatable({ kind = kind, max_len = max_len, type = type }, param)
+  -- How it is sent, and its value, which is NULL at first.
+  local fields = { kind, false, max_len = max_len, type = type }
+  fields[2] = nil
+  return setmetatable(fields, param)
 end
 
 function statement:bind_param(...)
-  self.n = select("#", ...)
-  if self.n == 0 then
+  local n, params = select("#", ...), { ... }
+  if self[1] >= 0 then
+    self[1] = n
+  end
+  if n == 0 then
     return nil
   end
-  self.params = { ... }
-  local bits = {}
-  for i = 1, self.n do
-    bits[i] = self.params[i].kind
+  self[4] = params
+  local kinds_of = {}
+  for i = 1, n do
+    kinds_of[i] = params[i][1]
   end
-  ask(op.BIND, self.connection.id, self.id, unpack(bits))
+  ask(op.BIND, self[2], self[3], unpack(kinds_of))
 end
 
 function statement:execute()
-  local con = self.connection
-  if self.is_closed then
-    check_open({ is_closed = true })
-  end
-  local params, n = self.params, self.n
+  local params, n = self[4], self[1]
   local rs
   if n == 1 then
-    rs = executed(self, ask(op.EXECUTE, con.id, self.id, params[1].value))
+    rs = executed(self, ask(EXECUTE, self[2], self[3], 1, params[1][2]))
   elseif n == 0 then
-    rs = executed(self, ask(op.EXECUTE, con.id, self.id))
+    rs = executed(self, ask(EXECUTE, self[2], self[3], 0))
   elseif n == 2 then
-    rs = executed(self, ask(op.EXECUTE, con.id, self.id, params[1].value, params[2].value))
+    rs = executed(self, ask(EXECUTE, self[2], self[3], 2, params[1][2], params[2][2]))
+  elseif n < 0 then
+    check_open({ is_closed = true })
   else
     local values = self.values
     for i = 1, n do
-      values[i] = params[i].value
+      values[i] = params[i][2]
     end
-    rs = executed(self, ask(op.EXECUTE, con.id, self.id, unpack(values, 1, n)))
+    rs = executed(self, ask(EXECUTE, self[2], self[3], n, unpack(values, 1, n)))
   end
   -- No tail call: errors name the place of the script that called this.
   return rs
@@ -274,28 +289,32 @@ function statement:next_result()
 end
 
 function statement:close()
-  if not self.is_closed then
-    self.is_closed = true
-    ask(op.CLOSE, self.connection.id, self.id)
+  if self[1] >= 0 then
+    self[1] = -1
+    ask(op.CLOSE, self[2], self[3])
   end
 end
 
 function param:set(value)
-  local kind = self.kind
+  local kind = self[1]
   if value == nil then
-    self.value = nil
+    self[2] = nil
   elseif kind == 1 then
-    self.value = whole(value)
+    if is_kind(value) == "number" then
+      self[2] = value < 0 and ceil(value) or floor(value)
+    else
+      self[2] = whole(value)
+    end
   elseif kind == 2 then
-    self.value = tonumber(value)
+    self[2] = tonumber(value)
   else
     value = tostring(value)
-    self.value = #value > self.max_len and value:sub(1, self.max_len) or value
+    self[2] = #value > self.max_len and value:sub(1, self.max_len) or value
   end
 end
 
 function param:set_rand_str(format)
-  self.value = host.rand_string(format)
+  self[2] = host.rand_string(format)
 end
 
 -- Results -----------------------------------------------------------------------------------------------
@@ -409,7 +428,7 @@ function db_bind_result() end
 
 function db_execute(stmt)
   for i, value in ipairs(stmt.legacy_values or {}) do
-    stmt.params[i]:set(value)
+    stmt[4][i]:set(value)
   end
   return stmt:execute()
 end

@@ -41,6 +41,7 @@ pub(super) fn run(
     seed: u64,
 ) -> anyhow::Result<(Ended, Option<PathBuf>)> {
     let mut lab = lab::make(None)?;
+    lab.checks_host = !options.no_record;
     let shift_us = (lab.clock.unix_millis() * 1000).saturating_sub(lab.clock.now().0 / 1000);
     let mut host = match Terminal::new(options, std::process::id(), shift_us) {
         Ok(host) => host,

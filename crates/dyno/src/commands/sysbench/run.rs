@@ -97,6 +97,7 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
     let mut lab = lab::make(None)?;
     // One flag for both, so that Ctrl-C ends a script's endless loop, too.
     lab.abort = abort;
+    lab.checks_host = !options.no_record;
     let broken = Arc::new(Broken::default());
     let settings = Arc::new(with_ends(&settings, &host, &broken, &options));
     lab.catalog = catalog(&settings);
