@@ -31,8 +31,9 @@ const SIGNALS: [(Signal, Nanoseconds); 2] =
     [(Signal::TERM, Nanoseconds::from_secs(5)), (Signal::QUIT, Nanoseconds::from_secs(2))];
 /// How often a folder is searched for processes that are left over.
 const ROUNDS_MAX: usize = 5;
-/// How often, and after which pause, a lock is asked for.
-const LOCK_TRIES: u32 = 20;
+/// How often, and after which pause, a lock is asked for. On a busy machine it may take a second until a
+/// process that is being started runs its own program.
+const LOCK_TRIES: u32 = 400;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
 /// How long a killed process may take to vanish.
 const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -92,13 +93,18 @@ fn remove_unfinished(root: &Path) {
 
 fn end_one(keeper: &Keeper, folder: &Path, clock: &dyn Clock) -> Vec<String> {
     let Ok((file, owner)) = Owner::read(folder) else { return Vec::new() };
+    // Asked first, so that nobody waits for the lock of a Dyno that lives.
+    let standing = owner.standing(&keeper.me, &keeper.proc_root);
+    if matches!(standing, Standing::Ours | Standing::MayLive) {
+        return Vec::new();
+    }
     // Held until the end of this function: the Dyno that made it is dead, and no other one removes
     // it.
     if !is_free_soon(clock, || take_lock(&file, &Owner::path_of(folder))) {
         return Vec::new();
     }
     let mut messages = Vec::new();
-    match owner.standing(&keeper.me, &keeper.proc_root) {
+    match standing {
         Standing::Ours | Standing::MayLive => return messages,
         Standing::Dead => messages = end_processes(keeper, &owner, clock),
         Standing::EarlierBoot => {
