@@ -23,7 +23,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ),
             (
                 "dyno sysbench oltp_read_write --tables=4 --threads=16 --time=60 run",
-                "as sysbench, with a record",
+                "the same as with sysbench, plus a record",
             ),
             ("dyno sysbench my.lua --db-driver=pgsql --time=60 run", "a script of your own"),
         ],
@@ -32,14 +32,17 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         "pgbench",
         &[
             ("dyno pgbench -i -s 10 shop", "make and fill the tables"),
-            ("dyno pgbench -S -M prepared -c 8 -j 2 -T 60 shop", "as pgbench, with a record"),
+            (
+                "dyno pgbench -S -M prepared -c 8 -j 2 -T 60 shop",
+                "the same as with pgbench, plus a record",
+            ),
             ("dyno pgbench -f orders.sql@3 -b tpcb-like -T 60 shop", "scripts with weights"),
         ],
     ),
     (
         "up",
         &[
-            ("dyno up postgresql@17", "a server that stays until `dyno down`"),
+            ("dyno up postgresql@17", "a server that runs until `dyno down`"),
             (
                 "dyno up mariadb --name mine --setting innodb_buffer_pool_size=1GiB",
                 "with a setting",
@@ -51,7 +54,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         "connect",
         &[
             ("dyno connect postgresql-17", "psql, or the product's own client"),
-            ("dyno connect mine -- -e \"SELECT 1\"", "with arguments of the client's own"),
+            ("dyno connect mine -- -e \"SELECT 1\"", "with the client's own arguments"),
         ],
     ),
     #[cfg(feature = "servers")]
@@ -61,7 +64,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno dump mysql://me@db1/shop shop.dump", "all tables of a database"),
             (
                 "dyno dump mysql://me@db1/shop some.dump --table orders --threads 8",
-                "one, by 8 connections",
+                "one table, over 8 connections",
             ),
         ],
     ),
@@ -76,7 +79,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         &[(
             "dyno archive mysql://me@db1/shop clickhouse://me@db2/old --table orders --where \"day < \
              '2020-01-01'\" --create",
-            "orders of the years before 2020",
+            "orders from before 2020",
         )],
     ),
     ("logs", &[("dyno logs postgresql-17 -n 20", "the last messages of the server")]),
@@ -90,7 +93,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
     (
         "products",
         &[
-            ("dyno products", "what is here, and what can be fetched"),
+            ("dyno products", "what is on this machine, and what can be fetched"),
             ("dyno products fetch postgresql@17", "the newest 17 of the first source that has one"),
             ("dyno products fetch mariadb@11.4 --from maven", "from one source"),
             ("dyno products remove --all", "everything that was fetched"),
@@ -102,7 +105,11 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno capture general.log --out study.toml", "from a general log"),
             (
                 "dyno capture slow.log --schema shop --url 'mysql://me:${DB_PASSWORD}@db2/shop'",
-                "one database; its copy is on db2",
+                "one database, of which db2 has a copy",
+            ),
+            (
+                "dyno capture postgresql.log --prefix \"%m [%p] %u@%d \"",
+                "from a log of PostgreSQL whose log_line_prefix is unusual",
             ),
             ("dyno capture - > study.toml", "from standard input"),
         ],
@@ -114,7 +121,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         &[
             (
                 "dyno gate old/bin new/bin --on mariadb --workload oltp_read_write",
-                "two builds in the same blocks",
+                "two builds in interleaved trials",
             ),
             ("dyno gate before after --study study.toml", "two databases of a study"),
         ],
@@ -129,7 +136,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
     (
         "report",
         &[
-            ("dyno report runs/quickstart", "report.html, report.md and findings.json again"),
+            ("dyno report runs/quickstart", "rewrite report.html, report.md and findings.json"),
             ("dyno report runs/before runs/after", "several runs in one report"),
             ("dyno report runs/quickstart --format csv --out tables", "all tables as CSV"),
         ],
@@ -160,7 +167,10 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
     ),
     (
         "convert",
-        &[("dyno convert autobench.conf > study.toml", "a run of RonDB's scripts as a study")],
+        &[(
+            "dyno convert autobench.conf > study.toml",
+            "the configuration of RonDB's scripts as a study",
+        )],
     ),
     (
         "import",
@@ -185,7 +195,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno watch", "this host"),
             (
                 "dyno watch mysql://me@127.0.0.1:3306",
-                "a server, and its processes if they are here",
+                "a server, and its processes if they run on this machine",
             ),
             ("dyno watch --pid 4711 --for 5min --record runs/seen", "a process, with a report"),
         ],
@@ -204,7 +214,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ),
         ],
     ),
-    ("doctor", &[("dyno doctor", "examine this machine; the worst comes first")]),
+    ("doctor", &[("dyno doctor", "examine this machine; the worst findings come first")]),
     ("calibrate", &[("dyno calibrate", "once per machine, while it is idle")]),
     (
         "datasets",
@@ -221,7 +231,7 @@ const OF_BENCH: &[Example] = &[
     ("dyno bench oltp_read_only --on mariadb --clients 16 --duration 30s", "a private server"),
     (
         "dyno bench tpcb --on postgresql --find-rate \"p99 <= 20ms\"",
-        "its highest rate within a limit",
+        "the highest rate that meets a limit",
     ),
     (
         "dyno bench oltp_point_select --on postgresql://me@db1:5432/test --rate 2000 --json",
@@ -262,7 +272,7 @@ const OF_JOBS: &[(&str, &[Example])] = &[
         "restore",
         &[(
             "dyno bench restore --on mariadb --tables 4 --table-size 100k",
-            "a dump, and all of it again",
+            "a dump, restored in full",
         )],
     ),
     (

@@ -17,25 +17,29 @@ const HIDDEN: &str = "${DYNO_SECRET_";
 /// Options of `dyno capture`.
 #[derive(clap::Args)]
 pub(crate) struct CaptureOptions {
-    /// The log: a general log or a slow log of MariaDB or MySQL; `-` is standard input
+    /// The log: a general log or a slow log of MariaDB or MySQL, or a log of PostgreSQL; `-` is standard input
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// The server that the study will load, which has a copy of the tables: mysql://user@host/database.
-    /// It is written into the study; nothing connects to it now
+    /// The server that the study will load, with a copy of the tables, as a URL with user, host and database.
+    /// It is only written into the study; `dyno capture` does not connect to it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Capture the statements in this database [default: the one with the most statements]
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
-    /// The most kinds of transactions to keep; rarer ones are left out
+    /// The maximum number of kinds of transactions to keep; rarer ones are left out
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     kinds: u16,
-    /// Write texts that occur often into the study as they are; without it, only their lengths and patterns
+    /// Write frequent strings into the study verbatim; without this option, only their lengths and
+    /// patterns
     #[arg(long)]
     texts: bool,
     /// The format of the log, if it is not recognised
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
+    /// PostgreSQL's setting log_line_prefix, if what stands before each message is not recognised
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
     /// The file to write instead of printing the study; it must not exist
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -53,6 +57,7 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
         format: Format::ALL
             .into_iter()
             .find(|format| options.format.as_deref() == Some(format.name())),
+        prefix: options.prefix.clone(),
         schema: options.schema.clone(),
         kinds: options.kinds.into(),
         has_texts: options.texts,
@@ -144,4 +149,79 @@ fn transactions(n: u64) -> String {
 
 fn statements(n: u64) -> String {
     format!("{} statement{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use dyno_units::{RandomStream, Seed};
+
+    use super::*;
+
+    /// Parts of statements, some of which make no sense together.
+    const PARTS: &[&str] = &[
+        "SELECT a FROM part{} WHERE id = {}",
+        "UPDATE t SET n = {} WHERE id = {}",
+        " AND b IN ({}, {})",
+        "INSERT INTO t VALUES ({}, '{}', 'x{}-y')",
+        " LIMIT {}",
+        "DELETE FROM `p{}` WHERE d > '2026-01-1{}'",
+        " AND c LIKE '%{}'",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        " + {}.5",
+        " - -{}",
+        " ORDER BY {}",
+        "(",
+        ")",
+        "SET autocommit = 0",
+        " /* {} */",
+        " 'it''s \\\" {}'",
+        " `a \" b`",
+        " BETWEEN {} AND {}",
+        "é {}",
+    ];
+
+    #[test]
+    fn every_captured_study_is_a_study() {
+        let mut n_captured = 0;
+        for seed in 0..300 {
+            let mut random: RandomStream = Seed(seed).stream();
+            let mut log = String::new();
+            for _ in 0..random.below(200) + 1 {
+                let mut statement = String::new();
+                for _ in 0..random.below(3) + 1 {
+                    let part = PARTS[random.below(PARTS.len() as u64) as usize];
+                    for (nth, text) in part.split("{}").enumerate() {
+                        if nth > 0 {
+                            let most = [3, 1000, u64::MAX >> 1][random.below(3) as usize];
+                            statement += &random.below(most).to_string();
+                        }
+                        statement += text;
+                    }
+                }
+                log += &format!("\t\t{:>5} Query\t{statement}\n", random.below(3) + 1);
+            }
+            let request = Request {
+                format: Some(Format::MySqlGeneral),
+                prefix: None,
+                schema: None,
+                kinds: 100,
+                has_texts: seed % 2 == 0,
+                url: None,
+                source: "a \"log\"".to_owned(),
+            };
+            let Ok(captured) = capture(&mut log.as_bytes(), &request) else { continue };
+            n_captured += 1;
+            let catalog = crate::scripts::catalog(&captured.study, Path::new("")).unwrap();
+            let words = crate::vocabulary::vocabulary_of(&dyno_lab::products(), &catalog);
+            if let Err(problems) = dyno_study::parse(&captured.study, &words) {
+                let text = dyno_study::diagnostic::render("captured", &captured.study, &problems);
+                panic!("{seed}\n{text}\n{}", captured.study);
+            }
+        }
+        assert!(n_captured > 250, "{n_captured}");
+    }
 }

@@ -113,3 +113,33 @@ fn ranges_keep_their_length_and_numbered_tables_are_drawn() {
     let outcomes = &trial["steps"][0]["kinds"][0]["outcomes"];
     assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}");
 }
+
+#[test]
+fn the_log_of_postgresql_becomes_a_study_that_loads_it() {
+    let bench = UpBench::new();
+    let settings =
+        ["--setting", "log_statement=all", "--setting", "log_line_prefix=%m [%p] %q%u@%d "];
+    let url = bench.up(&[&["postgresql", "--name", "here"], &settings[..]].concat());
+    // Private servers log beside the folder of their data.
+    let data = bench.good(&["connect", "here", "--", "-At", "-c", "SHOW data_directory"]).out;
+    let log = std::path::Path::new(data.trim()).parent().unwrap().join("server.log");
+    let design = "[design]\nclients = 2\nrepetitions = 1\nduration = \"1s\"\nwarm_up = \"0s\"\n";
+    bench.bench.write(
+        "load.toml",
+        &format!(
+            "title = \"to be captured\"\n[database.here]\nurl = \"{url}\"\nkeep_tables = true\n\
+             [workload.tpcb]\n{design}"
+        ),
+    );
+    bench.good(&["run", "load.toml", "--out", "load"]);
+    let log = log.display().to_string();
+    let captured = bench.good(&["capture", &log, "--url", &url, "--kinds", "1"]);
+    assert!(captured.out.matches("sql = ").count() >= 5, "{}", captured.out);
+    let from = captured.out.find("[design]").unwrap();
+    bench.bench.write("captured.toml", &format!("{}{design}", &captured.out[..from]));
+    bench.good(&["run", "captured.toml", "--out", "run"]);
+    let trial = read_json(&trial_folder(&bench.bench.path("run"), 1).join("summary.json"));
+    assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+    let outcomes = &trial["steps"][0]["kinds"][0]["outcomes"];
+    assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}\n{}", captured.out);
+}

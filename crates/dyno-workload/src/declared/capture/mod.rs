@@ -1,16 +1,19 @@
 //! A declared workload from what a server has logged: the transactions of its sessions, grouped by their
 //! statements, with what their values were drawn from.
 //!
-//! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`), which
-//! finds the statements of each session. `statement` takes the values out of a statement; `sessions`
+//! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log`), which
+//! finds the statements of each session; `log_line_prefix` reads what is before
+//! PostgreSQL's messages. `statement` takes the values out of a statement; `sessions`
 //! makes transactions of statements and counts equal ones; `values` describes the values at each place,
 //! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
 //! transactions. Logs come from elsewhere: all that is kept has a limit, and each statement
 //! is counted as replayed or as left out, with the reason.
 
 mod lines;
+mod log_line_prefix;
 mod mysql_general;
 mod mysql_slow;
+mod postgresql_log;
 mod relations;
 mod sessions;
 mod statement;
@@ -26,6 +29,7 @@ use std::io::{self, BufRead};
 use crate::Dialect;
 
 use lines::Lines;
+use log_line_prefix::Prefix;
 use sessions::Sessions;
 
 /// What is captured, and how.
@@ -33,6 +37,9 @@ use sessions::Sessions;
 pub struct Request {
     /// The format of the log; none to recognise it.
     pub format: Option<Format>,
+    /// What stands before the messages of PostgreSQL's plain log, as its setting `log_line_prefix` says;
+    /// none to guess it.
+    pub prefix: Option<String>,
     /// The database whose statements are captured; none for the one with the most.
     pub schema: Option<String>,
     /// The most kinds of transactions.
@@ -52,17 +59,24 @@ pub enum Format {
     MySqlGeneral,
     /// Their slow log.
     MySqlSlow,
+    /// PostgreSQL's log as plain text.
+    PostgreSqlPlain,
+    /// PostgreSQL's log as CSV.
+    PostgreSqlCsv,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 2] = [Format::MySqlGeneral, Format::MySqlSlow];
+    pub const ALL: [Format; 4] =
+        [Format::MySqlGeneral, Format::MySqlSlow, Format::PostgreSqlPlain, Format::PostgreSqlCsv];
 
     /// As an option names it.
     pub fn name(self) -> &'static str {
         match self {
             Format::MySqlGeneral => "mysql-general",
             Format::MySqlSlow => "mysql-slow",
+            Format::PostgreSqlPlain => "postgresql",
+            Format::PostgreSqlCsv => "postgresql-csv",
         }
     }
 
@@ -71,6 +85,8 @@ impl Format {
         match self {
             Format::MySqlGeneral => "general log of MariaDB or MySQL",
             Format::MySqlSlow => "slow log of MariaDB or MySQL",
+            Format::PostgreSqlPlain => "log of PostgreSQL",
+            Format::PostgreSqlCsv => "log of PostgreSQL as CSV",
         }
     }
 
@@ -78,6 +94,7 @@ impl Format {
     fn dialect(self) -> Dialect {
         match self {
             Format::MySqlGeneral | Format::MySqlSlow => Dialect::MySql,
+            Format::PostgreSqlPlain | Format::PostgreSqlCsv => Dialect::PostgreSql,
         }
     }
 }
@@ -200,10 +217,14 @@ pub enum CaptureError {
     Io(#[from] io::Error),
     /// Its format is unknown.
     #[error(
-        "this is neither a general log nor a slow log of MariaDB or MySQL, as far as its first lines tell; \
-         if it is one, name its format with --format"
+        "this is neither a general log nor a slow log of MariaDB or MySQL nor a log of PostgreSQL, as far as its \
+         first lines tell; if it is one, name its format with --format, and the setting log_line_prefix of \
+         PostgreSQL with --prefix"
     )]
     UnknownFormat,
+    /// The setting `log_line_prefix` that was given, or none that fits.
+    #[error("{0}")]
+    Prefix(String),
     /// It has no statement that could be replayed.
     #[error("there is nothing to replay in it: {0}")]
     Nothing(String),
@@ -226,12 +247,32 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
         format = recognise(&line.text);
         first.push(line);
     }
+    let prefix = request.prefix.as_deref().map(Prefix::read).transpose();
+    let mut prefix = prefix.map_err(CaptureError::Prefix)?;
+    if prefix.is_none() && format.is_none_or(|format| format == Format::PostgreSqlPlain) {
+        while first.len() < LINES_TO_RECOGNISE
+            && let Some(line) = lines.next()?
+        {
+            first.push(line);
+        }
+        prefix = Prefix::guess(first.iter().map(|line| line.text.as_str()));
+    }
+    if format.is_none() && prefix.is_some() {
+        format = Some(Format::PostgreSqlPlain);
+    }
     let format = format.ok_or(CaptureError::UnknownFormat)?;
     let mut sessions = Sessions::new(format.dialect(), format == Format::MySqlGeneral);
     sessions.keep_texts(request.has_texts);
     let mut reader: Box<dyn Reader> = match format {
         Format::MySqlGeneral => Box::new(mysql_general::General::default()),
         Format::MySqlSlow => Box::new(mysql_slow::Slow::default()),
+        Format::PostgreSqlCsv => Box::new(postgresql_log::Csv::default()),
+        Format::PostgreSqlPlain => {
+            let unknown = "what stands before each message is not recognised; give the server's setting \
+                           log_line_prefix with --prefix";
+            let prefix = prefix.ok_or_else(|| CaptureError::Prefix(unknown.to_owned()))?;
+            Box::new(postgresql_log::Plain::new(prefix))
+        }
     };
     for line in first {
         reader.line(&line, &mut sessions);
@@ -255,6 +296,9 @@ trait Reader {
 fn recognise(line: &str) -> Option<Format> {
     if mysql_general::header(line).is_some() {
         return Some(Format::MySqlGeneral);
+    }
+    if postgresql_log::is_csv(line) {
+        return Some(Format::PostgreSqlCsv);
     }
     (line.starts_with("# User@Host: ") || line.starts_with("# Query_time: "))
         .then_some(Format::MySqlSlow)

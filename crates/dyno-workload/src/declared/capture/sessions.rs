@@ -224,12 +224,19 @@ impl Sessions {
 
     /// A session sent a statement; none if it was too long to be kept.
     pub(super) fn statement(&mut self, session: &str, text: Option<&str>) {
+        match text {
+            Some(text) => self.executed(session, text, &[]),
+            None => {
+                self.counts.read += 1;
+                self.counts.leave_out(Reason::Long, 1);
+            }
+        }
+    }
+
+    /// A session executed a statement with these parameters, some of which may be NULL.
+    pub(super) fn executed(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
         self.counts.read += 1;
-        let Some(text) = text else {
-            self.counts.leave_out(Reason::Long, 1);
-            return;
-        };
-        let kind = read(text, self.dialect, self.has_texts);
+        let kind = read(text, bound, self.dialect, self.has_texts);
         if self.session(session).is_none() {
             self.counts.leave_out(Reason::Limits, 1);
             return;

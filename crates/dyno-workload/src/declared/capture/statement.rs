@@ -136,8 +136,13 @@ const BEFORE_FIXED: &[&str] = &["separator", "escape", "as", "charset", "collate
 const SECRET: &[&str] =
     &["passw", "pwd", "secret", "token", "crypt", "credential", "api_key", "apikey"];
 
-/// Reads a statement.
-pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
+/// Reads a statement; `bound` has the values of its parameters `$1`, `$2` …, of which some may be NULL.
+pub(super) fn read(
+    text: &str,
+    bound: &[Option<String>],
+    dialect: Dialect,
+    has_texts: bool,
+) -> Kind {
     let text = trimmed(text);
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Kind::LeftOut(reason_of_unread(text), false);
@@ -148,7 +153,7 @@ pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
     if let Some(kind) = not_replayed(&scanned, text) {
         return kind;
     }
-    if let Some(reason) = obstacle(&scanned, dialect) {
+    if let Some(reason) = obstacle(&scanned, text, bound.len(), dialect) {
         return Kind::LeftOut(reason, false);
     }
     let verb = first_word(&scanned).to_owned();
@@ -156,6 +161,7 @@ pub(super) fn read(text: &str, dialect: Dialect, has_texts: bool) -> Kind {
     let mut former = Former {
         text,
         scanned: &scanned,
+        bound,
         dialect,
         out: String::new(),
         starts: Vec::new(),
@@ -263,7 +269,7 @@ fn autocommit(scanned: &Scanned, text: &str) -> Kind {
 }
 
 /// Why a query cannot be declared.
-fn obstacle(scanned: &Scanned, dialect: Dialect) -> Option<Reason> {
+fn obstacle(scanned: &Scanned, text: &str, n_bound: usize, dialect: Dialect) -> Option<Reason> {
     if scanned.names().next().is_some() {
         return Some(Reason::Colon);
     }
@@ -274,7 +280,12 @@ fn obstacle(scanned: &Scanned, dialect: Dialect) -> Option<Reason> {
             Token::Sign('(') => open += 1,
             Token::Sign(')') => open -= 1,
             Token::Sign('?') if dialect != Dialect::PostgreSql => return Some(Reason::Placeholder),
-            Token::Sign('$') => return Some(Reason::Placeholder),
+            Token::Sign('$') => {
+                let number = text[scanned.spans[idx].clone()][1..].parse::<usize>();
+                if !number.is_ok_and(|number| (1..=n_bound).contains(&number)) {
+                    return Some(Reason::Placeholder);
+                }
+            }
             Token::Sign('@') if dialect == Dialect::MySql => {
                 let is_system = idx > 0 && scanned.tokens[idx - 1] == Token::Sign('@');
                 let next = scanned.tokens.get(idx + 1);
@@ -364,6 +375,8 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
 struct Former<'a> {
     text: &'a str,
     scanned: &'a Scanned,
+    /// The values of its parameters.
+    bound: &'a [Option<String>],
     dialect: Dialect,
     out: String,
     /// Length of `out` before each token.
@@ -386,7 +399,7 @@ impl Former<'_> {
         while self.at < self.scanned.tokens.len() {
             let at = self.at;
             self.gap();
-            if self.list()? || self.literal()? || self.table()? {
+            if self.list()? || self.literal()? || self.table()? || self.null() {
                 continue;
             }
             let span = self.scanned.spans[at].clone();
@@ -482,6 +495,22 @@ impl Former<'_> {
         Ok(true)
     }
 
+    /// The value of a parameter; none if it is NULL.
+    fn parameter(&self, at: usize) -> Option<&str> {
+        let number: usize = self.text[self.scanned.spans[at].clone()].get(1..)?.parse().ok()?;
+        self.bound.get(number.checked_sub(1)?)?.as_deref()
+    }
+
+    /// Writes a parameter that is NULL.
+    fn null(&mut self) -> bool {
+        let is_null = self.is_sign(self.at, '$');
+        if is_null {
+            self.push(self.scanned.spans[self.at].end, 1);
+            self.out.push_str("NULL");
+        }
+        is_null
+    }
+
     /// Writes the name of a numbered table with a mark for its number.
     fn table(&mut self) -> Result<bool, Reason> {
         let at = self.at;
@@ -516,7 +545,7 @@ impl Former<'_> {
         let at = self.at;
         let Some((after, seen, is_text)) = self.value(at)? else { return Ok(false) };
         let end = self.scanned.spans[after - 1].end;
-        if self.is_fixed(at, is_text) {
+        if !self.is_sign(at, '$') && self.is_fixed(at, is_text) {
             let begin = self.scanned.spans[at].start;
             let text = self.text[begin..end].to_owned();
             self.push(end, after - at);
@@ -597,6 +626,12 @@ impl Former<'_> {
                 let has_escapes = self.dialect == Dialect::MySql || before == "e";
                 let text = meant(raw, has_escapes);
                 Ok(Some((at + 1, Seen::text(&text, self.has_texts), true)))
+            }
+            Some(Token::Sign('$')) => {
+                let Some(text) = self.parameter(at) else { return Ok(None) };
+                let seen = Seen::bound(text, self.has_texts);
+                let is_text = !seen.is_bound_number();
+                Ok(Some((at + 1, seen, is_text)))
             }
             _ => self.number(at),
         }

@@ -315,8 +315,14 @@ impl Writer<'_> {
         let n_marks = text.chars().filter(|c| is_mark(*c)).count();
         let number = alternative.table.or(step.tables.keys().next().copied()).unwrap_or(0);
         let (mut sql, mut own) = (String::new(), String::new());
-        let mut idx = 0;
+        let (mut idx, mut is_after_value) = (0, false);
         for mark in text.chars() {
+            // The name of a value ends where something else begins: a log may hold `5SET`.
+            if std::mem::take(&mut is_after_value)
+                && (is_mark(mark) || mark.is_alphanumeric() || mark == '_')
+            {
+                sql.push(' ');
+            }
             if mark == SAME_TABLE {
                 let _ = write!(sql, "{number}");
             }
@@ -333,6 +339,7 @@ impl Writer<'_> {
             } else if [NUMBERS, TEXTS].contains(&mark) {
                 let name = alternative.name(&value_name(at));
                 list(&mut own, &mut sql, &place, (&name, n_marks));
+                is_after_value = true;
             } else if let Some(constant) = place.stats.constant() {
                 sql.push_str(&if is_text { format!("'{constant}'") } else { constant.to_owned() });
             } else {
@@ -344,6 +351,7 @@ impl Writer<'_> {
                 let is_same = origin.held.is_some() && origin.above == 0;
                 let name = named(if is_same { origin.place } else { at });
                 let _ = write!(sql, ":{name}");
+                is_after_value = true;
                 if !step.is_steady(place.idx) {
                     let name = named(at);
                     draw_as(&mut own, naming, &place, (at, &name, &named(origin.place)));

@@ -7,6 +7,7 @@ use super::*;
 fn request() -> Request {
     Request {
         format: None,
+        prefix: None,
         schema: None,
         kinds: 50,
         has_texts: false,
@@ -471,6 +472,100 @@ fn slow_logs_of_mariadb_and_mysql() {
 }
 
 #[test]
+fn logs_of_postgresql() {
+    let plain = |prefix: &dyn Fn(u32, &str) -> String| {
+        let entry = |pid: u32, level: &str, text: &str| {
+            format!("{}{level}:  {text}\n", prefix(pid, "shop"))
+        };
+        let mut log = entry(1, "LOG", "database system is ready to accept connections");
+        for n in 0..30 {
+            log += &entry(7, "LOG", "duration: 0.1 ms  statement: BEGIN;");
+            log += &entry(
+                7,
+                "LOG",
+                "duration: 0.1 ms  parse P1: UPDATE a SET n = n + $1 WHERE id = $2",
+            );
+            log += &entry(
+                7,
+                "LOG",
+                "duration: 0.1 ms  bind P1: UPDATE a SET n = n + $1 WHERE id = $2",
+            );
+            log += &entry(7, "DETAIL", &format!("parameters: $1 = '-7', $2 = '{}'", n * 37 % 100));
+            log += &entry(
+                8,
+                "LOG",
+                &format!("statement: SELECT b\n\tFROM a WHERE id = {n} AND c = 'x'"),
+            );
+            log += &entry(
+                7,
+                "LOG",
+                "duration: 0.1 ms  execute P1: UPDATE a SET n = n + $1 WHERE id = $2",
+            );
+            log += &entry(7, "DETAIL", &format!("Parameters: $1 = '-7', $2 = '{}'", n * 37 % 100));
+            log += &entry(8, "ERROR", "nothing");
+            log += &entry(8, "STATEMENT", "SELECT 1/0");
+            log += &entry(7, "LOG", "execute P2: INSERT INTO h\n\tVALUES ($2, $1, $3, -5)");
+            log += &entry(
+                7,
+                "DETAIL",
+                &format!("parameters: $1 = 'it''s', $2 = '{}', $3 = NULL", n * 37 % 100),
+            );
+            log += &entry(7, "LOG", "execute fetch from P2: INSERT INTO h VALUES ($2, $1, $3, -5)");
+            log += &entry(7, "LOG", "statement: COMMIT");
+            log += &entry(7, "LOG", "duration: 0.1 ms");
+        }
+        log
+    };
+    let check = |log: &str, format: Format, prefix: Option<&str>, schema: Option<&str>| {
+        let request = Request { prefix: prefix.map(str::to_owned), ..request() };
+        let captured = captured_with(log, &request);
+        assert_eq!((captured.format, captured.schema.as_deref()), (format, schema));
+        assert_eq!((captured.counts.read, captured.counts.replayed), (150, 90));
+        for expected in [
+            "sql = \"UPDATE a SET n = n + :v1 WHERE id = :v2\"",
+            "sql = \"INSERT INTO h VALUES (:v2, :v4, NULL, -5)\"",
+            "v1 = { uniform = [-7, -7] }",
+            "sql = \"SELECT b FROM a WHERE id = :v1 AND c = :v2\"",
+            "url = \"postgresql://",
+        ] {
+            assert!(captured.study.contains(expected), "{expected}\n{}", captured.study);
+        }
+    };
+    let time = "2026-11-23 20:22:53.123 UTC";
+    let usual = plain(&|pid, db| format!("{time} [{pid}] me@{db} "));
+    check(&usual, Format::PostgreSqlPlain, None, Some("shop"));
+    check(&usual, Format::PostgreSqlPlain, Some("%m [%p] %u@%d "), Some("shop"));
+    let odd = plain(&|pid, db| format!("<{db}|{pid}> "));
+    check(&odd, Format::PostgreSqlPlain, Some("<%d|%p> "), Some("shop"));
+    check(&plain(&|pid, _| format!("{time} [{pid}] ")), Format::PostgreSqlPlain, None, None);
+    // The same as CSV, where the detail is a field of its own.
+    let mut csv = String::new();
+    let marked = plain(&|pid, _| format!("\u{2}{pid} "));
+    let entries: Vec<&str> = marked.split('\u{2}').filter(|entry| !entry.is_empty()).collect();
+    for (idx, entry) in entries.iter().enumerate() {
+        let (pid, rest) = entry.trim_end().split_once(' ').unwrap();
+        let (level, text) = rest.split_once(":  ").unwrap();
+        if ["DETAIL", "STATEMENT"].contains(&level) {
+            continue;
+        }
+        let detail = entries.get(idx + 1).and_then(|next| next.split_once("DETAIL:  "));
+        let detail = detail.map_or("", |(_, detail)| detail.trim_end());
+        csv += &format!(
+            "{time},\"me\",\"shop\",{pid},\"[local]\",69238f.{pid},3,\"SELECT\",{time},3/5,0,{level},00000,\"{}\",\"{}\",,,,,,,,\"\",\"client backend\",,0\n",
+            text.replace("\n\t", "\n").replace('"', "\"\""),
+            detail.replace('"', "\"\""),
+        );
+    }
+    check(&csv, Format::PostgreSqlCsv, None, Some("shop"));
+    let error = |prefix: &str| {
+        let request = Request { prefix: Some(prefix.to_owned()), ..request() };
+        capture(&mut usual.as_bytes(), &request).unwrap_err().to_string()
+    };
+    assert!(error("%m ").contains("neither %p nor %c"));
+    assert!(error("<%p> ").contains("0 statements were read"));
+}
+
+#[test]
 fn what_is_no_log_is_refused() {
     let check = |log: &[u8], expected: &str| {
         let error = capture(&mut &*log, &request()).unwrap_err().to_string();
@@ -496,7 +591,8 @@ proptest! {
                     "use `x`;\n", "SELECT ", "INSERT INTO t VALUES (", "1", "-", ".", "0x", "'", "\"", "`",
                     "''", "\\", ")", "(", ",", " IN (", "/*", "*/", "--", "#", ":", "@", "$", "e", "_utf8",
                     "BEGIN", "COMMIT", "SET autocommit=0", "DATE ", "x", "%", "9223372036854775807",
-                    "1e308", "\u{0}", "\u{1}", "é", ", Version: 1 started with:\n",
+                    "1e308", "2026-11-23 20:22:53 UTC [4] ", "LOG:  statement: ", "LOG:  execute a: ",
+                    "DETAIL:  parameters: $1 = '", ",,me,shop,,,6.a,,,,,,LOG,,", "$1", "$9", ", $2 = NULL", "\n\t", "\u{0}", "\u{1}", "é", ", Version: 1 started with:\n",
                 ]).prop_map(str::to_owned),
             ],
             0..60,
@@ -505,7 +601,8 @@ proptest! {
         has_texts: bool,
     ) {
         let log = parts.concat();
-        let request = Request { format: Some(format), has_texts, ..request() };
+        let prefix = Some("%t [%p] ".to_owned());
+        let request = Request { format: Some(format), prefix, has_texts, ..request() };
         if let Ok(captured) = capture(&mut log.as_bytes(), &request) {
             let counts = captured.counts;
             let left_out: u64 = counts.left_out.values().sum();

@@ -53,6 +53,8 @@ pub(super) struct Seen {
     ends_open: bool,
     /// The value itself, where it may be written.
     shown: Option<Box<str>>,
+    /// Whether it was a parameter, whose type the statement does not show.
+    is_bound: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,6 +149,7 @@ impl Seen {
             starts_open: false,
             ends_open: false,
             shown: Some(text.into()),
+            is_bound: false,
         })
     }
 
@@ -163,7 +166,19 @@ impl Seen {
             starts_open: text.starts_with('%'),
             ends_open: text.len() > 1 && text.ends_with('%'),
             shown: is_shown.then(|| text.into()),
+            is_bound: false,
         }
+    }
+
+    /// A parameter: a number if it can be one, since numbers are sent to texts as well.
+    pub(super) fn bound(text: &str, is_shown: bool) -> Seen {
+        let number = number_of_text(text).and_then(|_| Seen::number(text));
+        Seen { is_bound: true, ..number.unwrap_or_else(|| Seen::text(text, is_shown)) }
+    }
+
+    /// Whether it is a parameter that can be a number.
+    pub(super) fn is_bound_number(&self) -> bool {
+        self.is_bound && self.number.is_some() && self.chars == 0
     }
 }
 
@@ -181,6 +196,8 @@ pub(super) struct Stats {
     n_moments: u64,
     least_chars: usize,
     most_chars: usize,
+    /// Whether one was a parameter.
+    has_bound: bool,
     n_starts_open: u64,
     n_ends_open: u64,
     moments: Option<(Box<str>, Box<str>)>,
@@ -203,6 +220,7 @@ impl Stats {
     pub(super) fn add(&mut self, seen: &Seen, budget: &mut Budget) {
         let is_first = self.n == 0;
         self.n += 1;
+        self.has_bound |= seen.is_bound;
         self.n_starts_open += u64::from(seen.starts_open);
         self.n_ends_open += u64::from(seen.ends_open);
         self.least_chars = if is_first { seen.chars } else { self.least_chars.min(seen.chars) };
@@ -300,7 +318,9 @@ impl Stats {
 
     /// The one number that was always here, as it was written.
     pub(super) fn constant(&self) -> Option<&str> {
-        let is_one = self.are_numbers() && !self.is_full && self.n_different() == 1;
+        // The type of a parameter may be another one.
+        let is_one =
+            !self.has_bound && self.are_numbers() && !self.is_full && self.n_different() == 1;
         is_one.then(|| self.few.keys().next().map(|text| &**text))?
     }
 

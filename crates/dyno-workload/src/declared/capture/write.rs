@@ -34,7 +34,7 @@ pub(super) fn study(
     let transactions = shapes.iter().map(|shape| shape.transactions).sum();
     let mut out = String::new();
     head(&mut out, (&found, &shapes), (format, request));
-    database(&mut out, schema.as_deref(), request);
+    database(&mut out, schema.as_deref(), (format, request));
     for (idx, shape) in shapes.iter().enumerate() {
         let name = name_of(shape, &found.templates, idx);
         transaction(&mut out, (&name, shape, transactions), &found.templates);
@@ -171,6 +171,12 @@ fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
             "- texts: letters of the same lengths stand for them, so comparisons with texts may find nothing",
         );
     }
+    if matches!(format, Format::PostgreSqlPlain | Format::PostgreSqlCsv) {
+        lines.push(
+            "- statements that were not logged: with log_min_duration_statement above 0 and log_statement other \
+             than all, shares are those among the logged ones",
+        );
+    }
     if format == Format::MySqlSlow {
         lines.push(
             "- statements that were not slow: with long_query_time above 0, shares are those among the slow ones",
@@ -179,7 +185,7 @@ fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
     lines
 }
 
-fn database(out: &mut String, schema: Option<&str>, request: &Request) {
+fn database(out: &mut String, schema: Option<&str>, (format, request): (Format, &Request)) {
     out.push_str("[database.copy]\n");
     let url = match &request.url {
         Some(url) => url.clone(),
@@ -187,7 +193,11 @@ fn database(out: &mut String, schema: Option<&str>, request: &Request) {
             comment(out, "The server with the copy; its password comes from the environment.");
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
             let name = schema.filter(|name| name.chars().all(is_plain)).unwrap_or("test");
-            format!("mysql://dyno:${{DB_PASSWORD}}@127.0.0.1:3306/{name}")
+            let (scheme, port) = match format {
+                Format::MySqlGeneral | Format::MySqlSlow => ("mysql", 3306),
+                Format::PostgreSqlPlain | Format::PostgreSqlCsv => ("postgresql", 5432),
+            };
+            format!("{scheme}://dyno:${{DB_PASSWORD}}@127.0.0.1:{port}/{name}")
         }
     };
     let _ = writeln!(out, "url = {}", quoted(&url));

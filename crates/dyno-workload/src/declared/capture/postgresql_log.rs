@@ -1,0 +1,288 @@
+//! PostgreSQL's log, as CSV or as plain text: statements as they were sent, and prepared ones with the
+//! parameters of each execution in the detail of the message.
+
+use super::Reader;
+use super::lines::{Gathered, Line};
+use super::log_line_prefix::Prefix;
+use super::sessions::Sessions;
+
+/// What a session said or was said of it.
+#[derive(Default)]
+struct Message {
+    session: String,
+    database: Option<String>,
+    text: Gathered,
+    detail: Option<Gathered>,
+}
+
+impl Message {
+    /// Tells the sessions what it says.
+    fn tell(self, to: &mut Sessions) {
+        let Message { session, database, text, detail } = self;
+        let Some(text) = text.text() else {
+            // Longer than any other message.
+            to.statement(&session, None);
+            return;
+        };
+        if let Some(database) = database {
+            to.uses(&session, &database);
+        }
+        let text = match text.strip_prefix("duration: ") {
+            Some(rest) => match rest.split_once(" ms  ") {
+                Some((_, rest)) => rest,
+                // The statement was logged when it began.
+                None => return,
+            },
+            None => text,
+        };
+        if let Some(sql) = text.strip_prefix("statement: ") {
+            to.statement(&session, Some(sql));
+        } else if let Some(rest) = text.strip_prefix("execute ") {
+            // `execute name: …`; more rows of one that is under way are no execution.
+            let Some((name, sql)) = rest.split_once(": ") else { return };
+            if name.starts_with("fetch from ") {
+                return;
+            }
+            let detail = detail.as_ref().map(|detail| detail.text().unwrap_or_default());
+            to.executed(&session, sql, &parameters(detail.unwrap_or_default()));
+        } else if text.starts_with("disconnection: ") {
+            to.quit(&session);
+        } else if text.starts_with("database system is ready") {
+            to.restarted();
+        }
+    }
+}
+
+/// The parameters in a detail, in their order; `None` for NULL.
+fn parameters(detail: &str) -> Vec<Option<String>> {
+    let rest = detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "));
+    let mut rest = rest.unwrap_or_default();
+    let mut all = Vec::new();
+    while let Some(after) = rest.strip_prefix(&format!("${} = ", all.len() + 1)) {
+        let Some(mut quoted) = after.strip_prefix('\'') else {
+            all.push(None);
+            rest = after.strip_prefix("NULL").unwrap_or(after);
+            rest = rest.strip_prefix(", ").unwrap_or(rest);
+            continue;
+        };
+        let mut value = String::new();
+        while let Some((part, after)) = quoted.split_once('\'') {
+            value.push_str(part);
+            quoted = after;
+            let Some(after) = quoted.strip_prefix('\'') else { break };
+            value.push('\'');
+            quoted = after;
+        }
+        all.push(Some(value));
+        rest = quoted.strip_prefix(", ").unwrap_or(quoted);
+    }
+    all
+}
+
+/// A reader of the plain log.
+pub(super) struct Plain {
+    prefix: Prefix,
+    open: Option<Message>,
+    /// Where lines go that continue one.
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    None,
+    Text,
+    Detail,
+}
+
+impl Plain {
+    pub(super) fn new(prefix: Prefix) -> Plain {
+        Plain { prefix, open: None, part: Part::None }
+    }
+}
+
+impl Reader for Plain {
+    fn line(&mut self, line: &Line, to: &mut Sessions) {
+        if let Some(rest) = line.text.strip_prefix('\t') {
+            match (&mut self.open, self.part) {
+                (Some(open), Part::Text) => open.text.add(rest, line.is_cut),
+                (Some(Message { detail: Some(detail), .. }), Part::Detail) => {
+                    detail.add(rest, line.is_cut);
+                }
+                _ => {}
+            }
+            return;
+        }
+        let Some(found) = self.prefix.matches(&line.text) else {
+            self.part = Part::None;
+            return;
+        };
+        let mut text = Gathered::default();
+        text.add(found.message, line.is_cut);
+        match found.severity {
+            "DETAIL" => {
+                self.part = Part::None;
+                if let Some(open) = &mut self.open
+                    && open.session == found.session
+                {
+                    open.detail = Some(text);
+                    self.part = Part::Detail;
+                }
+            }
+            // They belong to the message before.
+            "HINT" | "CONTEXT" | "STATEMENT" | "QUERY" | "LOCATION" => self.part = Part::None,
+            severity => {
+                self.end(to);
+                self.part = Part::None;
+                if severity == "LOG" {
+                    self.part = Part::Text;
+                    self.open = Some(Message {
+                        session: found.session.to_owned(),
+                        database: found.database.map(str::to_owned),
+                        text,
+                        detail: None,
+                    });
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, to: &mut Sessions) {
+        if let Some(message) = self.open.take() {
+            message.tell(to);
+        }
+    }
+}
+
+/// The columns of the log as CSV.
+mod column {
+    pub(super) const DATABASE: usize = 2;
+    pub(super) const SESSION: usize = 5;
+    pub(super) const SEVERITY: usize = 11;
+    pub(super) const MESSAGE: usize = 13;
+    pub(super) const DETAIL: usize = 14;
+}
+
+/// A reader of the log as CSV.
+#[derive(Default)]
+pub(super) struct Csv {
+    record: Gathered,
+    /// Whether a quoted text is open at the end of what was gathered.
+    is_open: bool,
+}
+
+impl Reader for Csv {
+    fn line(&mut self, line: &Line, to: &mut Sessions) {
+        let n_quotes = line.text.matches('"').count();
+        self.is_open ^= n_quotes % 2 == 1;
+        self.record.add(&line.text, line.is_cut);
+        if !self.is_open {
+            self.end(to);
+        }
+    }
+
+    fn end(&mut self, to: &mut Sessions) {
+        let record = std::mem::take(&mut self.record);
+        self.is_open = false;
+        if record.is_empty() {
+            return;
+        }
+        let Some(text) = record.text() else {
+            to.statement("", None);
+            return;
+        };
+        let fields = fields(text);
+        let of = |idx: usize| fields.get(idx).map(String::as_str).unwrap_or_default();
+        if of(column::SEVERITY) != "LOG" {
+            return;
+        }
+        let gathered = |text: &str| {
+            let mut gathered = Gathered::default();
+            gathered.add(text, false);
+            gathered
+        };
+        let message = Message {
+            session: of(column::SESSION).to_owned(),
+            database: Some(of(column::DATABASE)).filter(|name| !name.is_empty()).map(str::to_owned),
+            text: gathered(of(column::MESSAGE)),
+            detail: Some(gathered(of(column::DETAIL))),
+        };
+        message.tell(to);
+    }
+}
+
+/// The first fields of a record.
+fn fields(record: &str) -> Vec<String> {
+    let mut fields = Vec::new();
+    let mut rest = record;
+    while fields.len() <= column::DETAIL {
+        let mut value = String::new();
+        if let Some(mut quoted) = rest.strip_prefix('"') {
+            while let Some((part, after)) = quoted.split_once('"') {
+                value.push_str(part);
+                quoted = after;
+                let Some(after) = quoted.strip_prefix('"') else { break };
+                value.push('"');
+                quoted = after;
+            }
+            rest = quoted;
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            value.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+        fields.push(value);
+        match rest.strip_prefix(',') {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    fields
+}
+
+/// Whether this is the first line of a record of the log as CSV.
+pub(super) fn is_csv(line: &str) -> bool {
+    let fields = fields(line);
+    let is_session = |text: &str| {
+        text.split_once('.').is_some_and(|(one, other)| {
+            let is_hex =
+                |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_hexdigit());
+            is_hex(one) && is_hex(other)
+        })
+    };
+    fields.len() > column::MESSAGE
+        && line.starts_with(|c: char| c.is_ascii_digit())
+        && is_session(&fields[column::SESSION])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_read() {
+        let check = |detail: &str, expected: &[Option<&str>]| {
+            let found = parameters(detail);
+            let found: Vec<Option<&str>> = found.iter().map(Option::as_deref).collect();
+            assert_eq!(found, expected, "{detail}");
+        };
+        check(
+            "parameters: $1 = '5', $2 = NULL, $3 = 'it''s, $4 = ''x'''",
+            &[Some("5"), None, Some("it's, $4 = 'x'")],
+        );
+        check("Parameters: $1 = ''", &[Some("")]);
+        check("prepare: PREPARE a AS SELECT 1", &[]);
+        check("parameters: $1 = 'cut", &[Some("")]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn records_are_split() {
+        let fields = fields("a,\"b,\"\"c\"\"\nd\",,\"\",e");
+        assert_eq!(fields, ["a", "b,\"c\"\nd", "", "", "e"]);
+        assert!(is_csv(
+            "2026-11-23 20:22:53.123 UTC,\"me\",\"shop\",412,\"[local]\",69238f.19c,3,\"SELECT\",\
+             2026-11-23 20:22:50 UTC,3/5,0,LOG,00000,\"statement: SELECT 1"
+        ));
+        assert!(!is_csv("a,b"));
+    }
+}
