@@ -73,7 +73,7 @@ fn new_orders(view: &View<'_>) -> Table {
         Some([&place(view, (kind.variant, kind.step))[..], &numbers].concat())
     };
     table(
-        "TPC-C, new-orders per minute (tpmC not audited by the TPC)",
+        "TPC-C: new-orders per minute (tpmC not audited by the TPC)",
         &["variant", "step", "new-orders", "n", "name", "mode"],
         findings.kinds.iter().filter(is_it).filter_map(row),
     )
@@ -104,7 +104,7 @@ fn insert_benchmark(view: &View<'_>) -> Table {
     };
     table(
         "Insert Benchmark: rows and queries separately",
-        &["variant", "step", "rows inserted", "queries", "n", "insert rate kept"],
+        &["variant", "step", "rows inserted", "queries", "n", "target rate met"],
         findings.insert_benchmark.iter().filter(is_known).map(row),
     )
 }
@@ -120,7 +120,7 @@ fn cost(view: &View<'_>) -> Table {
     };
     table(
         "Cost of the work",
-        &["variant", "step", "an hour", "a million transactions", "n"],
+        &["variant", "step", "per hour", "per million transactions", "n"],
         findings.cost.iter().filter_map(row),
     )
 }

@@ -106,7 +106,7 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
             [
                 effect.into(),
                 interval.into(),
-                Cell::Verdict(c.verdict),
+                Cell::Verdict(view.judged(c)),
                 c.relative.n.to_string().into(),
             ]
         };
@@ -207,7 +207,7 @@ fn environment(view: &View<'_>) -> Block {
     let mut blocks = vec![Block::Table(table)];
     if n_more > 0 {
         let facts = words::counted(n_more, "more fact", "more facts");
-        blocks.push(Block::Paragraph(format!("{facts} about the machine are in report.html.")));
+        blocks.push(Block::Paragraph(format!("report.html has {facts} about the machine.")));
     }
     fold("Environment", blocks)
 }

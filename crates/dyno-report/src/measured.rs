@@ -136,7 +136,7 @@ fn host(view: &View<'_>) -> Option<String> {
     let state = match (is_busy, is_known) {
         (true, _) => "host busy with other work",
         (false, true) => "host otherwise idle",
-        (false, false) => "host not watched",
+        (false, false) => "other load on the host unknown",
     };
     Some(match n {
         0 => state.to_owned(),
@@ -172,7 +172,7 @@ mod tests {
         let machine = "AMD EPYC, 2 CPUs, 16 GiB of memory · took 1 min 30 s on 1970-01-01";
         let uses = findings.attribution.iter().flat_map(|facts| &facts.uses);
         let is_read = uses.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
-        let quiet = if is_read { "host otherwise idle" } else { "host not watched" };
+        let quiet = if is_read { "host otherwise idle" } else { "other load on the host unknown" };
         check(&findings, &format!("{machine} · {quiet}"));
         let noisy = dyno_analysis::Caveat {
             kind: CaveatKind::NoisyHost,

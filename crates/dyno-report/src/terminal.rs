@@ -193,7 +193,7 @@ fn row(
         match view.main_comparison(variant, step) {
             Some(c) => {
                 cells.push(effect(view, c).into());
-                cells.push(Cell::Verdict(c.verdict));
+                cells.push(Cell::Verdict(view.judged(c)));
             }
             None => cells.extend([Cell::from(""), Cell::from("")]),
         }

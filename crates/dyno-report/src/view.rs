@@ -13,7 +13,7 @@ use dyno_analysis::{
 use crate::chart::legend::{Entry, Legend};
 use crate::chart::variant_class;
 use crate::format::Unit;
-use crate::words::sentence;
+use crate::words::{Judged, sentence};
 
 /// What each client does at most so often in a trial is one-off: three indexes of its table.
 const ONE_OFF_MOST: u64 = 3;
@@ -180,6 +180,27 @@ impl<'a> View<'a> {
     /// Whether more of a metric is better.
     pub(crate) fn is_more_better(&self, metric: MetricId) -> bool {
         self.metric(metric).better == Direction::Higher
+    }
+
+    /// What a comparison is called.
+    pub(crate) fn judged(&self, comparison: &Comparison) -> Judged {
+        self.judged_pair((comparison.variant, comparison.baseline), comparison.verdict)
+    }
+
+    /// The signs of verdicts with their words, as a legend.
+    pub(crate) fn signs(&self) -> String {
+        let is_used =
+            self.findings.comparisons.iter().any(|c| self.judged(c) == Judged::LessDurable);
+        let gain = if is_used { ", ◇ a gain, but less durable" } else { "" };
+        format!("✓ better, ✗ worse, = no difference, ? inconclusive{gain}")
+    }
+
+    /// What this verdict on a variant and its baseline is called.
+    pub(crate) fn judged_pair(&self, pair: (usize, usize), verdict: Verdict) -> Judged {
+        match verdict {
+            Verdict::Better if self.findings.is_less_durable(pair.0, pair.1) => Judged::LessDurable,
+            verdict => Judged::Verdict(verdict),
+        }
     }
 
     /// The comparison in the main metric of its step, which the verdict shown first is of.

@@ -2,33 +2,54 @@
 
 use dyno_analysis::{CaveatKind, ConcurrencyGroup, MetricId, Verdict};
 
-/// A verdict in words.
-pub(crate) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "no difference",
-        Verdict::Inconclusive => "inconclusive",
-    }
+/// What a comparison is called: its verdict, but no variant that is known to be less durable than its
+/// baseline is called better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    Verdict(Verdict),
+    /// It would be better if it promised as much.
+    LessDurable,
 }
 
-/// A verdict as a sign, for those who do not see its colour.
-pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "✓",
-        Verdict::Worse => "✗",
-        Verdict::NoDifference => "=",
-        Verdict::Inconclusive => "?",
-    }
-}
+impl Judged {
+    /// All of them, in the order in which they are counted.
+    pub(crate) const ALL: [Judged; 5] = [
+        Judged::Verdict(Verdict::Better),
+        Judged::LessDurable,
+        Judged::Verdict(Verdict::Worse),
+        Judged::Verdict(Verdict::NoDifference),
+        Judged::Verdict(Verdict::Inconclusive),
+    ];
 
-/// A verdict as the name of a CSS class.
-pub(crate) fn verdict_class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference => "same",
-        Verdict::Inconclusive => "open",
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Judged::Verdict(Verdict::Better) => "better",
+            Judged::Verdict(Verdict::Worse) => "worse",
+            Judged::Verdict(Verdict::NoDifference) => "no difference",
+            Judged::Verdict(Verdict::Inconclusive) => "inconclusive",
+            Judged::LessDurable => "less durable",
+        }
+    }
+
+    /// A sign, for those who do not see its colour.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Judged::Verdict(Verdict::Better) => "✓",
+            Judged::Verdict(Verdict::Worse) => "✗",
+            Judged::Verdict(Verdict::NoDifference) => "=",
+            Judged::Verdict(Verdict::Inconclusive) => "?",
+            Judged::LessDurable => "◇",
+        }
+    }
+
+    /// The name of a CSS class.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Judged::Verdict(Verdict::Better) => "better",
+            Judged::Verdict(Verdict::Worse) => "worse",
+            Judged::Verdict(Verdict::NoDifference) => "same",
+            Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable => "open",
+        }
     }
 }
 
@@ -37,10 +58,10 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     match kind {
         CaveatKind::TooFewRepetitions => "too few repetitions",
         CaveatKind::GeneratorLimit => "load generator near its limit",
-        CaveatKind::HostLimit => "a host near its limit",
-        CaveatKind::HostLag => "a host lagged",
+        CaveatKind::HostLimit => "load-generating host near its limit",
+        CaveatKind::HostLag => "lagging host",
         CaveatKind::HostShare => "uneven hosts",
-        CaveatKind::HostClock => "clock of a host",
+        CaveatKind::HostClock => "host clock off",
         CaveatKind::Errors => "failed attempts",
         CaveatKind::DeadEnd => "no commits at the end",
         CaveatKind::InMemory => "data in memory",
@@ -104,4 +125,10 @@ pub(crate) fn slug(metric: MetricId) -> String {
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// A text with a capital and a full stop.
+pub(crate) fn full_sentence(text: &str) -> String {
+    let text = sentence(text);
+    if text.ends_with(['.', '?', '!']) { text } else { text + "." }
 }

@@ -6,9 +6,10 @@ pub(crate) mod html;
 pub(crate) mod markdown;
 pub(crate) mod terminal;
 
-use dyno_analysis::{Caveat, Verdict};
+use dyno_analysis::Caveat;
 
 use crate::markup::Markup;
+use crate::words::Judged;
 
 /// A section of the page.
 pub(crate) struct Section {
@@ -94,7 +95,7 @@ pub(crate) enum Cell {
     Variant(usize, String),
     /// What is not as it should be.
     Bad(String),
-    Verdict(Verdict),
+    Verdict(Judged),
 }
 
 impl Cell {
@@ -102,11 +103,7 @@ impl Cell {
     pub(crate) fn text(&self) -> String {
         match self {
             Cell::Text(text) | Cell::Variant(_, text) | Cell::Bad(text) => text.clone(),
-            Cell::Verdict(verdict) => {
-                let (sign, word) =
-                    (crate::words::verdict_sign(*verdict), crate::words::verdict(*verdict));
-                format!("{sign} {word}")
-            }
+            Cell::Verdict(judged) => format!("{} {}", judged.sign(), judged.word()),
         }
     }
 }

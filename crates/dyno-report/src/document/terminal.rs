@@ -3,7 +3,7 @@
 use dyno_analysis::{Caveat, Verdict};
 
 use super::{Block, Cell, Table};
-use crate::words;
+use crate::words::{self, Judged};
 
 /// How a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,12 +193,12 @@ fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
     widths
 }
 
-fn verdict_ink(verdict: Verdict) -> Ink {
-    match verdict {
-        Verdict::Better => Ink::Good,
-        Verdict::Worse => Ink::Bad,
-        Verdict::NoDifference => Ink::Plain,
-        Verdict::Inconclusive => Ink::Open,
+fn verdict_ink(judged: Judged) -> Ink {
+    match judged {
+        Judged::Verdict(Verdict::Better) => Ink::Good,
+        Judged::Verdict(Verdict::Worse) => Ink::Bad,
+        Judged::Verdict(Verdict::NoDifference) => Ink::Plain,
+        Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable => Ink::Open,
     }
 }
 

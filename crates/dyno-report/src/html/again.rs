@@ -36,8 +36,8 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     out.classed(
         "p",
         "quiet",
-        "Each command runs one trial of one variant at one step. For a server given by URL, put \
-         its password back in.",
+        "Each command runs one trial of one variant at one step. If the server is given by URL, \
+         put its password back into the URL.",
     );
     out.raw(
         "<div class=\"scroll\"><table class=\"again\"><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Step</th>",

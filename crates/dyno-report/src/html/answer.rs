@@ -13,7 +13,7 @@ use crate::format;
 use crate::markup::{Markup, escape, kept_together};
 use crate::measured;
 use crate::view::View;
-use crate::words;
+use crate::words::{self, Judged};
 
 /// Letters of a headline that is set in the largest size.
 const HEADLINE_LARGE: usize = 130;
@@ -88,7 +88,7 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     beside.retain(|metric| !is_main(metric));
     let rows = rows(view, &beside);
     if rows.is_empty() {
-        out.classed("p", "lead", "No comparison: no variant has a baseline that was measured.");
+        out.classed("p", "lead", "No comparison: no variant has a measured baseline.");
         sentences(out, &view.findings.answer.details);
         return;
     }
@@ -167,13 +167,13 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
 fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     let (confidence, threshold) = (view.confidence(), view.threshold());
     let mut text = format!(
-        "Effect with its {confidence} CI and n repetitions; the grey band is ± {threshold}, too \
-         small to matter."
+        "Effect with its {confidence} CI and n repetitions; effects within the grey band (± \
+         {threshold}) are too small to matter."
     );
     let has_p = |c: &Comparison| c.p_value_of_verdict.is_some();
     if rows.iter().flat_map(Row::all).any(has_p) {
-        text += " p: how often noise alone would show an effect at least this large; corrected for \
-                 the number of comparisons (Student's t of the logarithms, Holm).";
+        text += " p: how often noise alone would produce an effect at least this large (t-test on the \
+                 logarithms, with Holm's correction for the number of comparisons).";
     }
     text
 }
@@ -200,19 +200,19 @@ fn main_metrics(rows: &[Row<'_>]) -> Vec<MetricId> {
 
 /// How many comparisons ended with which verdict, for each main metric.
 fn tallies(view: &View<'_>, rows: &[Row<'_>]) -> String {
-    let of = |metric: MetricId| format!("{}: {}", view.metric(metric).title, tally(rows, metric));
+    let of =
+        |metric: MetricId| format!("{}: {}", view.metric(metric).title, tally(view, rows, metric));
     main_metrics(rows).into_iter().map(of).collect::<Vec<_>>().join("; ")
 }
 
 /// How many comparisons of a main metric ended with which verdict; verdicts that none has are left out.
-fn tally(rows: &[Row<'_>], metric: MetricId) -> String {
-    [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive]
+fn tally(view: &View<'_>, rows: &[Row<'_>], metric: MetricId) -> String {
+    Judged::ALL
         .into_iter()
-        .filter_map(|verdict| {
-            let has =
-                |r: &&Row<'_>| r.main.is_some_and(|c| c.metric == metric && c.verdict == verdict);
-            let n = rows.iter().filter(has).count();
-            (n > 0).then(|| format!("{n} {}", words::verdict(verdict)))
+        .filter_map(|judged| {
+            let is_it = |c: &Comparison| c.metric == metric && view.judged(c) == judged;
+            let n = rows.iter().filter(|row| row.main.is_some_and(is_it)).count();
+            (n > 0).then(|| format!("{n} {}", judged.word()))
         })
         .collect::<Vec<_>>()
         .join(", ")
@@ -240,7 +240,8 @@ fn effect(
         }
         false => (column.heading.clone(), column.style, String::new()),
     };
-    let class = words::verdict_class(comparison.verdict);
+    let judged = view.judged(comparison);
+    let class = judged.class();
     out.raw(format_args!(
         "<td class=\"n\" data-of=\"{}\"><b>{}</b><small>{}{}</small></td><td class=\"strip\">{}</td>\
          <td class=\"v\">{}",
@@ -249,7 +250,7 @@ fn effect(
         escape(&named),
         escape(&spread(relative, style)),
         strip::effect(relative, &column.ruler, threshold, class),
-        parts::badge(comparison.verdict)
+        parts::badge(judged)
     ));
     let mut remarks = Vec::new();
     let is_asked = comparison.verdict != Verdict::NoDifference;
@@ -294,7 +295,10 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
     let names: Vec<String> = names.chunk_by(|a, b| a == b).map(named).collect();
     let n = words::counted(caveats.len(), "caveat", "caveats");
     out.raw("<details class=\"fold\">");
-    out.element("summary", format!("{n} to read before you rely on this: {}", names.join(" · ")));
+    out.element(
+        "summary",
+        format!("{n} to read before you rely on these results: {}", names.join(" · ")),
+    );
     out.raw("<ul class=\"caveats\">");
     for caveat in caveats {
         parts::caveat(out, caveat, &scope(view, caveat));

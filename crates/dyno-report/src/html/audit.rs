@@ -36,7 +36,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
             outcome,
         ]);
     }
-    let lead = "What the workload checks in its tables and in its own transactions.";
+    let lead = "Checks that the workload makes of its tables and of its own transactions.";
     let mut section = Section::new("audit", "Audit", "Audit", lead);
     section.add(Block::Fold {
         summary: match n_failed {

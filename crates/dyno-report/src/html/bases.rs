@@ -22,8 +22,8 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     chooser(out, view);
     let confidence = view.confidence();
     let study = format!(
-        "Against the baseline of the study, with {confidence} confidence intervals and the verdicts: ✓ \
-         better, ✗ worse, = no difference, ? inconclusive."
+        "Against the study's baseline, with {confidence} confidence intervals and verdicts: {}.",
+        view.signs()
     );
     let other = format!(
         "Estimates against the chosen baseline, each with its own {confidence} confidence interval, not \
@@ -49,7 +49,7 @@ fn chooser(out: &mut Markup, view: &View<'_>) {
         }
     }
     out.raw("<p class=\"chooser\" hidden><label>Baseline <select id=\"base\"><option value=\"\">");
-    out.text(format!("of the study: {}", own.join(", "))).raw("</option>");
+    out.text(format!("as in the study: {}", own.join(", "))).raw("</option>");
     for (i, variant) in view.findings.variants.iter().enumerate() {
         out.raw(format_args!("<option value=\"{i}\">{}</option>", escape(&variant.name)));
     }
@@ -81,7 +81,7 @@ fn table(out: &mut Markup, view: &View<'_>, metric: MetricId) {
         for step in &steps {
             let at = format!("data-at=\"{variant} {step}\"");
             match (facts.baseline, view.comparison(variant, *step, metric)) {
-                (_, Some(comparison)) => cell(out, &at, comparison),
+                (_, Some(comparison)) => cell(out, view, &at, comparison),
                 (None, None) => {
                     out.raw(format_args!("<td class=\"n none\" {at}><i>baseline</i></td>"));
                 }
@@ -95,16 +95,17 @@ fn table(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     out.raw("</tbody></table></div>");
 }
 
-fn cell(out: &mut Markup, at: &str, comparison: &Comparison) {
-    let (class, strength) = parts::heat(comparison).unwrap_or(("", 0));
-    let sign = words::verdict_sign(comparison.verdict);
+fn cell(out: &mut Markup, view: &View<'_>, at: &str, comparison: &Comparison) {
+    let judged = view.judged(comparison);
+    let (class, strength) = parts::heat(judged, comparison).unwrap_or(("", 0));
+    let sign = judged.sign();
     out.raw(format_args!(
         "<td class=\"n {class}\" style=\"--h:{strength}%\" {at} data-base=\"{}\">",
         comparison.baseline
     ));
     out.element("b", format!("{sign} {}", format::effect_of(&comparison.relative)));
     let bounds = format::interval(&comparison.relative);
-    out.element("small", bounds.unwrap_or_else(|| "no interval".to_owned())).raw("</td>");
+    out.element("small", bounds.unwrap_or_else(|| "no CI".to_owned())).raw("</td>");
 }
 
 /// What the script shows: metric, variant, baseline, step, percent, low, high.
@@ -153,7 +154,7 @@ mod tests {
         let html = render(&findings);
         let first = &findings.comparisons[0];
         let effect = format::effect_of(&first.relative);
-        let sign = words::verdict_sign(first.verdict);
+        let sign = words::Judged::Verdict(first.verdict).sign();
         assert!(html.contains(&format!("<b>{sign} {effect}</b>")), "{html}");
         assert!(html.contains("value=\"throughput 2 1 3 12.3 8.0 -\""), "{html}");
         assert!(html.contains("data-of=\"other\" hidden>"), "{html}");

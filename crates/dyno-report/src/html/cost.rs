@@ -49,7 +49,7 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
         if !more.is_empty() {
             let names: Vec<&str> = more.iter().map(|(name, _)| *name).collect();
             out.raw("<details class=\"fold\">");
-            out.element("summary", format!("The same {}", names.join(", ")));
+            out.element("summary", format!("Resources {}", names.join(", ")));
             more.iter().for_each(|per| table(out, view, &own, **per));
             out.raw("</details>");
         }
@@ -88,7 +88,7 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
     }
     for (why, titles) in &missing {
         out.raw("<p class=\"absent\">Not available: ").text(titles.join("; ")).raw(". ");
-        out.prose(&parts::sentence(why)).raw("</p>");
+        out.prose(&parts::full_sentence(why)).raw("</p>");
     }
     out.raw("</details>");
 }
@@ -195,8 +195,8 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     }
     out.raw("</tbody></table></div><p class=\"quiet\">");
     out.text(
-        "Q is the rate of operations per second: of queries where there are any, else of inserted rows; of \
-         transactions in a workload that has neither as a kind of its own. KiB, MiB and GiB are powers of 1024.",
+        "Q is operations per second: queries if there are any, otherwise inserted rows; transactions if \
+         the workload has neither as a separate kind. KiB, MiB and GiB are powers of 1024.",
     );
     out.raw("</p></details>");
 }

@@ -42,7 +42,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "counters",
         "Server",
         "Server and machine",
-        "What the probes read, on the time axis of the load.",
+        "Readings of the server and the machine, on the same time axis as the load.",
     );
     let out = section.drawn();
     let meanings = meanings(runs);
@@ -95,7 +95,7 @@ fn machine(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>) {
     topic(out, panel, "Disk", &of(Topic::Disk));
     topic(out, panel, "Data files", &of(Topic::Files));
     topic(out, panel, "Memory", &of(Topic::Memory));
-    let title = "Pressure: share of time in which something waited";
+    let title = "Pressure: share of time in which some thread waited";
     topic(out, panel, title, &of(Topic::Pressure));
 }
 
@@ -131,8 +131,8 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
     let variants: Vec<usize> = (0..panel.view.findings.variants.len()).collect();
     out.element("h4", format!("Other readings ({})", moving.len()));
     out.raw(format_args!(
-        "<div class=\"find\" hidden><input type=\"search\" placeholder=\"Search name or meaning\" \
-         aria-label=\"Search readings\"><span class=\"quiet\">Choose readings to draw \
+        "<div class=\"find\" hidden><input type=\"search\" placeholder=\"Search by name or meaning\" \
+         aria-label=\"Search readings\"><span class=\"quiet\">Select readings to plot \
          them.</span></div><div class=\"charts small chosen\" data-step=\"{}\"></div>\
          <div class=\"scroll tall\"><table class=\"counters\"><thead><tr><th scope=\"col\">Reading</th>",
         panel.step
@@ -162,10 +162,9 @@ fn table(out: &mut Markup, panel: &Panel<'_>, meanings: &Meanings<'_>, n_points:
     out.raw("</table></div>").classed(
         "p",
         "quiet",
-        "Each value is the mean (lowest to highest) over whole measured seconds, and each second the median of \
-         the repetitions. \
-         Resources per transaction (in The numbers) cover the whole measurement phase of each trial \
-         and can differ slightly.",
+        "Each value is the mean over whole measured seconds, with the range from lowest to highest \
+         below it; each second is the median of the repetitions. Resources per transaction (under \
+         The numbers) cover the whole measurement phase of each trial, so they can differ slightly.",
     );
     if !constant.is_empty() {
         out.raw("<details class=\"fold\">");

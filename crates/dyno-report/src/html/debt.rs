@@ -60,7 +60,7 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Deferred work</th><th \
          scope=\"col\">Variant</th>",
     );
-    for title in ["At the start", "At the end", "Most", "Slope per second"] {
+    for title in ["At the start", "At the end", "Highest", "Slope per second"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
     out.raw("<th class=\"n\" scope=\"col\">n</th><th scope=\"col\">Trend</th></tr></thead><tbody>");
@@ -89,7 +89,7 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
             // Wide bounds that hold zero are no proof of a level.
             DebtTrend::Level if is_flat(&debt.slope_per_s) => ("", "level"),
             DebtTrend::Level => ("none", "undecided"),
-            DebtTrend::Unknown => ("none", "unknown: one repetition"),
+            DebtTrend::Unknown => ("none", "unknown: only one repetition"),
         };
         out.classed("td", class, trend).raw("</tr>");
     }
@@ -97,8 +97,8 @@ fn table(out: &mut Markup, view: &View<'_>, facts: &[&DebtFacts]) {
         "p",
         "quiet",
         format!(
-            "Means over n repetitions, below them their {} CIs. Deferred work grew or shrank if the CI \
-             of its slope excludes zero; otherwise that is undecided.",
+            "Means over n repetitions, with their {} CIs below. Deferred work grew or shrank if the CI \
+             of its slope excludes zero; otherwise the trend is undecided.",
             view.confidence()
         ),
     );

@@ -13,13 +13,14 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let lead = "Faults that the study injected, and how the load responded. Before: transactions \
-                per second, the median of up to 30 seconds before the first fault of the step. Recovered: from \
-                the fault to the first of three seconds that each had at least 90 % of that. Longest response: \
-                of transactions that ended in between. A dash means that it did not happen within \
-                the step. Under closed load the clients wait while the server is down, so an outage makes few slow \
-                transactions, and percentiles hardly show it. Whether committed transactions survived is in the \
-                audit.";
+    let lead = "Faults that the study injected, and how the load responded. Before: median \
+                transactions per second over up to 30 seconds before the first fault of the step. \
+                Recovered after: time from the fault to the first of three consecutive seconds \
+                that each had at least 90 % of that rate. Longest response: longest response time \
+                of the transactions that ended in between. A dash means that it did not happen \
+                within the step. Under closed load, clients wait while the server is down, so an \
+                outage causes only a few slow transactions, and percentiles hardly show it. For \
+                whether committed transactions survived, see the audit.";
     let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);
     tables.into_iter().for_each(|table| {
         section.add(Block::Table(table));

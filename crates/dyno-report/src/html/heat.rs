@@ -41,7 +41,7 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
         "quiet",
         format!(
             "darker = more transactions (log scale shared by all maps); one column per {}; rows are \
-             19 % apart; repetitions merged",
+             bins 19 % wide; repetitions merged",
             column_words(length)
         ),
     );

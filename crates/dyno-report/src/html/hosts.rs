@@ -19,9 +19,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let mut names: Vec<&str> = hosts.iter().map(|host| host.host.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let lead = "Each host had an equal part of the clients and of the schedule, counted by its own \
-                clock, and began at one time with the others. Shares, rates and CPU times are means of \
-                the trials; lag, the busiest worker and the clock are the worst of them.";
+    let lead = "Each host had an equal share of the clients and of the schedule, timed by its own \
+                clock, and all hosts began together. Shares, rates and CPU times are means over the \
+                trials; lag, the busiest worker and the clock figures are the worst of any trial.";
     let mut section = Section::new("hosts", "Hosts", "Load generators", lead);
     let heads = [
         "Host",
@@ -29,7 +29,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Variant",
         "Step",
         "Share",
-        "Share meant",
+        "Intended share",
         "Throughput",
         "Busiest worker",
         "CPU per transaction",

@@ -22,7 +22,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if cells.is_empty() {
         return None;
     }
-    let lead = "The steps of the Insert Benchmark in its author's figures. Averages hide variance: see \
+    let lead = "The steps of the Insert Benchmark, reported as its author does. Averages hide variance: see \
                 the charts by second. Every table can be copied as text, Markdown or CSV.";
     let mut section =
         Section::new("insert-benchmark", "Insert Benchmark", "Insert Benchmark", lead);
@@ -170,7 +170,7 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
         format!(
             "Rows inserted per second, and whether the whole step reached {share:.0} % of the target \
              (the author's rule). Below: share of seconds that reached {share:.0} % of the target, and the \
-             longest run that did not. Averages hide such stalls."
+             longest run of seconds that did not. Averages hide such stalls."
         ),
     );
     table.by_step(out, "dense", &steps, |out, cell| {
@@ -238,14 +238,14 @@ fn columns(out: &mut Markup, table: &Table<'_>) {
     out.classed(
         "p",
         "lead",
-        "One row per configuration. ips, qps, rps, wps, csps: rows inserted, queries, reads and writes of the \
-         disks, context switches, per second. rmbps, wmbps: MiB read and written per second. Q, in the columns \
+        "One row per configuration. ips, qps, rps, wps, csps: rows inserted, queries, disk reads, disk \
+         writes and context switches per second. rmbps, wmbps: MiB read and written per second. Q, in the columns \
          that end in q, is one query; in steps that only insert, one inserted row. rpq, cspq: reads and context \
          switches per Q. rkbpq, wkbpi: KiB read per Q, KiB written per inserted row. wpi: writes per inserted \
          row. cpups: percent of all CPUs. cpupq: µs of CPU per Q. dbgb1, dbgb2, rss: size of tables and indexes, \
-         of all files, and of the server's memory, in GiB. maxop is the longest insert, in steps with \
-         queries the longest query, in seconds. p50 and p99 are the rates that 50 % and 99 % of the \
-         seconds reached, all clients together (NA: fewer than 10 seconds, or not measured).",
+         of all files, and of the server's memory, in GiB. maxop is the longest insert (in steps with \
+         queries, the longest query) in seconds. p50 and p99 are the rates that 50 % and 99 % of the \
+         seconds reached, all clients combined (NA: fewer than 10 seconds, or not measured).",
     );
     for (step, text) in all {
         parts::open_panel(out, table.view, step);
@@ -273,9 +273,9 @@ fn responses(out: &mut Markup, table: &Table<'_>) {
     out.classed(
         "p",
         "lead",
-        "Percent of all statements in each of the author's buckets (not cumulative), and the longest, \
-         measured from when the statement was sent, as the author does. Statements that may have to wait \
-         for the one before them are also shown from when they were due.",
+        "Percentage of all statements in each of the author's buckets (not cumulative), and the longest \
+         response time, measured from when the statement was sent, as the author does. Statements that \
+         may have to wait for the previous one are also shown from when they were due.",
     );
     for step in table.steps(|cell| !cell.response.is_empty()) {
         parts::open_panel(out, table.view, step);

@@ -176,7 +176,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, found: &[(Group, Seconds)]) {
     }
     out.raw("<div class=\"scroll\"><table><caption>Seconds by kind of transaction</caption>");
     out.raw("<thead><tr><th scope=\"col\">Rate</th><th scope=\"col\">Variant</th>");
-    for title in ["Mean", "Lowest second", "Highest second", "Seconds without any", "Longest"] {
+    for title in ["Mean", "Lowest second", "Highest second", "Seconds at zero", "Longest"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
     out.raw("</tr></thead><tbody>");
@@ -210,7 +210,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, found: &[(Group, Seconds)]) {
     out.raw("</tbody></table></div>").classed(
         "p",
         "quiet",
-        "Whole measured seconds of all repetitions together.",
+        "All whole measured seconds of all repetitions.",
     );
 }
 

@@ -7,7 +7,7 @@ use super::parts;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
-use crate::words;
+use crate::words::Judged;
 
 /// The columns of a kind, in their order.
 const SHOWN: [MetricId; 6] = [
@@ -92,7 +92,12 @@ fn table(out: &mut Markup, view: &View<'_>, step: usize, kinds: &[&KindCell]) {
             out.raw(format_args!("</th><td>{}</td>", parts::name(view, kind.variant)));
             for metric in SHOWN {
                 let compared = comparison(view, kind, step, metric);
-                cell(out, (kind.metrics.get(&metric), View::few_of_kind(kind, metric)), compared);
+                cell(
+                    out,
+                    view,
+                    (kind.metrics.get(&metric), View::few_of_kind(kind, metric)),
+                    compared,
+                );
             }
             if is_offered {
                 offered(out, kind);
@@ -139,6 +144,7 @@ fn comparison<'a>(
 
 fn cell(
     out: &mut Markup,
+    view: &View<'_>,
     (estimate, few): (Option<&Estimate>, &str),
     compared: Option<&Comparison>,
 ) {
@@ -146,7 +152,8 @@ fn cell(
         out.raw("<td class=\"n none\">–</td>");
         return;
     };
-    let heat = compared.and_then(parts::heat);
+    let judged = compared.map(|comparison| (view.judged(comparison), comparison));
+    let heat = judged.and_then(|(judged, comparison)| parts::heat(judged, comparison));
     let (class, strength) = heat.unwrap_or(("", 0));
     out.raw(format_args!("<td class=\"n {class}\" style=\"--h:{strength}%\">"));
     let (value, spread) = format::value_and_spread(estimate);
@@ -155,9 +162,11 @@ fn cell(
         out.raw(" ").element("i", spread);
     }
     let below = parts::below(estimate, compared);
-    let sign = match compared.filter(|_| heat.is_some()) {
-        Some(comparison) => format!("{} ", words::verdict_sign(comparison.verdict)),
-        None => String::new(),
+    let sign = match judged {
+        Some((judged, _)) if heat.is_some() || judged == Judged::LessDurable => {
+            format!("{} ", judged.sign())
+        }
+        _ => String::new(),
     };
     out.element("small", format!("{sign}{below}"));
     out.raw("</td>");
@@ -177,5 +186,5 @@ fn offered(out: &mut Markup, kind: &KindCell) {
         None => String::new(),
     };
     out.element("small", format!("{} done{bounds}", percent(offered.kept.value)));
-    out.element("small", format!("kept in {} of {}", offered.met, offered.of)).raw("</td>");
+    out.element("small", format!("met in {} of {} trials", offered.met, offered.of)).raw("</td>");
 }

@@ -36,7 +36,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         }
     );
     if view.findings.cells.len() <= 1 {
-        let text = "One variant at one step was measured: there is nothing to draw side by side.";
+        let text =
+            "Only one variant was measured, at one step: there is nothing to plot side by side.";
         let mut section = Section::new("load", "By load", "By load level", "");
         section.drawn().classed("p", "absent", text);
         return Some(section);
@@ -386,7 +387,7 @@ fn relative(
     Plot { title, note, marks, unit, style, is_log, band, curves, class }
 }
 
-/// `against MariaDB 11.8`, or `against its baseline` where there are several.
+/// `against MariaDB 11.8`, or `against each variant's baseline` where there are several.
 pub(crate) fn against(view: &View<'_>) -> String {
     let mut baselines: Vec<usize> =
         view.findings.variants.iter().filter_map(|v| v.baseline).collect();
@@ -394,7 +395,7 @@ pub(crate) fn against(view: &View<'_>) -> String {
     baselines.dedup();
     match baselines[..] {
         [only] => format!("against {} (the baseline)", view.variant(only)),
-        _ => "against its baseline".to_owned(),
+        _ => "against each variant's baseline".to_owned(),
     }
 }
 
@@ -417,8 +418,8 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         format!(
-            "Throughput over all steps of a group: low has at most as many clients {cpus}, high \
-             more{}. Geometric mean of the ratios to the baseline.",
+            "Throughput over all steps of a group, as the geometric mean of the ratios to the \
+             baseline. Low: at most as many clients {cpus}; high: more{}.",
             if is_one { "" } else { " than both have" }
         ),
     );
@@ -428,7 +429,8 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
     super::answer::head(out, "Throughput", &ruler);
     out.raw("</tr></thead><tbody>");
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
-        let class = words::verdict_class(group.verdict);
+        let judged = view.judged_pair((group.variant, group.baseline), group.verdict);
+        let class = judged.class();
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", group.variant));
         out.raw(parts::name(view, group.variant));
         out.raw(format_args!(
@@ -444,7 +446,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
             escape(&bounds),
             group.relative.n,
             strip::effect(&group.relative, &ruler, threshold, class),
-            parts::badge(group.verdict)
+            parts::badge(judged)
         ));
     }
     out.raw("</tbody></table></div>");

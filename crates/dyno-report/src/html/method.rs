@@ -88,9 +88,9 @@ const FACTS_IN_WORDS: [(&str, &str); 24] = [
     ("filesystem.mount_point", "mounted at"),
     ("filesystem.options", "mount options"),
     ("limit.open_files", "limit of open files"),
-    ("limit.open_files_hard", "limit of open files, hard"),
+    ("limit.open_files_hard", "hard limit of open files"),
     ("load_average", "load average (1 min) when the run began"),
-    ("memory.huge_page_bytes", "size of a huge page"),
+    ("memory.huge_page_bytes", "huge page size"),
     ("memory.swap_bytes", "swap"),
     ("transparent_huge_pages", "transparent huge pages"),
     ("virtualisation", "virtualised by"),
@@ -236,7 +236,7 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
     if wall <= 0.0 && workers == 0 {
         return;
     }
-    open_facts(out, "Cost of measuring");
+    open_facts(out, "Measurement overhead");
     if wall > 0.0 {
         let share = Unit::Percent.tick(cpu / wall * 100.0);
         fact(out, "probes", &format!("{share} of one CPU"));
@@ -348,7 +348,7 @@ fn settings_table<'a>(
 /// What sequential stopping did, where the study asks for it.
 fn stopping(out: &mut Markup, view: &View<'_>) {
     let Some(facts) = &view.findings.stopping else { return };
-    out.element("h3", "When variants needed no more repetitions");
+    out.element("h3", "Sequential stopping");
     let (looks, saved) = (
         words::counted(facts.looks as usize, "interim analysis", "interim analyses"),
         words::counted(facts.saved_trials as usize, "trial", "trials"),
@@ -358,8 +358,8 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         format!(
-            "Between {} and {} repetitions, with at most {looks}; {saved} of the plan were not \
-             needed. The CIs allow for all of them: the confidence is {each} at each one before \
+            "Between {} and {} repetitions, with at most {looks}; {saved} of the plan not needed. \
+             The CIs allow for all interim analyses: the confidence is {each} at each one before \
              the last, so that {} holds whenever a variant is stopped.",
             facts.repetitions_min,
             facts.repetitions_max,
@@ -383,7 +383,7 @@ fn plan(out: &mut Markup, view: &View<'_>) {
     let open = if trials.len() <= 30 || finished < trials.len() { " open" } else { "" };
     out.raw(format_args!("<details class=\"fold\"{open}>"));
     let all = words::counted(trials.len(), "trial", "trials");
-    out.element("summary", format!("The plan: {all} in planned order"));
+    out.element("summary", format!("The plan: {all} in order"));
     out.raw("<div class=\"scroll\"><table><thead><tr><th class=\"n\" scope=\"col\">Trial</th><th scope=\"col\">Variant</th>");
     out.raw("<th class=\"n\" scope=\"col\">Block</th><th class=\"n\" scope=\"col\">Repetition</th><th scope=\"col\">State</th>");
     out.raw("<th scope=\"col\">Began</th><th class=\"n\" scope=\"col\">Rows</th><th scope=\"col\">Data set</th>");
@@ -394,8 +394,8 @@ fn plan(out: &mut Markup, view: &View<'_>) {
         out.classed(
             "p",
             "quiet",
-            "rerun: measured again, after the others of its block, because the block's first trials were \
-             discarded (see the caveats on the host); the time is that of the trial that counts.",
+            "rerun: measured again after all other trials, because the first trials of its block were \
+             discarded (see the caveats on the host); the time shown is that of the rerun.",
         );
     }
     out.raw("</details>");
@@ -468,7 +468,7 @@ fn errors(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         .filter(|(name, _)| *name != "committed" && *name != "rolled_back")
         .map(|(_, n)| n)
         .sum();
-    out.classed("p", "quiet", format!("{} attempts failed in all.", format::grouped(total)));
+    out.classed("p", "quiet", format!("Failed attempts in total: {}.", format::grouped(total)));
 }
 
 fn study(out: &mut Markup, run: &Run, is_named: bool) {
@@ -518,13 +518,14 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
     let confidence = view.confidence();
     let threshold = view.threshold();
     let bounds = format!(
-        "The {confidence} confidence interval of the geometric mean over repetitions (Student's t of \
-         the logarithms). n counts repetitions, never seconds or transactions. Of two repetitions \
-         both values are shown instead."
+        "The {confidence} confidence interval of the geometric mean over repetitions (Student's t on \
+         the logarithms). n counts repetitions, never seconds or transactions. With two \
+         repetitions, both values are shown instead."
     );
     let verdict = format!(
-        "Better or worse: by more than noise explains, however small. No difference: the whole CI lies within \
-         ± {threshold}. Inconclusive: not enough evidence for either."
+        "Better or worse: the difference exceeds what noise explains, however small it is. No \
+         difference: the whole CI lies within ± {threshold}. Inconclusive: not enough evidence for \
+         either."
     );
     let words: [(&str, &str); 12] = [
         ("throughput", "Committed transactions per second of the measurement phase."),
@@ -545,20 +546,23 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
         ),
         (
             "p",
-            "How often noise alone would show an effect at least this large: Student's t of the \
-             logarithms, corrected for the number of comparisons (Holm). findings.json also has a \
-             permutation test.",
+            "How often noise alone would produce an effect at least this large: t-test on the \
+             logarithms, with Holm's correction for the number of comparisons. findings.json also \
+             has a permutation test.",
         ),
         ("verdict", &verdict),
-        ("per transaction", "Use during the measurement phase ÷ transactions committed in it."),
-        ("missed arrival", "A transaction that was due and never sent."),
+        (
+            "per transaction",
+            "Resource use in the measurement phase ÷ transactions committed in it.",
+        ),
+        ("missed arrival", "A transaction that was due but never sent."),
         (
             "µs, ms; kB, MB",
             "Microseconds, milliseconds; 1000 and 1 000 000 bytes. KiB, MiB, GiB are \
                             powers of 1024.",
         ),
     ];
-    out.raw("<details class=\"fold\" open><summary>Words, units, formulas</summary><dl>");
+    out.raw("<details class=\"fold\" open><summary>Terms, units, formulas</summary><dl>");
     for (word, meaning) in words {
         out.element("dt", word).element("dd", meaning);
     }

@@ -6,7 +6,7 @@ use crate::chart::variant_class;
 use crate::format;
 use crate::markup::{Markup, escape};
 use crate::view::View;
-use crate::words;
+use crate::words::{self, Judged};
 
 /// What stays in sight: each variant is a button that shows it alone, and each step one that shows
 /// the step, everywhere. Without a script all is shown.
@@ -77,22 +77,18 @@ pub(crate) fn name(view: &View<'_>, variant: usize) -> String {
 }
 
 /// A verdict as a badge.
-pub(crate) fn badge(verdict: Verdict) -> String {
+pub(crate) fn badge(judged: Judged) -> String {
     format!(
         "<span class=\"badge {}\"><span aria-hidden=\"true\">{}</span> {}</span>",
-        words::verdict_class(verdict),
-        words::verdict_sign(verdict),
-        words::verdict(verdict)
+        judged.class(),
+        judged.sign(),
+        judged.word()
     )
 }
 
 /// A verdict as a sign, with its word for screen readers.
-pub(crate) fn sign(verdict: Verdict) -> String {
-    format!(
-        "<span role=\"img\" aria-label=\"{}\">{}</span>",
-        words::verdict(verdict),
-        words::verdict_sign(verdict)
-    )
+pub(crate) fn sign(judged: Judged) -> String {
+    format!("<span role=\"img\" aria-label=\"{}\">{}</span>", judged.word(), judged.sign())
 }
 
 /// A figure: title, what it shows, and the chart. `class` may be empty.
@@ -128,12 +124,11 @@ pub(crate) fn below(estimate: &Estimate, comparison: Option<&Comparison>) -> Str
 
 /// How a cell is coloured: only what was decided to be better or worse, so that a table's colours
 /// claim no more than its verdicts; by the effect against 30 %, in percent of the full colour.
-pub(crate) fn heat(comparison: &Comparison) -> Option<(&'static str, u32)> {
-    let class = match comparison.verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifference | Verdict::Inconclusive => return None,
+pub(crate) fn heat(judged: Judged, comparison: &Comparison) -> Option<(&'static str, u32)> {
+    let (Judged::Verdict(Verdict::Better) | Judged::Verdict(Verdict::Worse)) = judged else {
+        return None;
     };
+    let class = judged.class();
     let value = comparison.relative.value;
     let size = if value.is_finite() { value.abs() } else { 0.0 };
     let strength = (size / 30.0).sqrt().clamp(0.25, 1.0) * 62.0;
@@ -154,7 +149,7 @@ pub(crate) fn repetitions(view: &View<'_>) -> String {
     }
 }
 
-pub(crate) use crate::words::sentence;
+pub(crate) use crate::words::{full_sentence, sentence};
 
 /// A caveat as an item of a list; `scope` is what it concerns, and may be empty.
 pub(crate) fn caveat(out: &mut Markup, caveat: &Caveat, scope: &str) {
@@ -194,7 +189,11 @@ mod tests {
         let mut check = |verdict, percent, expected| {
             comparison.verdict = verdict;
             comparison.relative.value = percent;
-            assert_eq!(heat(&comparison), expected, "{verdict:?} {percent}");
+            assert_eq!(
+                heat(Judged::Verdict(verdict), &comparison),
+                expected,
+                "{verdict:?} {percent}"
+            );
         };
         // A large effect that chance explains has no colour, a small one that it does not has some.
         check(Verdict::Inconclusive, 80.0, None);

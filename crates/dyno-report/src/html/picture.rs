@@ -11,7 +11,6 @@ use crate::chart::rows::RowsChart;
 use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
-use crate::words;
 
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
@@ -110,7 +109,7 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         let interval = style.interval(&c.relative).map_or(String::new(), |i| format!(" ({i})"));
         let (name, step) = (view.variant(c.variant), view.step(c.step));
         let effect = style.show(c.relative.value);
-        format!("{name} at {step}: {effect}{interval}, {}", words::verdict(c.verdict))
+        format!("{name} at {step}: {effect}{interval}, {}", view.judged(c).word())
     };
     let row = |c: &&Comparison| {
         let mut mark = loads::mark(view, (c.variant, c.step), &c.relative);
@@ -140,8 +139,8 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     let better = if view.is_more_better(first.metric) { "right" } else { "left" };
     let scale = if is_log { ", log scale" } else { "" };
     let note = format!(
-        "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: ± {}, too small to \
-         matter",
+        "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: too small to matter \
+         (± {})",
         view.confidence(),
         view.threshold()
     );

@@ -24,12 +24,12 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let has_price = facts.iter().any(|c| c.price_per_hour.is_some());
     let lead = match has_price {
         true => {
-            "Prices come from the study. A variant is on the frontier if no other is both as fast and \
-             as cheap."
+            "Prices come from the study. A variant is on the frontier if no other is faster without \
+             costing more, or cheaper without being slower."
         }
         false => {
-            "The study gives no prices (`price_per_hour` of a database), so cost is shown per CPU \
-             second only."
+            "The study gives no prices (`price_per_hour` of a database), so only transactions per CPU \
+             second are shown."
         }
     };
     let mut section = Section::new("price", "Price", "Price", &lead.replace('`', ""));
@@ -163,7 +163,9 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
 fn table(out: &mut Markup, view: &View<'_>, own: &[&CostFacts], has_price: bool) {
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     if has_price {
-        for title in ["Price per hour", "Work per money", "Cost of a million transactions"] {
+        for title in
+            ["Price per hour", "Transactions per unit of money", "Cost of a million transactions"]
+        {
             out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
         }
     }

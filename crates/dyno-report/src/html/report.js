@@ -80,7 +80,7 @@
   };
   // An effect in percent, from twice or half on as a ratio.
   const asEffect = percent => {
-    if (percent >= 100 || percent <= -50) return `${+(1 + percent / 100).toPrecision(3)} ×`;
+    if (percent >= 100 || percent <= -50) return `${+(1 + percent / 100).toPrecision(3)}×`;
     const text = Math.abs(percent).toFixed(1);
     return `${+text === 0 ? "" : percent > 0 ? "+" : "−"}${text} %`;
   };
@@ -262,7 +262,7 @@
       const end = from + columns.length * length;
       const snap = (t, round) => Math.min(end, Math.max(from, round(t / length) * length));
       const [a, b] = [snap(zoomed[0], Math.floor), snap(zoomed[1], Math.ceil)];
-      stretch = `${time(a)} … ${time(b)}`;
+      stretch = `from ${time(a)} to ${time(b)}`;
       const sum = merge(columns.slice(Math.round((a - from) / length), Math.round((b - from) / length)));
       const us = v => v === null || sum.n === 0 ? "–" : show(v, "us");
       const texts = [grouped(sum.n), sum.seconds ? show(sum.n / sum.seconds, "1/s") : "–",
@@ -344,7 +344,7 @@
     const values = found.map(p => nearest(points(p), units)[1]).map(y => valueAt(chart, y));
     if (values.length < 2) return "";
     const [low, high] = [Math.min(...values), Math.max(...values)].map(v => show(v, chart.unit));
-    return low === high ? "" : ` (${low} … ${high})`;
+    return low === high ? "" : ` (${low} to ${high})`;
   };
   // What a heat map tells of one of its columns.
   const readHeat = (chart, at) => {

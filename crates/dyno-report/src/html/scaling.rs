@@ -76,20 +76,20 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
     out.classed(
         "p",
         "lead",
-        "Speed-up is throughput, saturation is mean response time, as a multiple of the value with \
-         the fewest clients. Response time turns where it starts to grow faster than the square root \
-         of the clients. Contention and coherency are parameters of the Universal Scalability Law \
-         (Gunther), fitted to each repetition: the share of work that is serialised, and the cost of \
-         keeping each pair of clients consistent. Peaks beyond the tested loads are extrapolations. \
-         If R² is low or the law misses points, ignore its parameters.",
+        "Speed-up is throughput and saturation is mean response time, each as a multiple of its value \
+         with the fewest clients. A variant saturates at the load from which response time grows \
+         faster than the square root of the clients. Contention and coherency are parameters of the \
+         Universal Scalability Law (Gunther), fitted to each repetition: the share of work that is \
+         serialised, and the cost of keeping each pair of clients consistent. Peaks beyond the tested \
+         loads are extrapolations. If R² is low or the law misses points, ignore its parameters.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
         "Clients",
         "Highest speed-up",
         "Saturation",
-        "Turns at",
-        "One client",
+        "Saturates at",
+        "Fitted for one client",
         "Contention",
         "Coherency",
         "Peak at",
@@ -193,8 +193,9 @@ fn under_limit(out: &mut Markup, view: &View<'_>) {
     out.classed(
         "p",
         "lead",
-        "The heaviest load tested that stayed within the limit, as did all lighter ones; a question \
-         mark if the upper end of the CI exceeds it. Below: the throughput there.",
+        "The highest load tested that stayed within the limit, as did all lower ones; a question \
+         mark means that the upper end of the CI exceeds the limit. Below: the throughput at that \
+         load.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for (metric, bound) in &limits {
@@ -249,7 +250,7 @@ fn fit(out: &mut Markup, facts: &ScalingFacts) {
         let off = Unit::Effect.show(share(miss) * 100.0);
         let more = match law.misses.len() {
             1 => String::new(),
-            n => format!(", and {} more missed", n - 1),
+            n => format!("; {} missed", words::counted(n - 1, "other load", "other loads")),
         };
         out.element("small", format!("{off} at {clients}{more}"));
     }
@@ -274,7 +275,7 @@ fn cells(facts: &ScalingFacts) -> Vec<String> {
         facts.law.as_ref().and_then(pick).map_or_else(absent, format::with_bounds)
     };
     vec![
-        format!("{} … {}", first.clients, last.clients),
+        format!("{}–{}", first.clients, last.clients),
         best_speed_up,
         at(last, saturation(last)),
         facts.turns_at.map_or_else(absent, |clients| clients.to_string()),

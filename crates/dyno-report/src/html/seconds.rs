@@ -38,7 +38,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let out = section.drawn();
     let drawn: Vec<usize> = (0..steps.len()).filter(|s| !steps[*s].is_empty()).collect();
     if drawn.is_empty() {
-        out.classed("p", "absent", "No trial has one-second values.");
+        out.classed("p", "absent", "No trial has per-second values.");
     }
     for step in drawn {
         parts::open_panel(out, view, step);
@@ -122,9 +122,9 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     out.raw("</tbody></table>");
     out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
     out.text(
-        "Throughput and percentiles are the estimates of the numbers above (mean over repetitions), where \
-         there is one; transactions and longest are of all repetitions. Select a period in a chart to see \
-         its percentiles.",
+        "Throughput and percentiles are the estimates under The numbers (means over repetitions), where \
+         there are any; transaction counts and longest times cover all repetitions. Select a period \
+         in a chart to see its percentiles.",
     );
     out.raw("</p></div>");
 }
@@ -155,11 +155,11 @@ fn kind_cell<'a>(
 fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
     match view.findings.steps[step].search {
         Some(_) => {
-            "A search tries one load after another, at other times in each trial, so percentiles of a \
-             period are not shown."
+            "A search tries one load after another, at different times in each trial, so percentiles \
+             of a period are not shown."
         }
         None => {
-            "The record keeps no histograms of single seconds, so percentiles of a period are not \
+            "The record has no histograms of single seconds, so percentiles of a period are not \
              available."
         }
     }
@@ -214,7 +214,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
     }
     out.raw("</div>");
     if !quiet.is_empty() && !has_little {
-        let text = format!("In all seconds of this step {}.", quiet.join(", "));
+        let text = format!("Throughout this step, {}.", quiet.join(", "));
         out.classed("p", "quiet", text);
     }
 }
@@ -239,7 +239,7 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
          it. This is evidence, not proof of the cause.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Variant</th><th class=\"n\" scope=\"col\">Trial</th>");
-    out.raw("<th class=\"n\" scope=\"col\">At</th><th class=\"n\" scope=\"col\">Length</th><th class=\"n\" scope=\"col\">Missing</th>");
+    out.raw("<th class=\"n\" scope=\"col\">At</th><th class=\"n\" scope=\"col\">Length</th><th class=\"n\" scope=\"col\">Missing transactions</th>");
     out.raw(
         "<th scope=\"col\">Kinds</th><th scope=\"col\">What moved first</th></tr></thead><tbody>",
     );
@@ -249,10 +249,10 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
         out.classed("td", "n", stall.trial.to_string());
         out.classed("td", "n", format!("{:.1} s", stall.start_s));
         out.raw("<td class=\"n\">").text(format!("{:.2} s", stall.length_s));
-        out.element("small", if stall.gap { "nothing was done" } else { "a dip" }).raw("</td>");
+        out.element("small", if stall.gap { "nothing committed" } else { "a dip" }).raw("</td>");
         out.raw("<td class=\"n\">").text(Unit::Count.show(stall.missing.round()));
         let level = Unit::PerSecond.show(stall.level);
-        out.element("small", format!("at {level} around it")).raw("</td>");
+        out.element("small", format!("against {level} around it")).raw("</td>");
         let kinds: Vec<&str> = stall.kinds.iter().map(|kind| view.kind_title(kind)).collect();
         out.element("td", kinds.join(", ")).raw("<td class=\"moved\">");
         if stall.moved_first.is_empty() {
@@ -263,7 +263,9 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
     }
     out.raw("</tbody></table></div>");
     if all.len() > STALLS_MOST {
-        let text = format!("The {STALLS_MOST} most costly stalls; all are in findings.json.");
+        let text = format!(
+            "Only the {STALLS_MOST} most costly stalls are listed; findings.json has all of them."
+        );
         out.classed("p", "quiet", text);
     }
     out.raw("</details>");
@@ -277,19 +279,19 @@ fn made_dips(out: &mut Markup, view: &View<'_>, step: usize) {
             seconds(dips.period_s).map_or(String::new(), |every| format!(", every {every}"));
         let mut text = format!(
             "In trial {} the limit of volume {} was lowered {} to {}{every}. Throughput stalled in {} of \
-             {}",
+             the {}",
             dips.trial,
             dips.volume,
             words::counted(dips.made as usize, "time", "times"),
             dips.limit,
             dips.found,
-            dips.made,
+            words::counted(dips.made as usize, "dip", "dips"),
         );
         if let Some(period) = seconds(dips.found_period_s) {
-            text += &format!(", {period} from one to the next");
+            text += &format!(", {period} apart");
         }
         if let Some(left) = dips.level_left {
-            text += &format!("; throughput fell to {:.1} % of the rest", left * 100.0);
+            text += &format!("; it fell to {:.1} % of its level outside the dips", left * 100.0);
         }
         text += &match dips.others {
             0 => "; there were no other stalls.".to_owned(),
@@ -365,8 +367,8 @@ mod tests {
         assert_eq!(
             text(1),
             "<p>In trial 4 the limit of volume drive was lowered 3 times to 50 writes/s, every 60.0 s. \
-             Throughput stalled in 2 of 3, 60.1 s from one to the next; throughput fell to 6.0 % of the \
-             rest; there was 1 other stall.</p>"
+             Throughput stalled in 2 of the 3 dips, 60.1 s apart; it fell to 6.0 % of its level outside \
+             the dips; there was 1 other stall.</p>"
         );
         assert_eq!(text(0), "");
     }
@@ -374,7 +376,7 @@ mod tests {
     #[test]
     fn a_search_does_not_say_that_there_are_no_histograms() {
         let (mut findings, _) = fixture::three_variants();
-        assert!(no_stretch(&View::new(&findings), 0).starts_with("The record keeps no histograms"));
+        assert!(no_stretch(&View::new(&findings), 0).starts_with("The record has no histograms"));
         findings.steps[0].search = Some(dyno_analysis::StepSearch {
             metric: dyno_analysis::metrics::RATE_AT_LIMIT,
             limit: "p99 ≤ 20 ms".to_owned(),

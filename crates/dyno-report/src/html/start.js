@@ -33,7 +33,7 @@
   link.addEventListener("click", () => {
     keep();
     const done = text => { link.textContent = text; setTimeout(() => { link.textContent = "Copy link"; }, 1500); };
-    copy(location.href, isDone => done(isDone ? "Copied" : "It is in the address"));
+    copy(location.href, isDone => done(isDone ? "Copied" : "Copy it from the address bar"));
   });
   setTheme(store.get());
   showStep(firstStep);

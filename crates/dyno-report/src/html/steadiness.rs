@@ -17,12 +17,14 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
     }
     let is_short = |facts: &TimeFacts| facts.steadiness == Steadiness::TooShort;
     if cells.iter().flat_map(|cell| &cell.time).all(is_short) {
-        let text = "Steadiness was not judged: that needs at least 20 measured seconds.";
+        let text = "Steadiness was not judged: this needs at least 20 measured seconds.";
         out.classed("p", "absent", text);
         return;
     }
     out.raw("<div class=\"scroll\"><table class=\"steadiness\"><caption>Steadiness of throughput");
-    out.raw("</caption><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Within its trials</th>");
+    out.raw(
+        "</caption><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Within trials</th>",
+    );
     for title in ["Steady from", "Steadiness score", "Trend", "Changes of level"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
@@ -37,8 +39,8 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
         "p",
         "quiet",
         "Ranges over trials; n is the number of trials. Score: share of seconds within 10 % of the median \
-         second. Trend: from the first second to the last. With noise alone, each test reports something in \
-         about one trial in a hundred.",
+         second. Trend: change from the first second to the last. With noise alone, each test reports \
+         something in about one trial in a hundred.",
     );
 }
 
@@ -96,7 +98,7 @@ fn counted(out: &mut Markup, values: &[f64], of: usize, show: impl Fn(f64) -> St
     out.raw("</td>");
 }
 
-/// `3 s … 5 s`, or one of them if both read the same.
+/// `3–5 s`, or one of them if both read the same.
 fn span(values: &[f64], show: impl Fn(f64) -> String) -> String {
     let low = show(values.iter().copied().fold(f64::INFINITY, f64::min));
     let high = show(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));

@@ -11,9 +11,13 @@ use crate::{field, format};
 /// The section.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
+    let effect = match view.findings.comparisons.is_empty() {
+        true => String::new(),
+        false => format!(", and the effect against the baseline: {}", view.signs()),
+    };
     let lead = format!(
-        "Mean over {} (geometric, or arithmetic where values may be zero), its {} CI in brackets, and the effect \
-         against the baseline: ✓ better, ✗ worse, = no difference, ? inconclusive.",
+        "Mean over {} (geometric, or arithmetic where values may be zero), with its {} CI in \
+         brackets{effect}.",
         parts::repetitions(view),
         view.confidence()
     );
@@ -221,7 +225,7 @@ fn cell(out: &mut Markup, view: &View<'_>, (variant, step): (usize, usize), metr
     };
     let comparison = view.comparison(variant, step, metric);
     let title = parts::describe(view.variant(variant), view.step(step), estimate);
-    let (class, style) = match comparison.and_then(parts::heat) {
+    let (class, style) = match comparison.and_then(|c| parts::heat(view.judged(c), c)) {
         Some((class, strength)) => (class, format!(" style=\"--h:{strength}%\"")),
         None => ("", String::new()),
     };
@@ -250,7 +254,7 @@ fn estimate_text(
     // A sign beside the colour, and a word for those who see neither.
     let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
     let joint = if naked.is_empty() { "" } else { ", " };
-    out.raw("<small>").raw(parts::sign(comparison.verdict));
+    out.raw("<small>").raw(parts::sign(view.judged(comparison)));
     out.text(format!(" {effect}{joint}{naked}")).raw("</small>");
 }
 
@@ -268,10 +272,12 @@ fn absent(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     if reasons.is_empty() && dyno_analysis::is_watched(view.findings) {
         return;
     }
-    let reason =
-        if reasons.is_empty() { "It was not measured.".to_owned() } else { reasons.join(" ") };
+    let reasons: Vec<String> = match reasons.is_empty() {
+        true => vec!["It was not measured.".to_owned()],
+        false => reasons.into_iter().map(parts::full_sentence).collect(),
+    };
     out.raw("<p class=\"absent\">").element("b", view.heading(metric)).raw(": not available. ");
-    out.prose(&parts::sentence(&reason)).raw("</p>");
+    out.prose(&reasons.join(" ")).raw("</p>");
 }
 
 /// Attempts by outcome, where any did not commit.

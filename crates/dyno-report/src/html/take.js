@@ -259,12 +259,12 @@
     const svg = figure.querySelector("svg.ch");
     if (!svg) return;
     figures.push(figure);
-    const button = moreButton("Take this chart with you: picture, data, link");
+    const button = moreButton("Save or copy this chart: picture, data, link");
     button.tabIndex = -1;
     figure.prepend(button);
     button.addEventListener("click", () => openMenu(button, chartItems(figure), svg));
     svg.setAttribute("aria-description",
-      "Left and right arrows read values, with shift they select a period; up and down arrows go to other charts; M opens the menu.");
+      "Left and right arrow keys read values, or with Shift select a period; up and down arrow keys move to other charts; M opens the menu.");
     const others = () => all("svg.ch", figure.parentNode).filter(other => other.getClientRects().length > 0);
     svg.tabIndex = figure.parentNode.querySelector("svg.ch") === svg ? 0 : -1;
     svg.addEventListener("focus", () => {
@@ -355,7 +355,7 @@
     if (isWide) box.tabIndex = 0; else box.removeAttribute("tabindex");
     if (isWide && !box.hasAttribute("role")) {
       box.setAttribute("role", "group");
-      box.setAttribute("aria-label", "Table, scrolls sideways");
+      box.setAttribute("aria-label", "Table, scrolls horizontally");
     }
   });
   addEventListener("resize", markScrollers);
@@ -390,7 +390,7 @@
       else if (!found) cell.replaceChildren("–");
       else {
         const [percent, low, high] = found;
-        const bounds = low === null || high === null ? "no interval" : `${asEffect(low)} … ${asEffect(high)}`;
+        const bounds = low === null || high === null ? "no CI" : `${asEffect(low)} to ${asEffect(high)}`;
         cell.replaceChildren(element("b", "", asEffect(percent)), element("small", "", bounds));
       }
     });
@@ -407,7 +407,7 @@
     const setOpen = isOpen => {
       legend.classList.toggle("open", isOpen);
       fold.setAttribute("aria-expanded", String(isOpen));
-      fold.textContent = isOpen ? "Fold" : `All ${keys.length} variants`;
+      fold.textContent = isOpen ? "Show fewer" : `All ${keys.length} variants`;
       measure();
     };
     fold.addEventListener("click", () => setOpen(!legend.classList.contains("open")));

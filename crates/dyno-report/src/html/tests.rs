@@ -222,7 +222,7 @@ fn findings_without_runs_or_without_anything_are_a_report_too() {
     let (mut findings, _) = fixture::three_variants();
     let html = render(&findings, &[], MADE);
     check_balance(&html);
-    assert!(html.contains("No trial has one-second values."));
+    assert!(html.contains("No trial has per-second values."));
     findings.cells.clear();
     findings.comparisons.clear();
     findings.variants.clear();
@@ -395,7 +395,7 @@ fn kinds_are_told_apart_and_steps_of_the_workload_have_no_axis_of_clients() {
     let grids = html.matches("<data class=\"grid\"").count();
     assert_eq!(grids, 2 * 4 + 2 * 2);
     assert!(html.contains("data-kind=\"query\""));
-    assert!(html.contains("% done") && html.contains("<small>kept in 2 of 3</small>"));
+    assert!(html.contains("% done") && html.contains("<small>met in 2 of 3 trials</small>"));
 }
 
 #[test]
@@ -407,7 +407,8 @@ fn what_is_cheaper_because_it_is_less_durable_says_so() {
     let (variant, by) = beaten.expect("one is beaten");
     assert!(!render(&findings, &runs, MADE).contains("less durable"));
     findings.variants[by].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
-    let expected = ", which is less durable (the last commits may be lost)</td>";
+    let expected =
+        ", which is less durable (a power failure or OS crash may lose the last commits)</td>";
     assert!(render(&findings, &runs, MADE).contains(expected));
     findings.variants[variant].commit_safety = Some(CommitSafety::LastCommitsAtRisk);
     assert!(!render(&findings, &runs, MADE).contains(expected));

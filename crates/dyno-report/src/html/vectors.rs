@@ -17,9 +17,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let lead = "Recall is the share of the nearest neighbours that a query found, the mean over all queries of \
-                a step; Dyno has computed the exact neighbours itself. Each variant builds its index once in a \
-                trial and searches it with each value of the search parameter.";
+    let lead = "Recall is the share of the nearest neighbours that a query found, averaged over all queries \
+                of a step; Dyno computes the exact neighbours itself. In each trial, a variant builds \
+                its index once and searches it with each value of the search parameter.";
     let mut section = Section::new("vectors", "Recall", "Recall and queries per second", lead);
     let spots: Vec<Spot> = facts(view).iter().flat_map(|facts| spots(view, facts)).collect();
     let lowest = spots.iter().map(|spot| spot.x).fold(1.0, f64::min);
@@ -35,7 +35,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         legend,
     };
     let note = "queries per second by recall, a dot for each value of the search parameter; up and right is \
-                better; lines only join the dots";
+                better; lines merely connect the dots";
     let out = section.drawn();
     out.raw("<div class=\"charts\">");
     parts::figure(out, "", "Recall and queries per second", note, &chart.svg());

@@ -42,7 +42,7 @@ fn three_variants() {
 
         Cost of the work, with 95 % CIs:
 
-        | variant | step | an hour | a million transactions | n |
+        | variant | step | per hour | per million transactions | n |
         |---|---|---:|---:|---:|
         | MariaDB 11.8 | 1 client | 1 USD | 0.0532 USD (0.0519–0.0545 USD) | 3 |
         | MariaDB 11.8 | 4 clients | 1 USD | 0.0165 USD (0.0161–0.0169 USD) | 3 |
@@ -101,7 +101,7 @@ fn three_variants() {
         | MariaDB 12.3 | MariaDB 12.3.2-log, compiled from source; every commit is synced |
         | MariaDB 12.3, 4k pages | MariaDB 12.3, 4k pages.2-log, compiled from source; every commit is synced |
 
-        2 more facts about the machine are in report.html.
+        report.html has 2 more facts about the machine.
 
         </details>
     "#]].assert_eq(&render(&fixture::three_variants().0));
@@ -149,7 +149,7 @@ fn one_repetition_of_one_variant() {
         | kernel | Linux 6.12.48 |
         | all servers | PostgreSQL 18.2-log, compiled from source; every commit is synced |
 
-        2 more facts about the machine are in report.html.
+        report.html has 2 more facts about the machine.
 
         </details>
     "#]].assert_eq(&render(&fixture::single().0));

@@ -78,22 +78,22 @@ fn three_variants() {
                                     64 clients  3    3.64 ms (3.51–3.77 ms)
 
             Cost of the work
-            variant                 step        an hour             a million transactions  n
-            MariaDB 11.8            1 client      1 USD     0.0532 USD (0.0519–0.0545 USD)  3
-                                    4 clients     1 USD     0.0165 USD (0.0161–0.0169 USD)  3
-                                    8 clients     1 USD     0.0104 USD (0.0102–0.0107 USD)  3
-                                    16 clients    1 USD  0.00760 USD (0.00742–0.00778 USD)  3
-                                    64 clients    1 USD  0.00680 USD (0.00664–0.00696 USD)  3
-            MariaDB 12.3            1 client    1.4 USD     0.0693 USD (0.0676–0.0709 USD)  3
-                                    4 clients   1.4 USD     0.0212 USD (0.0207–0.0217 USD)  3
-                                    8 clients   1.4 USD     0.0134 USD (0.0131–0.0137 USD)  3
-                                    16 clients  1.4 USD  0.00970 USD (0.00946–0.00993 USD)  3
-                                    64 clients  1.4 USD  0.00878 USD (0.00857–0.00899 USD)  3
-            MariaDB 12.3, 4k pages  1 client    1.8 USD        0.105 USD (0.103–0.108 USD)  3
-                                    4 clients   1.8 USD     0.0326 USD (0.0318–0.0334 USD)  3
-                                    8 clients   1.8 USD     0.0206 USD (0.0201–0.0211 USD)  3
-                                    16 clients  1.8 USD     0.0150 USD (0.0147–0.0154 USD)  3
-                                    64 clients  1.8 USD     0.0135 USD (0.0132–0.0138 USD)  3
+            variant                 step        per hour           per million transactions  n
+            MariaDB 11.8            1 client       1 USD     0.0532 USD (0.0519–0.0545 USD)  3
+                                    4 clients      1 USD     0.0165 USD (0.0161–0.0169 USD)  3
+                                    8 clients      1 USD     0.0104 USD (0.0102–0.0107 USD)  3
+                                    16 clients     1 USD  0.00760 USD (0.00742–0.00778 USD)  3
+                                    64 clients     1 USD  0.00680 USD (0.00664–0.00696 USD)  3
+            MariaDB 12.3            1 client     1.4 USD     0.0693 USD (0.0676–0.0709 USD)  3
+                                    4 clients    1.4 USD     0.0212 USD (0.0207–0.0217 USD)  3
+                                    8 clients    1.4 USD     0.0134 USD (0.0131–0.0137 USD)  3
+                                    16 clients   1.4 USD  0.00970 USD (0.00946–0.00993 USD)  3
+                                    64 clients   1.4 USD  0.00878 USD (0.00857–0.00899 USD)  3
+            MariaDB 12.3, 4k pages  1 client     1.8 USD        0.105 USD (0.103–0.108 USD)  3
+                                    4 clients    1.8 USD     0.0326 USD (0.0318–0.0334 USD)  3
+                                    8 clients    1.8 USD     0.0206 USD (0.0201–0.0211 USD)  3
+                                    16 clients   1.8 USD     0.0150 USD (0.0147–0.0154 USD)  3
+                                    64 clients   1.8 USD     0.0135 USD (0.0132–0.0138 USD)  3
 
             Caveat (simulated): The server was simulated: no database was measured.
               Use this report to see what a report looks like, and for nothing else.
