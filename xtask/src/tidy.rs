@@ -171,3 +171,21 @@ fn the_book_has_every_page_of_docs() {
         pages.filter(|page| !page.ends_with("SUMMARY.md") && !listed.contains(page)).collect();
     assert!(missing.is_empty(), "pages that docs/SUMMARY.md lacks: {missing:#?}");
 }
+
+/// A merge that was committed half done shows two versions of a paragraph.
+#[test]
+fn no_document_has_marks_of_a_merge() {
+    let mut files = documents();
+    let folders = std::fs::read_dir(root().join("studies")).expect("the studies are there");
+    for folder in folders.map(|entry| entry.expect("the entry can be read").path()) {
+        if let Ok(entries) = std::fs::read_dir(&folder) {
+            files.extend(entries.map(|entry| entry.expect("the entry can be read").path()));
+        }
+    }
+    let is_mark = |line: &str| ["<<<<<<< ", ">>>>>>> "].iter().any(|mark| line.starts_with(mark));
+    for path in files.into_iter().filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(&path).expect("it is text");
+        let mark = text.lines().position(is_mark);
+        assert!(mark.is_none(), "{}:{}: a mark of a merge", path.display(), mark.unwrap_or(0) + 1);
+    }
+}
