@@ -11,6 +11,7 @@
 mod against;
 mod backlog;
 mod best;
+mod blocking;
 mod compared;
 mod contests;
 mod course;
@@ -49,6 +50,7 @@ const DETAILS_MOST: usize = 24;
 enum Topic {
     Safety,
     Fastest,
+    Blocking,
     Scaling,
     Saturation,
     Money,
@@ -66,6 +68,7 @@ impl Topic {
         match self {
             Topic::Safety => &["durab", "safe", "commit"],
             Topic::Fastest => &["fast", "slow", "best", "hold", "save", "cost"],
+            Topic::Blocking => &["block"],
             Topic::Scaling => &["scal"],
             Topic::Saturation => &["satur"],
             Topic::Money => &["money", "price", "cheap"],
@@ -126,28 +129,31 @@ impl AnswerWriter<'_> {
     fn statements(&self) -> Vec<String> {
         let mut found: Vec<(Topic, String)> = Vec::new();
         let safety = self.cost_of_safety();
-        match safety {
-            Some(cost) => found.push((Topic::Safety, cost)),
-            None => found.push((Topic::Fastest, self.fastest())),
+        let is_asked = |topic: Topic| topic.asked_at(&self.findings.title).is_some();
+        let blocked = if is_asked(Topic::Blocking) { self.blocked() } else { None };
+        match (safety, blocked) {
+            (Some(cost), _) => found.push((Topic::Safety, cost)),
+            (None, Some(blocked)) => found.push((Topic::Blocking, blocked)),
+            (None, None) => found.push((Topic::Fastest, self.fastest())),
         }
         found.extend(self.scaling().map(|text| (Topic::Scaling, text)));
-        if Topic::Saturation.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Saturation) {
             found.extend(self.saturation().map(|text| (Topic::Saturation, text)));
         }
         found.extend(self.cheapest().into_iter().map(|text| (Topic::Money, text)));
-        if Topic::Evenness.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Evenness) {
             found.extend(self.evenness().map(|text| (Topic::Evenness, text)));
         }
-        if Topic::Reads.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Reads) {
             found.extend(self.reads_of_the_disk().map(|text| (Topic::Reads, text)));
         }
-        if Topic::Storage.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Storage) {
             found.extend(self.smallest().map(|text| (Topic::Storage, text)));
         }
-        if Topic::Snapshots.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Snapshots) {
             found.extend(self.snapshots().map(|text| (Topic::Snapshots, text)));
         }
-        if Topic::Backlog.asked_at(&self.findings.title).is_some() {
+        if is_asked(Topic::Backlog) {
             found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
         }
         found.extend(self.faults().map(|text| (Topic::Faults, text)));
@@ -285,8 +291,8 @@ impl AnswerWriter<'_> {
     /// The headline where nothing is compared: what the first variant did.
     fn described(&self) -> String {
         if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
-            return "No comparison is possible yet: at no step were both a variant and its baseline \
-                    measured."
+            return "No comparison is possible yet: no step has results for both a variant and its \
+                    baseline."
                 .to_owned();
         }
         let first = self.findings.cells.iter().map(|cell| cell.variant).min().unwrap_or(0);
@@ -382,11 +388,11 @@ impl AnswerWriter<'_> {
     fn search_sentence(&self, cell: &Cell, search: &StepSearch) -> String {
         let (name, limit) = (self.name(cell.variant), &search.limit);
         match cell.metrics.get(&search.metric) {
-            None => format!("{name} met {limit} at no load that was tried."),
+            None => format!("{name} met {limit} at none of the loads tried."),
             Some(found) => {
                 let precision = share(search.precision);
                 let value = value(found);
-                format!("{name} sustains {value} within {limit} (searched to {precision}).")
+                format!("{name} sustains {value} within {limit} (search precision: {precision}).")
             }
         }
     }

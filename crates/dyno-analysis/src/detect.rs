@@ -245,7 +245,7 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             share(most)
         ));
         advice.push(
-            "give generator and server CPUs of their own with `generator_cpus` and `server_cpus`, or \
+            "give generator and server separate CPUs with `generator_cpus` and `server_cpus`, or \
              use another machine for one of them: these waits are part of the response times",
         );
     }
@@ -407,7 +407,7 @@ fn missing_trials(findings: &Findings) -> Option<Caveat> {
         (true, _) => "Start the same run again to do the missing trials.",
         (false, true) => {
             "Read the server's log of the failed trials. If one variant fails more often than the \
-             others, its remaining trials may be the lucky ones."
+             others, the trials it finished may not be representative."
         }
         (false, false) => {
             "Read the server's log of the failed trials, then start the same run again to do the \
@@ -481,7 +481,7 @@ impl Short<'_> {
 
     fn beyond(&self) -> f64 {
         let share = 1.0 - quantile(self.metric).unwrap_or(1.0);
-        (self.least.committed as f64 * share).floor()
+        (self.least.committed as f64 * share + 1e-6).round()
     }
 
     /// Throughput is transactions over measured time, so this is the time that would do.
@@ -568,8 +568,8 @@ fn null_server(joined: &Joined<'_>) -> Option<Caveat> {
                   generator, not a database."
             .to_owned(),
         advice:
-            "Read throughput as the generator's limit on this machine, and times as what it adds \
-                 to those of a database."
+            "Read throughput as the generator's limit on this machine, and response times as what it \
+                 adds to those of a database."
                 .to_owned(),
         variants,
         steps: Vec::new(),
@@ -581,7 +581,7 @@ fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
         message: "The server was simulated: no database was measured.".to_owned(),
-        advice: "It shows what a study would do; for real numbers, run it against a database."
+        advice: "This shows what the study would do; for real numbers, run it against a database."
             .to_owned(),
         variants,
         steps: Vec::new(),

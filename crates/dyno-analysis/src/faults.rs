@@ -222,7 +222,7 @@ pub(crate) fn away_of(summary: &StepSummary) -> Value {
 
 /// How long servers took to answer after faults.
 pub(crate) fn answer_of(summary: &StepSummary) -> Value {
-    mean_of(summary, "the server did not answer again", |fault| fault.answered_after_s)
+    mean_of(summary, "the server did not respond again", |fault| fault.answered_after_s)
 }
 
 /// How long the load took to recover after faults.

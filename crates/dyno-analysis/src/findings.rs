@@ -160,8 +160,8 @@ pub struct Answer {
     pub lines: Vec<String>,
     /// Every comparison in words: what was decided, what was not, and why. Reports fold them away.
     pub details: Vec<String>,
-    /// The variant that effects in headline and lines are relative to, where it is the same one in all
-    /// of them and need not be a baseline: the fastest safe one of a study of durability.
+    /// The variant that the effects in the lines are relative to, in a study of durability: the baseline
+    /// of the fastest variant that syncs every commit, or that variant itself if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<usize>,
 }
@@ -228,6 +228,13 @@ pub struct StepFacts {
 }
 
 impl Findings {
+    /// Whether a variant is known to be less durable than another one: what it does faster is then not
+    /// called better.
+    pub fn is_less_durable(&self, variant: usize, other: usize) -> bool {
+        let safety = |variant: usize| self.variants.get(variant)?.commit_safety;
+        safety(variant).zip(safety(other)).is_some_and(|(ours, theirs)| ours > theirs)
+    }
+
     /// How effects in a metric are written: as ratios where one of them is large, else in percent.
     pub fn effect_style(&self, metric: MetricId) -> EffectStyle {
         let all = self.comparisons.iter().filter(|c| c.metric == metric);

@@ -294,7 +294,9 @@ impl Judged<'_> {
         };
         let needed = match row.repetitions_needed {
             Some(n) => {
-                format!("; {n} repetitions would pass with 80 % probability if it is the same")
+                format!(
+                    "; {n} repetitions would pass with 80 % probability if there is no difference"
+                )
             }
             None => String::new(),
         };

@@ -373,7 +373,7 @@ impl<'a> Source<'a> {
         let why = match (self.server.in_process, self.server.simulated) {
             (true, _) => "the database runs inside the load generator's own process",
             (_, true) => "there was no server: it was a simulation",
-            _ => "the server's processes could not be watched from this machine",
+            _ => "the server's processes could not be observed from this machine",
         };
         let cpu_us = self.summary.server_cpu_s.map(|cpu_s| cpu_s * 1e6);
         self.per_transaction(cpu_us.ok_or_else(|| why.to_owned()))

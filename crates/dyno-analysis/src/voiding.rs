@@ -125,7 +125,9 @@ fn rule_broken(
         && found > least * (1.0 + rule.canary)
     {
         let (found, least) = (seconds(found), seconds(least));
-        parts.push(format!("a fixed piece of CPU work took {found} (quietest: {least})"));
+        parts.push(format!(
+            "the canary (a fixed piece of CPU work) took {found} (quietest: {least})"
+        ));
     }
     (!parts.is_empty()).then(|| list(&parts))
 }
@@ -142,8 +144,8 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
         let more = one.why.len().saturating_sub(1);
         let more = match more {
             0 => String::new(),
-            1 => "; so was 1 more trial of this block".to_owned(),
-            n => format!("; so were {n} more trials of this block"),
+            1 => "; 1 more trial of this block was also disturbed".to_owned(),
+            n => format!("; {n} more trials of this block were also disturbed"),
         };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
         format!("block {}, {why}{more}", one.block)
@@ -155,8 +157,8 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "{} and run again, because the host was much busier than in the quietest trial of the same \
-             variant: {}.",
+            "{} and run again (a block is one trial of each variant), because the host was much busier \
+             than in the quietest trial of the same variant: {}.",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),

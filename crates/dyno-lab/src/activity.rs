@@ -56,7 +56,7 @@ fn job_figure(part: &str) -> Option<MetricId> {
 #[rustfmt::skip]
 const OF_SERVER: [Metric; 2] = [
     metric("job.server_cpu", Unit::Seconds, Lower, "server CPU of the job", "CPU time of the server's processes while the job ran alone").secondary(),
-    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory of the job", "most resident memory of the server's processes in a second of the job, which ran alone").secondary(),
+    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory of the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
 ];
 
 /// [`OF_SERVER`], for a job that ran alone.

@@ -155,5 +155,6 @@ fn no_sql(products: &Products, variant: &Variant) -> Option<String> {
     let spec = products.find(name)?.spec();
     let is_refused = spec.dialect.is_none() || spec.is_simulated;
     let asks = is_sql || !job.before.is_empty() || job.check.is_some();
-    (asks && is_refused).then(|| format!("the job `{}` sends SQL, and {name} has no SQL", job.name))
+    (asks && is_refused)
+        .then(|| format!("the job `{}` sends SQL, which {name} does not understand", job.name))
 }

@@ -652,7 +652,7 @@ pub(crate) fn spec(
     database: &Database,
 ) -> Result<ServerSpec, TrialError> {
     let Product::Private(name) = &database.product else {
-        return Err(TrialError::new(format!("the database {} runs already", database.name)));
+        return Err(TrialError::new(format!("the database {} is already running", database.name)));
     };
     let product = lab.products.get(name)?.spec();
     let mut settings = resolved(database, lab.memory());

@@ -201,7 +201,7 @@ const DATA_PER_S: Metric = metric(
     Unit::BytesPerSecond,
     Higher,
     "data rate of the job",
-    "size of the server's data files when the job had ended, by the time that it took",
+    "size of the server's data files when the job had ended, divided by the time that it took",
 )
 .secondary();
 

@@ -95,7 +95,7 @@ type Outcome = Result<Vec<(&'static str, DefinitionProblem)>, String>;
 
 fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
     if !workload.makes_nothing() {
-        return Err("its tables are made there when the study is run, and not before".to_owned());
+        return Err("its tables are created there only when the study is run".to_owned());
     }
     let endpoint = endpoint(variant, url).map_err(|error| error.0)?;
     let connector = endpoint.protocol.connector(&endpoint);

@@ -45,7 +45,7 @@ pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeS
 fn too_little_memory(database: &Database) -> Option<String> {
     let memory = database.memory.filter(|memory| *memory < MEMORY_LEAST)?;
     Some(format!(
-        "database `{}`: `memory` is {memory}, and no server starts with less than {MEMORY_LEAST}",
+        "database `{}`: `memory` is {memory}, but a server needs at least {MEMORY_LEAST} to start",
         database.name
     ))
 }
@@ -86,8 +86,8 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
             && device == other
         {
             add(format!(
-                "database `{}`: its data and its logs would lie on one device, {device}; leave \
-                 `log_volume` out, or name a volume on another device",
+                "database `{}`: its data and its logs would be on the same device, {device}; \
+                 leave `log_volume` out, or name a volume on another device",
                 database.name
             ));
         }
@@ -96,7 +96,7 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
         {
             let database = &database.name;
             add(format!(
-                "database `{database}`: {name} keeps its logs beside its data, so it cannot have a \
+                "database `{database}`: {name} keeps its logs with its data, so it cannot have a \
                  `log_volume`"
             ));
         }
@@ -104,7 +104,7 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
             let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
             if matches!(database.product, Product::Url(_)) {
                 problems.push(format!(
-                    "database `{}` already runs, and keeps its data where they are",
+                    "database `{}` is already running, and keeps its data where they are",
                     database.name
                 ));
             }

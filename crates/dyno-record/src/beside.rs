@@ -19,8 +19,7 @@ type Spans = Vec<(u64, u64)>;
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
 /// Why a log is not laid beside its intervals: each name takes a value for each of them.
-const TOO_MANY: &str =
-    "it has more names of readings for so many intervals than any trial of Dyno's";
+const TOO_MANY: &str = "it names more readings for this many intervals than any trial of Dyno's";
 
 /// The end of an interval, to which readings belong that are less than half its length away.
 #[derive(Clone, Copy)]
@@ -168,7 +167,7 @@ mod tests {
         let read = |n: u64| columns_within(100_000, &path, &[spans(n)], &none);
         assert_eq!(read(50).expect("it can be read")[0].len(), 2_000);
         let error = read(51).expect_err("102,000 values").to_string();
-        assert!(error.contains("more names"), "{error}");
+        assert!(error.contains("more readings"), "{error}");
     }
 
     #[test]

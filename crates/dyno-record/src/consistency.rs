@@ -40,13 +40,13 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     }
     let mut figures = trial.steps.iter().flat_map(|step| step.figures.keys());
     if let Some(unknown) = figures.find(|id| trial.metrics.iter().all(|metric| metric.id != **id)) {
-        return Err(format!("it has values of {unknown}, and does not say what that is"));
+        return Err(format!("it has values of {unknown}, but does not declare that metric"));
     }
     let steps: Vec<usize> = trial.steps.iter().map(|step| step.step).collect();
     let all: Vec<usize> = (0..manifest.steps.len()).collect();
     if trial.outcome == TrialOutcome::Finished && steps != all {
         return Err(format!(
-            "it finished with {} steps, and manifest.json has {}",
+            "it finished with {} steps, but manifest.json has {}",
             steps.len(),
             all.len()
         ));

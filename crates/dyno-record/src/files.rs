@@ -48,7 +48,7 @@ pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most {
         let mib = most >> 20;
         return Err(invalid(format!(
-            "the file is larger than {mib} MiB, which no file of Dyno is"
+            "the file is larger than {mib} MiB: no file of Dyno's is that large"
         )));
     }
     Ok(bytes)
@@ -195,7 +195,7 @@ impl Read for Unpacked {
                 *left = left.checked_sub(n as u64).ok_or_else(|| {
                     invalid(format!(
                         "it unpacks to more than {UNPACKED_TIMES} times its size, which no log of \
-                         Dyno does"
+                         Dyno's does"
                     ))
                 })?;
                 Ok(n)

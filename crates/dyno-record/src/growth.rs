@@ -48,7 +48,7 @@ pub(crate) fn grown(
         changed.0.truncate(NAMED_MOST);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         return Err(format!(
-            "the folder holds a run of another study or another version of it (`{}`): {}{more}",
+            "the folder holds a run of another study or of another version of it (`{}`): {}{more}",
             there.title,
             changed.0.join("; ")
         ));
@@ -56,7 +56,7 @@ pub(crate) fn grown(
     // The text of the plan has what the record does not. Those of other formats cannot be compared.
     if was == is && there.fingerprint != wanted.fingerprint {
         return Err(format!(
-            "the folder holds a run of another study or another version of it (`{}`)",
+            "the folder holds a run of another study or of another version of it (`{}`)",
             there.title
         ));
     }
@@ -146,7 +146,7 @@ impl Changed {
     fn trials(&mut self, there: &Manifest, wanted: &Manifest) {
         if there.stopping != wanted.stopping {
             self.0.push(
-                "`stop`, `repetitions` and `repetitions_min` decide when variants are settled, and \
+                "`stop`, `repetitions` and `repetitions_min` decide when verdicts are settled, and \
                  cannot change after the first interim analysis"
                     .to_owned(),
             );
@@ -156,7 +156,9 @@ impl Changed {
             };
             self.value("threshold", &there.threshold, &wanted.threshold);
             if baselines(there) != baselines(wanted) {
-                self.0.push("`baseline` decides when variants are settled".to_owned());
+                self.0.push(
+                    "`baseline` decides when verdicts are settled, and cannot change".to_owned(),
+                );
             }
         }
         if wanted.trials.starts_with(&there.trials) {
@@ -165,7 +167,7 @@ impl Changed {
         if there.trials.starts_with(&wanted.trials) {
             let was = there.trials.len();
             self.0.push(format!(
-                "`repetitions` was lowered: {was} trials were planned, and now {}",
+                "`repetitions` was lowered: {was} trials were planned, now {}",
                 wanted.trials.len()
             ));
         } else {

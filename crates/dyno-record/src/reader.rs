@@ -121,7 +121,7 @@ impl Checksums {
                 file,
                 format!(
                     "it was changed or damaged after its trial had ended: its checksum is {digest}, \
-                     and {noted} in {CHECKSUMS}"
+                     but {CHECKSUMS} has {noted}"
                 ),
             )),
             _ => Ok(()),
@@ -179,8 +179,8 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
         Some(format) if format > u64::from(FORMAT) => Err(ReadError::new(
             &path,
             format!(
-                "the record has format {format}, and this Dyno reads formats up to {FORMAT}; use \
-                 the Dyno that wrote it ({}) or a newer one",
+                "the record has format {format}, but this version of Dyno reads formats up to \
+                 {FORMAT}; use the version that wrote it ({}) or a newer one",
                 value.get("dyno").and_then(serde_json::Value::as_str).unwrap_or("version unknown")
             ),
         )),
@@ -239,7 +239,7 @@ fn check_indexes(
         }
         let n = step.intervals.start_s.len();
         if step.spans.as_ref().is_some_and(|spans| spans.len() != n) {
-            return Err(damaged("its intervals are not those of its columns"));
+            return Err(damaged("its intervals do not match its columns"));
         }
         let columns = &step.intervals;
         let all = [

@@ -113,8 +113,10 @@ impl CommitSafety {
     pub fn words(self) -> &'static str {
         match self {
             CommitSafety::EveryCommit => "every commit synced",
-            CommitSafety::LastCommitsAtRisk => "the last commits may be lost",
-            CommitSafety::DataAtRisk => "a power failure may damage the database",
+            CommitSafety::LastCommitsAtRisk => {
+                "a power failure or OS crash may lose the last commits"
+            }
+            CommitSafety::DataAtRisk => "a power failure or OS crash may corrupt the database",
         }
     }
 }

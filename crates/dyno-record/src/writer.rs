@@ -173,7 +173,7 @@ impl RunWriter {
         let now = grown(&there, manifest, n_ended).map_err(|why| {
             WriteError::usage(
                 folder,
-                format!("{why}; {BEGIN_ANOTHER}. What was measured stays as it is"),
+                format!("{why}; {BEGIN_ANOTHER}. Existing results are kept as they are"),
             )
         })?;
         if let Some((was, is)) = there.environment.storage_difference(&manifest.environment) {

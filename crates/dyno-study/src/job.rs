@@ -41,7 +41,7 @@ pub enum JobWork {
         statements: Vec<String>,
         /// Connections, each with batches of its own.
         at_once: usize,
-        /// How long a connection rests between two batches.
+        /// How long a connection pauses between two batches.
         pause: Nanoseconds,
     },
     /// A program.

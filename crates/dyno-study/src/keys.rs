@@ -169,7 +169,7 @@ pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
 pub(crate) const MACHINE: &[Key] = &[key(
     "price_per_hour",
     Shape::Price,
-    "Price of an hour on this machine, for databases that have no price of their own.",
+    "Price per hour of this machine, for databases without a price of their own.",
 )];
 
 /// Keys of the `[design]` table.
@@ -209,14 +209,16 @@ fn baseline_name(kind: &Kind) -> Key {
 
 /// Keys of the `[design]` table that are not names of tables.
 const DESIGN_ONLY: &[Key] = &[
-    key("vary", Shape::Vary, "What is varied on purpose: lists of levels.").example("{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
+    key("vary", Shape::Vary, "What is varied on purpose: lists of levels.")
+        .example("{ database = [\"synced\", \"once-a-second\"], clients = [1, 8, 32] }"),
     key(
         "clients",
         CLIENTS,
-        "Number of clients, if not varied; 1 if not given. Under an open load, the most \
-         transactions in flight; 64 if not given. With `find_clients`, the most that are tried; \
-         1024 if not given. A workload that defines its own steps takes only this number.",
-    ).example("8"),
+        "Number of clients, if not varied; 1 if not given. Under an open load, the maximum number \
+         of transactions in flight; 64 if not given. With `find_clients`, the maximum number \
+         tried; 1024 if not given. A workload that defines its own steps takes only this number.",
+    )
+    .example("8"),
     key(
         "rate",
         Shape::Rate,
@@ -241,7 +243,8 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Percentage,
         "Precision of a search: how close the highest load that meets the limit and the lowest \
          that does not have to be; 5% if not given.",
-    ).example("\"2%\""),
+    )
+    .example("\"2%\""),
     with_default(
         "arrivals",
         Shape::Words(&["poisson", "constant"]),
@@ -253,28 +256,33 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Baseline,
         "Levels of the variants that the others are compared with. Factors not named keep their \
          level; without this key, the baseline has the first level of each factor.",
-    ).example("{ database = \"synced\" }"),
+    )
+    .example("{ database = \"synced\" }"),
     with_default(
         "repetitions",
         Shape::Integer(1, 1000),
         "5",
-        "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time than \
-         three, and at a noise of 2 % find a difference of 5 % in 68 of 100 comparisons instead of 29 \
-         (docs/method/error-rates.md); `dyno plan` says what your study finds.",
-    ).example("6"),
+        "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time \
+         than three, and with 2 % noise detect a difference of 5 % in 68 of 100 comparisons \
+         instead of 29 (docs/method/error-rates.md); `dyno plan` shows which differences your \
+         study can detect.",
+    )
+    .example("6"),
     with_default(
         "stop",
         Shape::Words(&["repetitions", "settled"]),
         "\"repetitions\"",
         "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
          verdicts are settled get no more, which leaves their time to the others.",
-    ).example("\"settled\""),
+    )
+    .example("\"settled\""),
     key(
         "repetitions_min",
         Shape::Integer(2, 1000),
         "Trials of each variant before any can be settled: 3 if not given (only with stop = \
          \"settled\").",
-    ).example("4"),
+    )
+    .example("4"),
     with_default(
         "void_blocks",
         Shape::Words(&["repeat", "keep"]),
@@ -286,9 +294,9 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "require",
         Shape::Requirements,
-        "What every variant has to meet at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, p99.9 \
-         or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits with 1 if it is \
-         not met, and with 2 if the data are inconclusive.",
+        "What every variant has to meet at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, \
+         p99.9 or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits with 1 if \
+         it is not met, and with 2 if the data are inconclusive.",
     ),
     with_default(
         "order",
@@ -298,51 +306,60 @@ const DESIGN_ONLY: &[Key] = &[
          block is the reverse of the one before, so that drift affects all alike. Sequential: as \
          written.",
     ),
-    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run.").example("42"),
+    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run.")
+        .example("42"),
     with_default(
         "warm_up",
         Shape::Duration,
         "\"5s\"",
         "Load before the measured time of each step.",
-    ).example("\"1min\""),
-    with_default("duration", Shape::PositiveDuration, "\"30s\"", "Measured time of each step.").example("\"5min\""),
+    )
+    .example("\"1min\""),
+    with_default("duration", Shape::PositiveDuration, "\"30s\"", "How long each step is measured.")
+        .example("\"5min\""),
     key(
         "until_steady",
         Shape::PositiveDuration,
         "Each step that ends by time continues until its throughput has been steady for \
          `duration`, at most this long.",
-    ).example("\"30min\""),
+    )
+    .example("\"30min\""),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
     key(
         "run_off",
         Shape::PositiveDuration,
         "After the last step of each trial, watch without load how the engine catches up with \
          deferred work (flushing, purge, compaction, vacuum), at most this long.",
-    ).example("\"10min\""),
+    )
+    .example("\"10min\""),
     with_default(
         "drop_caches",
         Shape::Switch,
         "false",
-        "Whether the operating system's page cache is emptied before each step (of the whole machine; \
-         needs the rights of root). What a server keeps in memory of its own stays there.",
-    ).example("true"),
+        "Whether the operating system's page cache is emptied before each step (for the whole \
+         machine; needs root privileges). Caches in a server's own memory are kept.",
+    )
+    .example("true"),
     key(
         "probes_off",
         Shape::Levels(&Shape::Probe),
         "Probes to leave out: \"responsiveness\" starts a process every second, \"innodb\" and \
-         \"debt\" ask for InnoDB's status, which takes its latches.",
-    ).example("[\"responsiveness\", \"innodb\"]"),
+         \"debt\" read InnoDB's status, which takes InnoDB's latches.",
+    )
+    .example("[\"responsiveness\", \"innodb\"]"),
     with_default(
         "threshold",
         Shape::Percentage,
         "\"3%\"",
         "Differences smaller than this do not matter.",
-    ).example("\"5%\""),
+    )
+    .example("\"5%\""),
     key(
         "budget",
         Shape::PositiveDuration,
         "Time limit of the whole run; trials that would exceed it are not started.",
-    ).example("\"8h\""),
+    )
+    .example("\"8h\""),
     with_default(
         "statement_timeout",
         Shape::Duration,
@@ -354,15 +371,23 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Integer(0, 1_000_000),
         "3",
         "Retries of a transaction that failed for a transient reason, such as a deadlock.",
-    ).example("0"),
+    )
+    .example("0"),
     key(
         "generators",
         Shape::Text,
-        "The [host.NAME] table of the machines that generate the load, as one: each agent takes an equal \
-         share of the clients and of the schedule, and all begin at one time.",
-    ).example("\"sql\""),
-    key("workers", Shape::Integer(1, 4096), "Threads of the load generator; with `generators`, of each.").example("2"),
-    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to.").example("[0]"),
+        "The [host.NAME] table of the machines that generate the load together: each agent takes \
+         an equal share of the clients and of the schedule, and all begin at the same time.",
+    )
+    .example("\"sql\""),
+    key(
+        "workers",
+        Shape::Integer(1, 4096),
+        "Threads of the load generator; with `generators`, of each.",
+    )
+    .example("2"),
+    key("generator_cpus", Shape::Cpus, "CPUs that the load generator's threads are bound to.")
+        .example("[0]"),
     key("server_cpus", Shape::Cpus, "CPUs that private servers are bound to.").example("[1, 2, 3]"),
     with_default(
         "reuse",
@@ -371,7 +396,8 @@ const DESIGN_ONLY: &[Key] = &[
         "Whether private servers may start on a copy of a data set that was populated earlier with \
          the same product, version, settings that affect files, tables and seed.",
     ),
-    key("data_folder", Shape::Text, "The folder in which private servers keep their data.").example("\"/mnt/nvme/dyno\""),
+    key("data_folder", Shape::Text, "The folder in which private servers keep their data.")
+        .example("\"/mnt/nvme/dyno\""),
 ];
 
 /// Keys of `vary` that are not names of tables.

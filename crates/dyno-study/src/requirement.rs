@@ -148,8 +148,9 @@ fn of_metric(text: &str) -> Option<Result<Requirement, ParseLimitError>> {
     let time = || parse_duration(bound).ok().map(Bound::Time);
     let size = || bound.parse::<ByteCount>().ok().map(Bound::Size);
     let read = number().map(Bound::Number).or_else(time).or_else(size);
-    let why =
-        || format!("`{bound}` is no bound of {id}; write a number, a time (15s) or a size (2GiB)");
+    let why = || {
+        format!("`{bound}` is not a bound of {id}; write a number, a time (15s) or a size (2GiB)")
+    };
     Some(match read {
         Some(bound) => Ok(Requirement::Metric { id, is_least, bound }),
         None => Err(ParseLimitError::new(why())),
@@ -185,7 +186,7 @@ mod tests {
         check("job.time <= 15s", Ok(("job.time ≤ 15 s", 15e6)));
         check("job.rss_peak<2GiB", Ok(("job.rss_peak ≤ 2 GiB", 2_147_483_648.0)));
         check("vol.ratio ≥ 1.5", Ok(("vol.ratio ≥ 1.5", 1.5)));
-        check("job.time <= soon", Err("is no bound of job.time"));
+        check("job.time <= soon", Err("is not a bound of job.time"));
         check("p99.9 <= 1s", Ok(("p99.9 ≤ 1 s", 1e6)));
         let is_in_own_unit = |text: &str| text.parse::<Requirement>().map(|r| r.is_in_own_unit());
         assert_eq!(is_in_own_unit("job.time <= 15"), Ok(true));

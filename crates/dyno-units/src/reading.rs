@@ -195,7 +195,7 @@ impl StallCause {
         match self {
             StallCause::NotRunning => "a blocked or suspended process",
             StallCause::CheckpointLimit => "checkpoint age at its limit",
-            StallCause::StolenCpu => "stolen CPU",
+            StallCause::StolenCpu => "CPU steal",
             StallCause::CpuQuota => "CPU throttled by a quota",
             StallCause::WaitingForCpu => "waiting for a CPU",
             StallCause::OtherProcesses => "CPU used by other processes",

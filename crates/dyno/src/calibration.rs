@@ -219,7 +219,7 @@ fn path() -> anyhow::Result<PathBuf> {
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-        .context("there is no place for a calibration: set XDG_STATE_HOME or HOME")?;
+        .context("there is no folder to keep a calibration in: set XDG_STATE_HOME or HOME")?;
     Ok(state.join("dyno").join("calibration.json"))
 }
 

@@ -33,8 +33,8 @@ enum Command {
     Check {
         /// The study file
         study: PathBuf,
-        /// Start each private server that a declared workload runs on, empty, and prepare the
-        /// statements there as well
+        /// Also start, empty, each private server that a declared workload runs on, and prepare its
+        /// statements there
         #[arg(long)]
         start_servers: bool,
     },
@@ -60,7 +60,7 @@ enum Command {
     Report(ReportOptions),
     /// Compare a run with an earlier one; with --gate, the exit code says whether it is worse
     Compare(CompareOptions),
-    /// Run two builds in the same blocks; the exit code says whether the new one is worse
+    /// Benchmark two builds in interleaved trials; the exit code says whether the new one is worse
     Gate(Box<gate::GateOptions>),
     /// Show all runs of a folder in a browser, on this machine only: search, reports, comparisons,
     /// and running studies live
@@ -78,32 +78,32 @@ enum Command {
     },
     /// Import the output of sysbench, pgbench, iibench.py or HammerDB as a run, and report on it
     Import(import::ImportOptions),
-    /// Print a study that says the same as another benchmark's configuration: autobench.conf of RonDB
+    /// Convert another benchmark's configuration (RonDB's autobench.conf) to a study, and print it
     Convert(convert::ConvertOptions),
-    /// Make a study with a workload of your own from a server's log: its transactions by their shares,
-    /// with the distributions of their values
+    /// Make a study from a server's log, with the log's mix of transactions and the distributions
+    /// of their values
     Capture(capture::CaptureOptions),
     /// Watch a running server, a process or this host, without load
     Watch(watch::WatchOptions),
-    /// Show what one statement costs the engine: its counters before and after, repeated
+    /// Show what one statement costs the engine: its counters before and after, over several runs
     ExplainCost(explain_cost::ExplainCostOptions),
     /// Write the tables of a database into a folder of text files, over several connections at once
     #[cfg(feature = "servers")]
     Dump(dump::DumpArguments),
-    /// Restore what `dyno dump` has written
+    /// Restore a dump made by `dyno dump`
     #[cfg(feature = "servers")]
     Restore(dump::RestoreArguments),
-    /// Move old rows of a table to another database in batches, and delete them behind
+    /// Move old rows of a table to another database in batches, and delete them from the source
     #[cfg(feature = "servers")]
     Archive(archive::ArchiveArguments),
-    /// Check whether this machine is fit for benchmarking, and what to do about it
+    /// Check whether this machine is fit for benchmarking, and say what to change
     Doctor {
         /// The folder in which servers would keep their data
         #[arg(long, value_name = "FOLDER")]
         data_folder: Option<PathBuf>,
     },
-    /// Measure what the load generator itself can do on this machine; later runs report how much of
-    /// it they used
+    /// Measure the load generator's own capacity on this machine; later runs report how much of it
+    /// they used
     Calibrate(CalibrateOptions),
     /// List the populated data sets kept for later trials, or remove some
     Datasets(DataSetsOptions),
@@ -121,7 +121,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-    /// Start a private server that stays until `dyno down`
+    /// Start a private server that runs until `dyno down`
     Up(Box<up::UpOptions>),
     /// List the servers that `dyno up` has started
     Ls {
@@ -131,7 +131,7 @@ enum Command {
     },
     /// Open the product's own client on a server that `dyno up` has started
     Connect {
-        /// Its name, as `dyno ls` lists it; with /MEMBER, a member other than the first
+        /// Its name, as `dyno ls` lists it; append /MEMBER for a member other than the first
         name: String,
         /// More arguments for the client
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -139,7 +139,7 @@ enum Command {
     },
     /// Print the last messages of a server that `dyno up` has started
     Logs {
-        /// Its name, as `dyno ls` lists it; with /MEMBER, a member other than the first
+        /// Its name, as `dyno ls` lists it; append /MEMBER for a member other than the first
         name: String,
         /// How many lines
         #[arg(long, short = 'n', default_value_t = 100)]
@@ -161,7 +161,8 @@ enum Command {
     /// Keep servers for `dyno up`
     #[command(hide = true)]
     Hold,
-    /// List installed and fetched database servers, with their versions; fetch or remove others
+    /// List installed and fetched database servers with their versions; fetch more, check or remove
+    /// fetched ones
     Products(products::ProductsOptions),
     /// Print completions for a shell
     Completions {
@@ -227,7 +228,7 @@ pub(crate) struct RunOptions {
 /// Options of `dyno calibrate`.
 #[derive(clap::Args)]
 pub(crate) struct CalibrateOptions {
-    /// Measured time of each of the eight measurements
+    /// Duration of each of the eight measurements
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub(crate) duration: Nanoseconds,
     /// Keep the result even if other processes disturbed it; everything that uses it then says so
@@ -241,7 +242,7 @@ pub(crate) struct CalibrateOptions {
 /// Options of `dyno datasets`.
 #[derive(clap::Args)]
 pub(crate) struct DataSetsOptions {
-    /// The folder in which private servers keep their data, if not Dyno's own
+    /// The folder in which private servers keep their data [default: Dyno's data folder]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data_folder: Option<PathBuf>,
     /// Remove the data set with this key; may be repeated
@@ -255,19 +256,19 @@ pub(crate) struct DataSetsOptions {
 /// Options of `dyno report`.
 #[derive(clap::Args)]
 pub(crate) struct ReportOptions {
-    /// Folders of runs; several are joined
+    /// Folders of runs; several are combined into one report
     #[arg(required = true)]
     pub(crate) runs: Vec<PathBuf>,
     /// What to print. Without it, report.html, report.md and findings.json are written into the
     /// run's folder; for several runs, into a folder beside the first, named after all of them.
-    /// Tables (csv, jsonl, parquet) are files in its folder `tables`
+    /// Tables (csv, jsonl, parquet) are written into a subfolder `tables`
     #[arg(long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
     /// The file to write instead of printing; a folder for tables, or if no format is given
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Smallest effect that matters, instead of the study's own, such as 3%
-    #[arg(long, value_parser = threshold)]
+    #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
 }
 
@@ -292,7 +293,7 @@ pub(crate) struct CompareOptions {
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: PathBuf,
     /// Smallest effect that matters, instead of the baseline's own, such as 3%
-    #[arg(long, value_parser = threshold)]
+    #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// Exit with 0 if a regression of the threshold or more is ruled out in the main metric at every
     /// step, 1 if throughput or p95 response time is worse anywhere, 2 if neither is shown, or the runs

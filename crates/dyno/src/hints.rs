@@ -16,40 +16,43 @@ const NEAREST_MOST: usize = 3;
 const OPTIONS: &[(&[&str], &str)] = &[
     (
         &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
-        "the number of clients is `--clients N`",
+        "set the number of clients with `--clients N`",
     ),
     (
         &["--time", "--max-time", "-T", "--runtime", "--seconds", "--length"],
-        "the measured time is `--duration 30s`",
+        "set the measured time with `--duration 30s`",
     ),
-    (&["-j", "--jobs"], "the load generator's threads are `--workers N`"),
+    (&["-j", "--jobs"], "set the number of load generator threads with `--workers N`"),
     (
         &["-s", "--scale-factor"],
-        "the size of the data is an option of the workload: `--scale N` of \
-        tpcb, `--warehouses N` of tpcc, `--table-size N` of the oltp_ workloads",
+        "set the size of the data with an option of the workload: `--scale N` for tpcb, \
+         `--warehouses N` for tpcc, `--table-size N` for the oltp_ workloads",
     ),
-    (&["-R", "--tps", "--qps", "--arrival-rate"], "the offered rate is `--rate 500`"),
+    (&["-R", "--tps", "--qps", "--arrival-rate"], "set the offered rate with `--rate 500`"),
     (
         &["-L", "--latency-limit"],
-        "the highest load that keeps a limit is found by `--find-rate \"p99 <= 20ms\"`",
+        "find the highest load that meets a limit with `--find-rate \"p99 <= 20ms\"`",
     ),
-    (&["-M"], "pgbench's protocols are `--protocol` of tpcb"),
+    (&["-M"], "set pgbench's protocol with `--protocol`, an option of the workload tpcb"),
     (
         &["--report-interval", "-P", "--progress", "--histogram", "-r", "--report-per-command"],
-        "each second is shown while it runs; `--out FOLDER` keeps them all, with a report",
+        "each second is shown during the run; `--out FOLDER` keeps them all, with a report",
     ),
     (
         &["--events", "-t", "--transactions", "-n", "--num-transactions"],
-        "a bench ends by time: `--duration 30s`",
+        "`dyno bench` runs for a given time, not for a number of transactions: `--duration 30s`",
     ),
-    (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 10s`"),
+    (&["--warmup", "--warmup-time", "--ramp-up"], "set the warm-up with `--warm-up 10s`"),
     (
         &["-f", "--file", "--lua", "--builtin", "-b"],
-        "scripts are run by `dyno pgbench` and `dyno sysbench`; pgbench's built-in ones are `--script` of tpcb, and \
-         `dyno bench --help` lists the workloads",
+        "run scripts with `dyno pgbench` or `dyno sysbench`, and pgbench's built-in ones with \
+         `--script` of the workload tpcb; `dyno bench --help` lists the workloads",
     ),
-    (&["--rand-type"], "how rows are drawn is `--distribution` of the oltp_ workloads"),
-    (&["-i", "--initialize", "--prepare"], "a bench creates and fills its tables itself"),
+    (
+        &["--rand-type"],
+        "set how rows are drawn with `--distribution`, an option of the oltp_ workloads",
+    ),
+    (&["-i", "--initialize", "--prepare"], "`dyno bench` creates and fills its tables itself"),
     (
         &[
             "--db-driver",
@@ -77,15 +80,16 @@ const OPTIONS: &[(&[&str], &str)] = &[
             "-H",
             "-u",
         ],
-        "the server is `--on mysql://user@host:3306/database` or \
-         `--on postgresql://user@host:5432/database`; a password may come from the environment: \
+        "name the server with `--on mysql://user@host:3306/database` or `--on \
+         postgresql://user@host:5432/database`; a password may come from the environment: \
          `user:${DB_PASSWORD}@host`",
     ),
     (
         &["--repetitions", "--repeat", "--runs"],
-        "a bench is one trial; a study repeats them (`repetitions`) and compares: `dyno run`",
+        "`dyno bench` runs one trial; to repeat and compare, write a study (`repetitions`) and \
+         run it with `dyno run`",
     ),
-    (&["--output", "-o"], "the record is kept with `--out FOLDER`"),
+    (&["--output", "-o"], "keep the record with `--out FOLDER`"),
 ];
 
 /// Options that users give to `dyno run` and that belong into the study.
@@ -102,15 +106,18 @@ const OF_A_STUDY: &[(&[&str], &str)] = &[
 const OF_A_GATE: &[(&[&str], &str)] = &[
     (
         &["--threads", "--num-threads", "-c", "--client", "--users", "--vus", "--connections"],
-        "the numbers of clients are `--clients 1,8`",
+        "set the numbers of clients with `--clients 1,8`",
     ),
     (
         &["--time", "--max-time", "-T", "--runtime", "--seconds"],
-        "the measured time of each step is `--duration 20s`",
+        "set the measured time of each step with `--duration 20s`",
     ),
-    (&["--warmup", "--warmup-time", "--ramp-up"], "the warm-up is `--warm-up 5s`"),
-    (&["--runs", "--repeat", "-n"], "the trials of each build are `--repetitions 8`"),
-    (&["--json"], "the result as JSON is `--format json`"),
+    (&["--warmup", "--warmup-time", "--ramp-up"], "set the warm-up with `--warm-up 5s`"),
+    (
+        &["--runs", "--repeat", "-n"],
+        "set the number of trials of each build with `--repetitions 8`",
+    ),
+    (&["--json"], "print the result as JSON with `--format json`"),
 ];
 
 /// Puts hints into an error of the command line.
@@ -181,10 +188,12 @@ fn for_command(word: &str, is_bench: bool) -> Option<String> {
         return did_you_mean(word, &workloads);
     }
     if word.ends_with(".toml") {
-        return Some(format!("a study is run with `dyno run {word}`"));
+        return Some(format!("run a study with `dyno run {word}`"));
     }
     if workloads.contains(&word) {
-        return Some(format!("one trial of it is run with `dyno bench {word} --on DATABASE`"));
+        return Some(format!(
+            "run one trial of this workload with `dyno bench {word} --on DATABASE`"
+        ));
     }
     let command = cli::command();
     let commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
@@ -213,7 +222,7 @@ pub(crate) fn for_product(word: &str, products: &Products) -> String {
     let known = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
     known
         .or_else(|| did_you_mean(word, &names))
-        .unwrap_or_else(|| format!("there are {}, or the URL of a server", names.join(", ")))
+        .unwrap_or_else(|| format!("give one of {}, or the URL of a server", names.join(", ")))
 }
 
 #[cfg(test)]
@@ -238,7 +247,7 @@ mod tests {
     #[test]
     fn words_of_other_tools_have_a_hint() {
         let bench = "bench oltp_read_only --on sqlite";
-        check(&format!("{bench} --threads 8"), "tip: the number of clients is `--clients N`");
+        check(&format!("{bench} --threads 8"), "tip: set the number of clients with `--clients N`");
         check(&format!("{bench} --threads=8"), "`--clients N`");
         check(&format!("{bench} --time 30"), "`--duration 30s`");
         check(&format!("{bench} -c 8"), "`--clients N`");

@@ -122,7 +122,7 @@ pub(crate) fn is_stopped() -> bool {
 /// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
 /// and the next run cleans up.
 pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
-    let text = "stopping: the trial is abandoned, servers are being stopped …";
+    let text = "stopping: abandoning the trial and stopping its servers …";
     stop_on_signals_saying(abort, text)
 }
 

@@ -74,7 +74,7 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
     let failed = || format!("--metrics {address}");
     let found = address
         .to_socket_addrs()
-        .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, as 127.0.0.1:9464"))
+        .with_context(|| format!("--metrics {address}: write ADDRESS:PORT, such as 127.0.0.1:9464"))
         .map_err(crate::usage_error)?;
     let all: Vec<SocketAddr> = found.collect();
     if all.is_empty() || all.iter().any(|address| !address.ip().is_loopback()) {

@@ -325,7 +325,10 @@ impl Progress {
 /// The progress of populating after this time: rows, rate, and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
-        return format!("{} rows populated, making indexes and statistics", grouped(rows));
+        return format!(
+            "{} rows populated, building indexes and gathering statistics",
+            grouped(rows)
+        );
     }
     let rows_per_s = rows as f64 / took.as_secs_f64().max(1e-3);
     let left = match rows {
@@ -412,7 +415,7 @@ mod tests {
         };
         check(250, 5, "populating, 250 of 1,000 rows (50/s, 15 s left)");
         check(0, 1, "populating, 0 of 1,000 rows (0/s, unknown time left)");
-        check(1000, 20, "1,000 rows populated, making indexes and statistics");
+        check(1000, 20, "1,000 rows populated, building indexes and gathering statistics");
         assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k/s)");
     }
 }

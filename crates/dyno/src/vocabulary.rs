@@ -145,15 +145,15 @@ impl Rules {
         };
         match (self.workload.target, offered) {
             (Target::Files, Target::Sql) => Err(format!(
-                "`{name}` works on files, and {product} is a database; it needs the product `files`"
+                "`{name}` works on files, but {product} is a database; use the product `files`"
             )),
             (Target::Sql, Target::Files) => Err(format!(
-                "`{name}` needs a database, and {product} have no SQL; choose a database, or one of \
-                 the workloads file-io and fsync"
+                "`{name}` needs a database, but {product} have no SQL; choose a database, or one \
+                 of the workloads file-io and fsync"
             )),
             (_, Target::Anything) => Err(format!(
-                "`{name}` needs something to work on, and {product} is a machine without a server; \
-                 choose a database"
+                "`{name}` needs something to work on, but {product} is a machine without a \
+                 server; choose a database"
             )),
             _ => Ok(()),
         }
@@ -219,7 +219,7 @@ impl WorkloadRules for Rules {
                     && self.products.spec(name).is_some_and(|product| !product.stores_data)
                 {
                     return Err(format!(
-                        "`{}` works on rows that it has read, and `{name}` stores none; choose \
+                        "`{}` works on rows that it has read, but `{name}` stores none; choose \
                          another workload or database",
                         self.workload.name
                     ));

@@ -22,8 +22,8 @@ impl AnswerWriter<'_> {
             .collect();
         let more = if here.len() > NAMED_MOST { ", …" } else { "" };
         Some(format!(
-            "Deferred work at the end ({}), against the level at which an engine counts as caught up: \
-             {}{more}.",
+            "Deferred work at the end ({}), relative to the level at which an engine counts as caught \
+             up: {}{more}.",
             self.step(step),
             named.join(", ")
         ))

@@ -1,6 +1,7 @@
 //! Every comparison in words: a sentence for each variant, with all that was decided and what was
 //! not.
 
+use super::best::is_duration;
 use super::{AnswerWriter, shorten};
 use crate::numbers::EffectStyle;
 use crate::statistics::REPETITIONS_CAP;
@@ -72,10 +73,31 @@ impl AnswerWriter<'_> {
         };
         Some(format!(
             "{} against {}{at}: {}.",
-            self.name(variant),
+            self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
             parts.join("; "),
         ))
+    }
+
+    /// A variant's name, with ` (less durable)` where it is known to be that.
+    fn name_and_durability(&self, variant: usize, baseline: usize) -> String {
+        let note = if self.is_less_durable(variant, baseline) { " (less durable)" } else { "" };
+        format!("{}{note}", self.name(variant))
+    }
+
+    /// The verdict in a word. A variant that is less durable than its baseline is not called better: the
+    /// word is then the direction in which the value differs.
+    pub(super) fn verdict_of(&self, c: &Comparison) -> &'static str {
+        if c.verdict != Verdict::Better || !self.is_less_durable(c.variant, c.baseline) {
+            return word(c.verdict);
+        }
+        let is_more = c.relative.value > 0.0;
+        match (is_duration(self.findings.metrics.get(c.metric)), is_more) {
+            (true, true) => "longer",
+            (true, false) => "shorter",
+            (false, true) => "higher",
+            (false, false) => "lower",
+        }
     }
 
     /// One comparison at the only step: `+9.1 % (95 % CI …, n = 3), better`.
@@ -92,7 +114,7 @@ impl AnswerWriter<'_> {
         };
         let verdict = match c.verdict {
             Verdict::Inconclusive => format!("inconclusive{}", self.why_undecided(c)),
-            other => word(other).to_owned(),
+            _ => self.verdict_of(c).to_owned(),
         };
         format!("{} ({interval}), {verdict}", style.show(c.relative.value))
     }
@@ -138,7 +160,7 @@ impl AnswerWriter<'_> {
     /// Comparisons that share their verdict.
     fn same_verdict(&self, group: &[&Comparison], n_all: usize, style: EffectStyle) -> String {
         let noun = self.step_noun();
-        let verdict = word(group[0].verdict);
+        let verdict = self.verdict_of(group[0]);
         let n = group.len();
         if matches!(group[0].verdict, Verdict::NoDifference | Verdict::Inconclusive) {
             let steps: Vec<String> = group.iter().map(|c| self.step(c.step)).collect();
@@ -186,12 +208,16 @@ impl AnswerWriter<'_> {
                 let interval = style.interval(&group.relative);
                 let interval = interval.map_or(String::new(), |text| format!(" ({text})"));
                 let effect = style.show(group.relative.value);
-                format!("{loads} {effect}{interval}, {}", word(group.verdict))
+                let verdict = match self.is_less_durable(group.variant, group.baseline) {
+                    true if group.verdict == Verdict::Better => "higher",
+                    _ => word(group.verdict),
+                };
+                format!("{loads} {effect}{interval}, {verdict}")
             })
             .collect();
         Some(format!(
             "{} against {} by concurrency, throughput as the geometric mean over loads ({}): {}.",
-            self.name(variant),
+            self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
             self.cis_and_n(first.relative.n, first.relative.n),
             parts.join("; "),
@@ -201,9 +227,9 @@ impl AnswerWriter<'_> {
     pub(super) fn unpaired(&self) -> Option<String> {
         let is_apart = |c: &Comparison| !c.paired && c.relative.n >= 2;
         self.findings.comparisons.iter().any(is_apart).then(|| {
-            "Some comparisons are not paired by block, because their trials were not interleaved \
-             or too few blocks have both: in those, drift of the machine between the variants looks \
-             like an effect."
+            "Some comparisons are not paired by block, because their trials were not interleaved or \
+             too few blocks contain both variants: in these comparisons, drift of the machine between \
+             the variants' trials looks like an effect."
                 .to_owned()
         })
     }
@@ -212,9 +238,9 @@ impl AnswerWriter<'_> {
     pub(super) fn repeated_looks(&self) -> Option<String> {
         let facts = self.findings.repeated_looks?;
         Some(format!(
-            "Results could be looked at {} times, because trials were added or runs joined: CIs and \
-             verdicts are those at {} instead of {}, so that looking again does not raise the rate of \
-             false alarms.",
+            "Results could be inspected {} times, because trials were added or runs joined: CIs and \
+             verdicts use a confidence of {} instead of {}, so that repeated looks do not raise the \
+             false-positive rate.",
             facts.looks,
             share(facts.confidence),
             share(self.findings.confidence),

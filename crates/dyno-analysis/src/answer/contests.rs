@@ -141,7 +141,7 @@ impl AnswerWriter<'_> {
         if parts.len() > PARTS_MOST {
             let n_more = parts.len() - (PARTS_MOST - 1);
             parts.truncate(PARTS_MOST - 1);
-            parts.push(format!("{n_more} other outcomes below"));
+            parts.push(format!("{n_more} more results below"));
         }
         Some(format!("{}, {}.", capital(&place), parts.join("; ")))
     }

@@ -33,7 +33,7 @@ impl AnswerWriter<'_> {
             .collect();
         let more = if all.len() > NAMED_MOST { "; the others in fewer" } else { "" };
         Some(format!(
-            "Share of seconds within a tenth of the median throughput {}: {}{more}.",
+            "Share of seconds within 10 % of the median throughput {}: {}{more}.",
             self.at(step),
             named.join(", ")
         ))
@@ -70,9 +70,9 @@ mod tests {
         let said = answer("Does throughput vary less at peak?");
         assert_eq!(
             said[0],
-            "Share of seconds within a tenth of the median throughput at 8 clients: together 100 %, apart \
+            "Share of seconds within 10 % of the median throughput at 8 clients: together 100 %, apart \
              52 %."
         );
-        assert!(!answer("Is it faster?").concat().contains("within a tenth"));
+        assert!(!answer("Is it faster?").concat().contains("within 10 %"));
     }
 }

@@ -29,15 +29,16 @@ fn line(volume: &str, dips: &[&MadeDips]) -> String {
     };
     let seconds = |value: f64| format!("{value:.1} s");
     let mut text = format!(
-        "Dips of volume {volume}: {} of {} found as stalls",
+        "Dips of volume {volume}: {} of {} detected as stalls",
         sum(|d| d.found),
         sum(|d| d.made)
     );
     if let (Some(found), Some(made)) = (middle(|d| d.found_period_s), middle(|d| d.period_s)) {
-        text += &format!(", {} apart (made {} apart)", seconds(found), seconds(made));
+        text += &format!(", {} apart (dips: {} apart)", seconds(found), seconds(made));
     }
     if let Some(left) = middle(|d| d.level_left) {
-        text += &format!("; throughput fell to {} % of the rest", number(left * 100.0));
+        text +=
+            &format!("; throughput fell to {} % of its level between them", number(left * 100.0));
     }
     match sum(|d| d.others) {
         0 => text + "; no other stalls.",
@@ -64,8 +65,8 @@ mod tests {
             |dips: &[&MadeDips], expected: &str| assert_eq!(line("dipping", dips), expected);
         check(
             &[&one, &MadeDips { others: 1, ..one.clone() }],
-            "Dips of volume dipping: 6 of 6 found as stalls, 10.0 s apart (made 10.0 s apart); throughput fell to \
-             1.8 % of the rest; 1 other stall.",
+            "Dips of volume dipping: 6 of 6 detected as stalls, 10.0 s apart (dips: 10.0 s apart); \
+             throughput fell to 1.8 % of its level between them; 1 other stall.",
         );
         // A single dip has no period, and a record without bins no depth.
         let single = MadeDips {
@@ -76,6 +77,6 @@ mod tests {
             level_left: None,
             ..one
         };
-        check(&[&single], "Dips of volume dipping: 0 of 1 found as stalls; no other stalls.");
+        check(&[&single], "Dips of volume dipping: 0 of 1 detected as stalls; no other stalls.");
     }
 }

@@ -24,14 +24,28 @@ struct Group {
     safe: Ranked,
     /// The fastest of those that do not.
     fast: Ranked,
+    /// Whether there are several of either kind, so that these two are a choice.
+    is_choice: bool,
     /// The effect of the safe one against the fast one.
     effect: (Estimate, Verdict),
+}
+
+impl Group {
+    /// What is said before the two values: that each is the best of several.
+    fn at_best(&self) -> &'static str {
+        if self.is_choice { "at best " } else { "" }
+    }
 }
 
 impl AnswerWriter<'_> {
     /// What a commit of a variant survives.
     pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
         self.findings.variants[variant].commit_safety
+    }
+
+    /// Whether a variant is known to be less durable than another one.
+    pub(super) fn is_less_durable(&self, variant: usize, other: usize) -> bool {
+        self.findings.is_less_durable(variant, other)
     }
 
     /// The cost of syncing every commit; none where the study does not vary durability on purpose,
@@ -48,26 +62,17 @@ impl AnswerWriter<'_> {
         if let [only] = groups.as_slice() {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
             let value = |ranked: &Ranked| numbers::value(&ranked.mean);
-            return Some(match (decided(only), only.effect.1) {
-                (Some(cost), _) => {
-                    let safe_rate = value(&only.safe);
-                    let safe_rate = safe_rate.strip_suffix("/s").unwrap_or(&safe_rate);
-                    let fast_rate = value(&only.fast);
-                    let fast_rate = fast_rate.strip_suffix("/s").unwrap_or(&fast_rate);
-                    // There may be several of either kind: these are the fastest.
-                    format!(
-                        "Syncing every commit costs {cost}{at}: {safe_rate} transactions/s with it \
-                         ({safe}), {fast_rate} without it ({fast})."
-                    )
-                }
-                (None, Verdict::NoDifference) => format!(
-                    "Syncing every commit costs no measurable throughput{at}: {safe} does {}, {fast} \
-                     {}.",
-                    value(&only.safe),
-                    value(&only.fast)
-                ),
+            let cost = match (decided(only), only.effect.1) {
+                (Some(cost), _) => cost,
+                (None, Verdict::NoDifference) => "no measurable throughput".to_owned(),
                 _ => return None,
-            });
+            };
+            return Some(format!(
+                "Syncing every commit costs {cost}{at}: {}{} with it ({safe}), {} without ({fast}).",
+                only.at_best(),
+                value(&only.safe),
+                value(&only.fast)
+            ));
         }
         let parts: Vec<String> = groups
             .iter()
@@ -141,6 +146,9 @@ impl AnswerWriter<'_> {
         let is_unsafe = |r: &Ranked| {
             self.safety(r.variant).is_some_and(|safety| safety > CommitSafety::EveryCommit)
         };
+        let n_safe = ranked.iter().filter(|r| is_safe(r)).count();
+        let n_unsafe = ranked.iter().filter(|r| is_unsafe(r)).count();
+        let is_choice = n_safe > 1 || n_unsafe > 1;
         // Both are in the order of their means: the first of each is its fastest.
         let safe = ranked.iter().position(is_safe)?;
         let fast = ranked.iter().position(is_unsafe)?;
@@ -153,7 +161,7 @@ impl AnswerWriter<'_> {
         let safe = ranked.into_iter().find(is_safe)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
         let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
-        Some(Group { name, safe, fast, effect })
+        Some(Group { name, safe, fast, is_choice, effect })
     }
 
     /// The variant that the lines on safety are relative to, where there are such lines: the baseline of
@@ -205,6 +213,9 @@ impl AnswerWriter<'_> {
                     let remark = match verdict {
                         Verdict::NoDifference => ", no difference",
                         Verdict::Inconclusive => ", inconclusive",
+                        Verdict::Better if self.is_less_durable(ranked.variant, reference) => {
+                            ", faster, less durable"
+                        }
                         Verdict::Better => ", better",
                         Verdict::Worse => ", worse",
                     };
@@ -248,12 +259,13 @@ impl AnswerWriter<'_> {
         let interval =
             ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
         format!(
-            "{}: {} does {} with every commit synced, {} {} without: {} ({interval}).",
+            "{}: {}{} with every commit synced ({}), {} otherwise ({}): {} ({interval}).",
             group.name,
-            self.name(group.safe.variant),
+            group.at_best(),
             value(&group.safe),
-            self.name(group.fast.variant),
+            self.name(group.safe.variant),
             value(&group.fast),
+            self.name(group.fast.variant),
             style.show(group.effect.0.value),
         )
     }

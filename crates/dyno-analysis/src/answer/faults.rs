@@ -50,7 +50,7 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     let mut text = name.to_owned();
     let away = values(|facts| facts.away_s);
     if !away.is_empty() {
-        text += &format!(": nothing committed for {}", with_range(&away));
+        text += &format!(" committed nothing for {}", with_range(&away));
     }
     let recovered = values(|facts| facts.recovered_after_s);
     let (n, n_all) = (recovered.len(), faults.len());
@@ -60,7 +60,7 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
         _ => format!(", recovered after {}", with_range(&recovered)),
     };
     if n > 0 && n < n_all {
-        text += &format!(" ({} of {n_all} faults: not by the end of the step)", n_all - n);
+        text += &format!(" (in {} of {n_all} faults, not by the end of the step)", n_all - n);
     }
     text
 }
@@ -90,20 +90,20 @@ mod tests {
         let check = |faults: &[FaultFacts], expected: &str| {
             assert_eq!(part("pg", &faults.iter().collect::<Vec<_>>()), expected);
         };
-        check(&[one(4.2, Some(5.5))], "pg: nothing committed for 4.2 s, recovered after 5.5 s");
+        check(&[one(4.2, Some(5.5))], "pg committed nothing for 4.2 s, recovered after 5.5 s");
         check(
             &[one(4.0, Some(5.0)), one(6.0, None), one(5.0, Some(7.0))],
-            "pg: nothing committed for 5 s (median of 3, range 4 s to 6 s), recovered after 6 s (median of 2, \
-             range 5 s to 7 s) (1 of 3 faults: not by the end of the step)",
+            "pg committed nothing for 5 s (median of 3, range 4 s to 6 s), recovered after 6 s (median of 2, \
+             range 5 s to 7 s) (in 1 of 3 faults, not by the end of the step)",
         );
         check(
             &[one(9.0, None), one(9.0, None)],
-            "pg: nothing committed for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the step \
+            "pg committed nothing for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the step \
              in any of 2 faults",
         );
         check(
             &[one(9.0, None)],
-            "pg: nothing committed for 9 s, not recovered by the end of the step",
+            "pg committed nothing for 9 s, not recovered by the end of the step",
         );
     }
 }

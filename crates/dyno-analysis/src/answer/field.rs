@@ -143,7 +143,7 @@ impl AnswerWriter<'_> {
                 let more = super::compared::MORE_REPETITIONS;
                 return Some(format!("One repetition cannot rank variants at {main}. {more}."));
             }
-            return Some(format!("No clear winner at {main}; each step is a different job."));
+            return Some(format!("No clear winner at {main}; each step does different work."));
         }
         let mut parts: Vec<String> = best
             .iter()

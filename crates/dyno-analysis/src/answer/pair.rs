@@ -69,7 +69,7 @@ impl AnswerWriter<'_> {
     }
 
     /// `b is 2.31× as fast as a`, `b is 10.3 % slower than a`.
-    fn claim(&self, c: &Comparison) -> String {
+    pub(super) fn claim(&self, c: &Comparison) -> String {
         let (ours, theirs) = (self.name(c.variant), self.name(c.baseline));
         let style = self.findings.effect_style(c.metric);
         let (effect, size) = (style.show(c.relative.value), size(c.relative.value));

@@ -112,8 +112,8 @@ impl AnswerWriter<'_> {
                     count(turn, "client")
                 ),
                 None => format!(
-                    "{name} does not saturate up to {last} clients: response time is {times} that of \
-                     {first}."
+                    "{name} does not saturate up to {last} clients: response time there is {times} \
+                     that at {first}."
                 ),
             });
         }

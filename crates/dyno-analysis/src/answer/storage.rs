@@ -23,13 +23,13 @@ impl AnswerWriter<'_> {
         let saved = 1.0 - size.value / reference.value;
         if saved < SAVING_LEAST || !saved.is_finite() {
             return Some(format!(
-                "The data take about the same of the disk in all variants: {} to {}.",
+                "The data take about the same disk space in all variants: {} to {}.",
                 value(size),
                 value(largest)
             ));
         }
         Some(format!(
-            "{} takes the least disk: {}, {} less than {} ({}).",
+            "{} takes the least disk space: {}, {} less than {} ({}).",
             self.name(*least),
             value(size),
             share(saved),
@@ -104,13 +104,16 @@ mod tests {
     #[test]
     fn a_title_that_asks_for_the_size_is_answered_with_it() {
         let (headline, _) = answer("What does compression save?", [400e6, 100e6], None);
-        assert_eq!(headline, "zfs takes the least disk: 100 MB, 75 % less than ext4 (400 MB).");
+        assert_eq!(
+            headline,
+            "zfs takes the least disk space: 100 MB, 75 % less than ext4 (400 MB)."
+        );
         let (headline, _) = answer("What does compression save?", [100e6, 100.1e6], None);
-        assert!(headline.starts_with("The data take about the same of the disk"), "{headline}");
+        assert!(headline.starts_with("The data take about the same disk space"), "{headline}");
         let title = "Which is best, and what does compression save?";
         let (headline, line) = answer(title, [100e6, 400e6], None);
         assert!(!headline.contains("disk"), "{headline}");
-        assert_eq!(line, "ext4 takes the least disk: 100 MB, 75 % less than zfs (400 MB).");
+        assert_eq!(line, "ext4 takes the least disk space: 100 MB, 75 % less than zfs (400 MB).");
         let (headline, line) = answer("Which is faster?", [400e6, 100e6], Some(0.1));
         assert!(!(headline + &line).contains("disk"));
     }

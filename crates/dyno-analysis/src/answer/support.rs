@@ -110,13 +110,10 @@ impl AnswerWriter<'_> {
             return format!("nothing committed in {} trials", c.relative.n);
         }
         let interval = ci(&c.relative, self.findings.confidence, style.interval(&c.relative));
-        let remark = match c.verdict {
-            Verdict::Better => ", better",
-            Verdict::Worse => ", worse",
-            Verdict::NoDifference => ", no difference",
-            Verdict::Inconclusive => ", inconclusive",
-        };
-        format!("{} ({interval}){remark}", style.show(c.relative.value))
+        let is_ahead = c.is_main && c.verdict == Verdict::Better;
+        let is_price = is_ahead && self.is_less_durable(c.variant, c.baseline);
+        let note = if is_price { ", less durable" } else { "" };
+        format!("{} ({interval}), {}{note}", style.show(c.relative.value), self.verdict_of(c))
     }
 
     /// The least and the largest effect over several steps.

@@ -426,14 +426,14 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     check(
         &run,
         &expect![[r#"
-            Syncing every commit costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: 1,800 transactions/s with it (wal-full), 72,100 without it (wal-off).
+            Syncing every commit costs 97.5 % of the throughput (95 % CI 97.47–97.53 %) at 1 client: at best 1,800/s with it (wal-full), 72,100/s without (wal-off).
             - delete-full, the baseline (synchronous=every commit is synced; every commit synced): 601/s (95 % CI 595–607/s, n = 5).
             - wal-full (synchronous=every commit is synced; every commit synced): 1,800/s, 3.00× the throughput of delete-full (95 % CI 2.96–3.04×, n = 5), better.
-            - wal-normal (synchronous=synced at checkpoints; the last commits may be lost): 64,800/s, 108× the throughput of delete-full (95 % CI 107–109×, n = 5), better.
-            - wal-off (synchronous=not synced; a power failure may damage the database): 72,100/s, 120× the throughput of delete-full (95 % CI 119–121×, n = 5), better.
+            - wal-normal (synchronous=synced at checkpoints; a power failure or OS crash may lose the last commits): 64,800/s, 108× the throughput of delete-full (95 % CI 107–109×, n = 5), faster, less durable.
+            - wal-off (synchronous=not synced; a power failure or OS crash may corrupt the database): 72,100/s, 120× the throughput of delete-full (95 % CI 119–121×, n = 5), faster, less durable.
             * wal-full against delete-full at 1 client: throughput 3.00× (95 % CI 2.96–3.04×, n = 5), better; p95 response time 0.334× (95 % CI 0.329–0.339×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.329–0.338×, n = 5), better.
-            * wal-normal against delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), better; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), better; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), better.
-            * wal-off against delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), better; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), better; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), better."#]],
+            * wal-normal (less durable) against delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), higher; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), shorter; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), lower.
+            * wal-off (less durable) against delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), higher; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), shorter; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), lower."#]],
     );
     // The safe one is as fast.
     let rates: [&[f64]; 2] = [&[1000.0], &[1001.0]];
@@ -442,11 +442,11 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     check(
         &with_durability(same, &[safe, "not synced"]),
         &expect![[r#"
-            Syncing every commit costs no measurable throughput at 4 clients: full does 1,000/s, relaxed 1,000/s.
+            Syncing every commit costs no measurable throughput at 4 clients: 1,000/s with it (full), 1,000/s without (relaxed).
             - full, the baseline (synchronous=every commit is synced; every commit synced): 1,000/s (95 % CI 995–1,010/s, n = 10).
-            - relaxed (synchronous=not synced; a power failure may damage the database): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
+            - relaxed (synchronous=not synced; a power failure or OS crash may corrupt the database): 1,000/s, +0.1 % against full (95 % CI −0.8 to +1.1 %, n = 10), no difference.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
-            * relaxed against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
+            * relaxed (less durable) against full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
     );
     // What was not asked for is no cost: it is a caveat.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[3000.0]];
@@ -471,11 +471,11 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &both,
         &expect![[r#"
             Syncing every commit costs 50.0 % of the throughput (95 % CI 49.3–50.6 %) in SQLite and 20.3 % (95 % CI 19.3–21.3 %) in PostgreSQL.
-            - SQLite: maria does 501/s with every commit synced, maria-fast 1,000/s without: −50.0 % (95 % CI −50.6 to −49.3 %, n = 5).
-            - PostgreSQL: pg does 798/s with every commit synced, pg-fast 1,000/s without: −20.3 % (95 % CI −21.3 to −19.3 %, n = 5).
-            * maria-fast against maria at 4 clients: throughput 2.00× (95 % CI 1.97–2.03×, n = 5), better; p95 response time −50.0 % (95 % CI −50.7 to −49.2 %, n = 5), better; server CPU per transaction 0.500× (95 % CI 0.494–0.507×, n = 5), better.
+            - SQLite: 501/s with every commit synced (maria), 1,000/s otherwise (maria-fast): −50.0 % (95 % CI −50.6 to −49.3 %, n = 5).
+            - PostgreSQL: 798/s with every commit synced (pg), 1,000/s otherwise (pg-fast): −20.3 % (95 % CI −21.3 to −19.3 %, n = 5).
+            * maria-fast (less durable) against maria at 4 clients: throughput 2.00× (95 % CI 1.97–2.03×, n = 5), higher; p95 response time −50.0 % (95 % CI −50.7 to −49.2 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.507×, n = 5), lower.
             * pg against maria at 4 clients: throughput 1.59× (95 % CI 1.57–1.61×, n = 5), better; p95 response time −37.1 % (95 % CI −38.0 to −36.3 %, n = 5), better; server CPU per transaction 0.627× (95 % CI 0.620–0.635×, n = 5), better.
-            * pg-fast against maria at 4 clients: throughput 2.00× (95 % CI 1.98–2.02×, n = 5), better; p95 response time −49.9 % (95 % CI −50.6 to −49.3 %, n = 5), better; server CPU per transaction 0.500× (95 % CI 0.494–0.506×, n = 5), better."#]],
+            * pg-fast (less durable) against maria at 4 clients: throughput 2.00× (95 % CI 1.98–2.02×, n = 5), higher; p95 response time −49.9 % (95 % CI −50.6 to −49.3 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.506×, n = 5), lower."#]],
     );
 }
 
@@ -502,7 +502,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["even"],
         &[&even],
         expect![
-            "even does not saturate up to 256 clients: response time is 0.994× that of 1 client."
+            "even does not saturate up to 256 clients: response time there is 0.994× that at 1 client."
         ],
     );
     check(
@@ -662,7 +662,7 @@ fn the_baseline_failed() {
     check(
         &run,
         &expect![[r#"
-            No comparison is possible yet: at no step were both a variant and its baseline measured.
+            No comparison is possible yet: no step has results for both a variant and its baseline.
             - a has no finished trial, so nothing is known about it.
             - b does 2,020/s at 4 clients, p95 3.85 ms.
             - At 4 clients: throughput 2,020/s (n = 1, no CI) and p95 response time 3.85 ms (n = 1, no CI)."#]],
@@ -757,7 +757,7 @@ fn trials_that_were_not_interleaved() {
             - p95 response time: −50.0 % (95 % CI −50.7 to −49.3 %, n = 5), better.
             - Server CPU per transaction: −50.0 % (95 % CI −50.5 to −49.4 %, n = 5), better.
             * b against a at 4 clients: throughput +99.9 % (95 % CI +97.6 to +102 %, n = 5), better; p95 response time −50.0 % (95 % CI −50.7 to −49.3 %, n = 5), better; server CPU per transaction −50.0 % (95 % CI −50.5 to −49.4 %, n = 5), better.
-            * Some comparisons are not paired by block, because their trials were not interleaved or too few blocks have both: in those, drift of the machine between the variants looks like an effect."#]],
+            * Some comparisons are not paired by block, because their trials were not interleaved or too few blocks contain both variants: in these comparisons, drift of the machine between the variants' trials looks like an effect."#]],
     );
 }
 

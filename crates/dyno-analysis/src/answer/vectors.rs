@@ -86,7 +86,8 @@ impl AnswerWriter<'_> {
         };
         let parts: Vec<String> = all.iter().filter_map(part).take(NAMED_MOST).collect();
         (!parts.is_empty()).then(|| {
-            let text = "Each is the fastest measured step with that recall, without interpolation";
+            let text = "Each is the fastest measured step with at least that recall, without \
+                        interpolation";
             format!("{text}: {}.", parts.join("; "))
         })
     }
@@ -108,7 +109,7 @@ impl AnswerWriter<'_> {
         let missed = all.iter().filter(|facts| facts.reached.is_none());
         let parts: Vec<String> = missed.filter_map(|facts| best(&facts)).take(NAMED_MOST).collect();
         (!parts.is_empty())
-            .then(|| format!("Highest recall without reaching it: {}.", list(&parts)))
+            .then(|| format!("Highest recall of those that do not reach it: {}.", list(&parts)))
     }
 
     /// How long building took.
@@ -205,7 +206,9 @@ mod tests {
             assert!(answer.lines.iter().any(|line| line.contains(part)), "{answer:#?}")
         };
         has("without interpolation: pg 95 % CI");
-        has("Highest recall without reaching it: maria 0.940 (ef_search 30, 1,010 queries/s).");
+        has(
+            "Highest recall of those that do not reach it: maria 0.940 (ef_search 30, 1,010 queries/s).",
+        );
         has("Index built: pg in 10.0 s (");
         has("Index on disk: pg 80.0 MB and maria 80.0 MB.");
         has("Exact scans without the index: pg 50.5 queries/s, recall 1.000; maria");

@@ -75,7 +75,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "rps",
         unit: "1/s",
-        formula: "reads of the disks ÷ s",
+        formula: "disk reads ÷ s",
         ours: "reads, per second",
         value: |s, _, _| rate(s, known::DISK_READS),
     },
@@ -89,7 +89,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "wps",
         unit: "1/s",
-        formula: "writes of the disks ÷ s",
+        formula: "disk writes ÷ s",
         ours: "writes, per second",
         value: |s, _, _| rate(s, known::DISK_WRITES),
     },
@@ -159,7 +159,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "cpupq",
         unit: "µs",
-        formula: "cpups ÷ 100 × CPUs × 10⁶ ÷ Q: server, generator and the rest",
+        formula: "cpups ÷ 100 × CPUs × 10⁶ ÷ Q: server, generator and everything else",
         ours: "cpu.machine, per operation",
         value: |s, work, cpus| {
             let busy = rate(s, known::CPU_BUSY)

@@ -75,7 +75,7 @@ fn what_is_missing_says_why() {
         Some("the reading `disk.reads_per_s` is not in the record")
     );
     let fsyncs = of(&facts, "fsyncs");
-    assert_eq!(fsyncs.absent.as_deref(), Some("no reading of the engine counts them"));
+    assert_eq!(fsyncs.absent.as_deref(), Some("the engine has no reading that counts them"));
     // The server's CPU is in the summary even without readings.
     let server = of(&facts, "cpu.server").per_transaction.as_ref().unwrap();
     assert!((server.value - 8.0 / MEASURED_S / 1_000.0 * 1e6).abs() < 1e-6);

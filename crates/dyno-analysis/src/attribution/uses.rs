@@ -81,7 +81,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
         "",
         Origin::Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
     ),
-    ("reads", "reads, all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
+    ("reads", "reads of all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
     ("read_bytes", "bytes read from all disks", "B", Origin::Reading(known::DISK_READ_BYTES, 1.0)),
     ("writes", "writes of all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
     (
@@ -104,7 +104,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
         "B",
         Origin::Reading(known::SERVER_DISK_WRITE_BYTES, 1.0),
     ),
-    ("fsyncs", "synchronous writes, as the engine counts them", "", Origin::Engines(FSYNCS)),
+    ("fsyncs", "synchronous writes, as counted by the engine", "", Origin::Engines(FSYNCS)),
     ("flushes", "cache flushes of all disks", "", Origin::Reading(known::DISK_FLUSHES, 1.0)),
     (
         "network_received_bytes",
@@ -170,7 +170,7 @@ impl Resource {
                 let sum_of = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
-                let none = || "no reading of the engine counts them".to_owned();
+                let none = || "the engine has no reading that counts them".to_owned();
                 engines.iter().filter_map(sum_of).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => match statements(summary) {

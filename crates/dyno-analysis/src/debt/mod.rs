@@ -219,7 +219,7 @@ fn summary(facts: &RunOffFacts, name: &str, confidence: f64) -> String {
     if !facts.unseen.is_empty() {
         let why = facts.why_unseen.as_deref().unwrap_or("for an unknown reason");
         let n = count(facts.unseen.len() as u64, "trial");
-        parts.push(format!("could not be watched in {n} ({})", why.trim_end_matches('.')));
+        parts.push(format!("could not be observed in {n} ({})", why.trim_end_matches('.')));
     }
     format!("{name} {}.", list(&parts))
 }

@@ -86,6 +86,6 @@ fn debt_that_is_never_paid_or_seen_is_said() {
     assert_eq!(
         mixed.summary,
         "b had caught up 10 s after the load ended (n = 1, no CI), had not caught up within 60 s in \
-         1 trial and could not be watched in 1 trial (the server does not tell)."
+         1 trial and could not be observed in 1 trial (the server does not tell)."
     );
 }

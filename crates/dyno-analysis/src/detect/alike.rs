@@ -395,7 +395,10 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         kind: CaveatKind::UnexpectedCaching,
         message: format!("Disk reads do not match the size of the data: {}.", parts.join("; ")),
         advice: [
-            (has_reads, "If the data fit, warm up for longer, or find out what else reads."),
+            (
+                has_reads,
+                "If the data fit, warm up for longer, or find out what else reads from the disk.",
+            ),
             (
                 has_none,
                 "Data that do not fit and are not read: the operating system caches them, or the \

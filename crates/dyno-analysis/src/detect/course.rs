@@ -100,8 +100,9 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
             count(points.len() as u64, "block"),
             crate::numbers::p_value(p),
         ),
-        advice: "Something drifts: a disk that fills up, a temperature, a neighbour. Comparisons \
-                 within blocks cancel it; the CIs of single variants are wider because of it."
+        advice: "Something drifts, such as a disk that fills up, temperature, or a noisy neighbour. \
+                 Comparisons within blocks cancel it; the CIs of single variants are wider because of \
+                 it."
             .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),
@@ -169,7 +170,7 @@ fn noise_advice(findings: &Findings) -> String {
         "Interleaved repetitions spread the noise over all variants, so it mostly widens the CIs; but a \
          variant that needs more CPU, or more of the disk, suffers more from it."
     };
-    format!("Stop what else runs there, or use a dedicated machine. {effect}")
+    format!("Stop the other work there, or use a dedicated machine. {effect}")
 }
 
 /// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's
@@ -210,7 +211,7 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "the canary (a fixed piece of work timed before and after each trial) took {} at trial {number} \
+        "the canary (a fixed piece of CPU work timed before and after each trial) took {} at trial {number} \
          ({}), against a median of {}",
         seconds(*most),
         findings.variants[*variant].name,
@@ -300,8 +301,8 @@ fn not_caught_up(findings: &Findings) -> Option<Caveat> {
         let unpaid = cell.settled.iter().filter(|settled| !settled.paid).count();
         if unpaid > 0 {
             let place = place_name(findings, cell.variant, cell.step);
-            parts
-                .push(format!("{place} began behind in {unpaid} of {} trials", cell.settled.len()));
+            let all = count(cell.settled.len() as u64, "trial");
+            parts.push(format!("{place} began with a backlog in {unpaid} of {all}"));
             variants.push(cell.variant);
             steps.push(cell.step);
         }
@@ -338,8 +339,9 @@ fn not_settled(findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NotSettled,
         message: format!(
-            "The run ended before all verdicts were reached: {} is undecided after at most {} repetitions.",
+            "The run ended before all verdicts were reached: {} {} undecided after at most {} repetitions.",
             list(&names),
+            if names.len() == 1 { "is" } else { "are" },
             stopping.repetitions_max,
         ),
         advice:

@@ -45,9 +45,9 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         seconds(*longest),
         seconds(worst.summary.measured_s),
     );
-    let advice = "Transactions that were still waiting are in no response time, and throughput is \
-                  averaged over the time in which nothing was done. Find out why the server stopped \
-                  answering before you use these numbers.";
+    let advice = "Transactions that were still waiting have no response time, and the average of \
+                  throughput includes the time in which nothing committed. Find out why the server \
+                  stopped answering before you use these numbers.";
     let places = dead.iter().map(|(_, place)| (place.variant, place.step));
     Some(caveat_at(CaveatKind::DeadEnd, (message, advice), places))
 }

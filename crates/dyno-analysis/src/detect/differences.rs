@@ -101,7 +101,7 @@ fn drifting_differences(
     let within = within_blocks(&all, matters);
     parts.extend(within.map(|(per_trial, n)| {
         format!(
-            "within blocks, what was measured changed by {} from each trial to the next (over {})",
+            "within blocks, results changed by {} from each trial to the next (over {})",
             percent(per_trial.exp_m1() * 100.0),
             count(n, "block"),
         )
@@ -115,13 +115,13 @@ fn drifting_differences(
     Some(Caveat {
         kind: CaveatKind::DriftingDifferences,
         message: format!(
-            "Differences drift, which pairing by block does not remove: {}{more}.",
+            "Differences between variants drift, which pairing by block does not cancel: {}{more}.",
             parts.join("; ")
         ),
         advice:
             "Look for something that affects variants unequally over time: a table that grows, a \
-             cache that fills, throttling. A drift within blocks cancels over two blocks whose \
-             order is reversed; use an even number of repetitions."
+             cache that fills, throttling. A drift within blocks cancels over two blocks in \
+             opposite order, so use an even number of repetitions."
                 .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),
@@ -192,8 +192,8 @@ fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::OneDataSet,
         message: format!(
-            "Each variant's repetitions start from copies of one data set, and these variants do not share \
-             it: {}.",
+            "Each variant's repetitions start from copies of one data set, but these variants do not share \
+             one: {}.",
             list(&names)
         ),
         advice:

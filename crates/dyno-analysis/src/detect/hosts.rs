@@ -97,10 +97,10 @@ fn lagging(findings: &Findings) -> Option<Caveat> {
             "Some load generators sent later than the others",
             &|host| {
                 let [own, least] = [host.lag_p99_us, beside(host)].map(|us| seconds(us / 1e6));
-                format!("lagged by {own} at p99, and the best one by {least}")
+                format!("lagged by {own} at p99, the best host by {least}")
             },
-            "Response times count from when a transaction was due, so that this lag is in them: look \
-             for what else runs on these hosts, and at their connections to the server.",
+            "Response times count from when a transaction was due, so they include this lag: \
+             check what else runs on these hosts, and their network connections to the server.",
         ),
     )
 }
@@ -119,8 +119,8 @@ fn uneven(findings: &Findings) -> Option<Caveat> {
             &|host| {
                 format!("committed {} instead of {}", share(host.share), share(host.share_meant))
             },
-            "The sum is right, but it is not the load of one generator: compare the hosts' CPUs, \
-             their lag and their networks to the server.",
+            "The total is right, but it is not the load that one generator would make: compare the \
+             hosts' CPUs, their lag and their network connections to the server.",
         ),
     )
 }

@@ -30,13 +30,13 @@ pub(super) fn caveat(joined: &Joined<'_>) -> Option<Caveat> {
         place.summary.kinds.iter().any(|kind| kind.response.decode().is_none_or(|h| h.is_empty()))
     });
     let message = format!(
-        "These are results of {}, read from their output. It does not say on which machine and against which \
-         server they were measured, with which settings, what else the machine did, or in which order runs \
-         were made: a drift of the machine would look like a difference between variants.{}",
+        "These results are read from the output of {}, which does not say on which machine and against \
+         which server they were measured, with which settings, what else the machine did, or in which \
+         order runs were made: a drift of the machine would look like a difference between variants.{}",
         list(&tools),
-        if of_times { " Only those percentiles are known that were printed." } else { "" }
+        if of_times { " Only the percentiles that were printed are known." } else { "" }
     );
-    let advice = "Compare runs that were made in turn on one machine. `dyno sysbench` and `dyno pgbench` take \
+    let advice = "Compare runs that alternated on one machine. `dyno sysbench` and `dyno pgbench` take \
                   the same command lines and record all of this.";
     let found = imported().map(|(place, _)| (place.variant, place.step));
     Some(caveat_at(CaveatKind::Imported, (message, advice), found))

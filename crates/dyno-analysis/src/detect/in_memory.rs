@@ -25,8 +25,8 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
     let names: Vec<&str> =
         variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
     let message = format!("The data lay in memory ({filesystem}): {}.", list(&names));
-    let advice = "A sync costs nothing there, and nothing survives a power failure: read it as what \
-                  the disk costs, not as a configuration to use.";
+    let advice = "A sync costs nothing there, and nothing survives a power failure: use such a \
+                  variant to see what the disk costs, not as a configuration to run.";
     let places = in_memory.iter().map(|(variant, step, _)| (*variant, *step));
     Some(caveat_at(CaveatKind::InMemory, (message, advice), places))
 }

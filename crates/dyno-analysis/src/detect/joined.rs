@@ -67,8 +67,8 @@ fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         kind: CaveatKind::DifferentSteps,
         message: format!("The runs have different steps. {}.", first_of(&parts)),
         advice:
-            "Compare only at steps that both have: averages and peaks are of different loads. Run the \
-                 missing steps."
+            "Compare only at steps that both have: averages and peaks come from different loads. Run \
+                 the missing steps."
                 .to_owned(),
         variants,
         steps: sorted(steps.into_iter()),

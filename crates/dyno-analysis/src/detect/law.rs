@@ -16,7 +16,7 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
         };
         let interval = ci_of(&worst.measured, findings.confidence);
         let load = format!(
-            "at {} it gives {}, measured: {} ({interval})",
+            "at {} it predicts {}, measured: {} ({interval})",
             findings.steps[worst.step].name,
             rate(worst.law),
             rate(worst.measured.value),

@@ -45,7 +45,7 @@ pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Optio
         message: if worst.missed >= worst.due {
             format!(
                 "None of the {} arrivals that were due in the measured time were sent ({}): what \
-                 committed had been due in the warm-up. The response times are those of a growing \
+                 committed had been due during the warm-up. The response times are those of a growing \
                  backlog, and say nothing about the server.",
                 worst.due,
                 place_name(findings, variant, step),
@@ -120,14 +120,14 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are what arrives in {worth}, and less than {} of all arrivals: a burst, or arrivals still queued \
-             at the end. This does not mean that the rate is too high; a longer `duration` \
+            "They are as many as arrive in {worth}, and less than {} of all arrivals: a burst, or arrivals \
+             still queued at the end. This does not mean that the rate is too high; a longer `duration` \
              makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are what arrives in {worth}: the offered rate is more than this variant can serve with \
+        "They are as many as arrive in {worth}: the offered rate is more than this variant can serve with \
          this many clients. Lower the rate, or raise `clients` if the server had headroom.",
     )
 }

@@ -69,21 +69,21 @@ impl Reason {
         match self {
             Reason::Fuse => (
                 format!(
-                    "The filesystem is a program ({}): {names}.",
+                    "The filesystem runs in user space ({}): {names}.",
                     place.filesystem.as_deref().unwrap_or("FUSE")
                 ),
-                "What a sync reaches, and whether O_DIRECT goes past a cache, is up to that program. \
-                 Use a filesystem of the kernel for figures of a disk.",
+                "What a sync reaches, and whether O_DIRECT bypasses a cache, is up to its program. Use \
+                 a filesystem of the kernel to measure a disk.",
             ),
             Reason::LoopCache => (
                 format!(
-                    "The device is an image file that is used through the page cache: {names}."
+                    "The device is an image file that is accessed through the page cache: {names}."
                 ),
-                "Operations past the page cache of the filesystem still meet the one of the image \
-                 file. Put the image on a filesystem that has direct I/O, or use a device.",
+                "Operations that bypass the page cache of the filesystem still go through that of the \
+                 image file. Put the image on a filesystem that has direct I/O, or use a device.",
             ),
             Reason::PageCache => (
-                format!("Writes ended in the page cache, and were not synced: {names}."),
+                format!("Writes went to the page cache and were not synced: {names}."),
                 "Their rate and response times are those of memory, until the kernel writes back. \
                  Use direct = true, or sync.",
             ),
@@ -91,13 +91,13 @@ impl Reason {
                 format!(
                     "Direct writes were not synced, and the device has a write cache: {names}."
                 ),
-                "O_DIRECT flushes no cache: a write may have been in the device's memory only, and \
-                 be lost with its power. Databases sync after it; add sync = \"fdatasync\" to see \
-                 what that costs.",
+                "O_DIRECT does not flush the device's cache: a write may be only in the device's \
+                 memory, and be lost in a power failure. Databases sync after it; add sync = \
+                 \"fdatasync\" to see what that costs.",
             ),
             Reason::TooFast => {
                 let (what, most) = match place.is_rotational {
-                    Some(true) => ("a disk that turns", TURNS_MOST),
+                    Some(true) => ("a spinning disk", TURNS_MOST),
                     _ => ("any known device", SYNCS_MOST),
                 };
                 (
@@ -211,14 +211,14 @@ mod tests {
         };
         let synced = [("sync", "fsync"), ("direct", "off")];
         let direct = [("sync", "none"), ("direct", "on")];
-        check("fsync", &synced, &turning, &["than a disk that turns can do (250)"]);
+        check("fsync", &synced, &turning, &["than a spinning disk can do (250)"]);
         check("fsync", &synced, &flash, &[]);
         check("fsync", &synced, &place("ext4"), &[]);
-        check("fsync", &synced, &place("fuse.zfs"), &["is a program (fuse.zfs)"]);
+        check("fsync", &synced, &place("fuse.zfs"), &["runs in user space (fuse.zfs)"]);
         check("fsync", &direct, &flash, &["the device has a write cache"]);
         let through = PlaceFacts { write_cache: Some("write through".into()), ..flash.clone() };
         check("fsync", &direct, &through, &[]);
-        check("fsync", &[("sync", "none"), ("direct", "off")], &flash, &["in the page cache"]);
+        check("fsync", &[("sync", "none"), ("direct", "off")], &flash, &["to the page cache"]);
         let image = PlaceFacts { is_loop_direct: Some(false), ..flash.clone() };
         let both = ["through the page cache", "the device has a write cache"];
         check("file-io", &[("operation", "rewrite"), direct[0], direct[1]], &image, &both);

@@ -133,7 +133,7 @@ fn missed_arrivals_are_a_caveat() {
         &caveat.message,
         "10 % of the arrivals were never sent (b at 4 clients: 15000 of 150000)",
     );
-    contains(&caveat.advice, "They are what arrives in 3 s");
+    contains(&caveat.advice, "They are as many as arrive in 3 s");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
 }
@@ -147,7 +147,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
     contains(&caveat.message, "5 of 150000, still waiting when the measurement ended");
-    contains(&caveat.advice, "They are what arrives in 1 ms, and less than 1 % of all");
+    contains(&caveat.advice, "They are as many as arrive in 1 ms, and less than 1 % of all");
     contains(&caveat.advice, "does not mean that the rate is too high");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {
@@ -204,14 +204,14 @@ fn failed_trials() {
 
 #[test]
 fn a_measurement_too_short_for_its_quantile() {
-    // 1500 transactions: 15 beyond p99, one beyond p99.9.
+    // 1500 transactions: 15 beyond p99, 1.5 beyond p99.9.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 150.0));
     let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
     assert_eq!(kinds, [CaveatKind::ShortMeasurement]);
     contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
     contains(
         &caveats[0].message,
-        "the trial with the fewest has 1,500 transactions, of which about 15 lie beyond p99 and 1 beyond \
+        "the trial with the fewest has 1,500 transactions, of which about 15 lie beyond p99 and 2 beyond \
          p99.9.",
     );
     contains(

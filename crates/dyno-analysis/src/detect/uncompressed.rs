@@ -45,13 +45,13 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         known.iter().partition(|(_, share, most)| is_bad(*share, *most));
     let (_, _, most) = bad.first()?;
     let mut message = format!(
-        "The filesystem compresses, but stored most of the data as they are: {}. They are compressible: a \
+        "The filesystem compresses, but stored most of the data uncompressed: {}. They are compressible: a \
          sample shrinks by a factor of {most:.1}.",
         list(&bad.iter().map(|one| named(&one)).collect::<Vec<_>>())
     );
     if !good.is_empty() {
         let good = good.iter().map(|one| named(&one)).collect::<Vec<_>>();
-        message.push_str(&format!(" It stored less as it is in {}.", list(&good)));
+        message.push_str(&format!(" It stored a smaller share uncompressed in {}.", list(&good)));
     }
     let advice = "The server preallocates space for its files, and btrfs does not compress what is written \
                   into a file after space was preallocated in it. Files that were copied without \
@@ -104,9 +104,9 @@ mod tests {
         assert_eq!(
             message(forced, [97.2, 12.0], 2.13).as_deref(),
             Some(
-                "The filesystem compresses, but stored most of the data as they are: populated (97 %). They are \
-                 compressible: a sample shrinks by a factor of 2.1. It stored less as it is in restored \
-                 (12 %)."
+                "The filesystem compresses, but stored most of the data uncompressed: populated (97 %). They \
+                 are compressible: a sample shrinks by a factor of 2.1. It stored a smaller share \
+                 uncompressed in restored (12 %)."
             )
         );
         assert_eq!(message(forced, [97.2, 12.0], 1.05), None);

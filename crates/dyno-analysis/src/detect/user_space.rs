@@ -35,7 +35,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
     let message = format!("The data lay on zfs-fuse, not on the kernel's ZFS: {}.", list(&names));
     let advice = "Record size, copy-on-write and compression work as in ZFS; speed does not: the kernel's \
-                  page cache lies over and under it, and a sync ends in user space. Compare variants on zfs-fuse \
+                  page cache lies above and below it, and a sync ends in user space. Compare variants on zfs-fuse \
                   with each other, not with other filesystems.";
     Some(caveat_at(CaveatKind::UserSpace, (message, advice), found.into_iter()))
 }

@@ -322,7 +322,7 @@ mod tests {
         assert!((first.measured.value - 50.0).abs() < 0.1 && first.law > 60.0, "{first:?}");
         let caveat = findings.caveats.iter().find(|c| c.kind == crate::CaveatKind::LawMisses);
         let message = &caveat.expect("it is a caveat").message;
-        assert!(message.contains("at 1 client it gives "), "{message}");
+        assert!(message.contains("at 1 client it predicts "), "{message}");
         // What is a law has none.
         let law = super::Usl { one_client: 1000.0, contention: 0.05, coherency: 0.001 };
         let points = [1, 2, 4, 8, 16].map(|n| (n, law.throughput(n as f64)));

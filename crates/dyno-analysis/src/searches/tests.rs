@@ -78,7 +78,7 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
     }));
     let headline = &found.answer.headline;
     assert!(headline.starts_with("a sustains "), "{headline}");
-    assert!(headline.contains("searched to 5 %"), "{headline}");
+    assert!(headline.contains("search precision: 5 %"), "{headline}");
     let found = findings(searched("rate", &["a", "b", "c"], 3, |variant, repetition| {
         Some(1000.0 * (variant as f64 + 1.0) * wobble(variant, 0, repetition))
     }));

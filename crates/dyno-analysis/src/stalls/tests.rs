@@ -312,7 +312,7 @@ fn trifles_are_no_evidence() {
     assert_eq!(found(stopped, &trifles).stalls[0].moved_first, []);
     let much = at_stall(7.0);
     let findings = found(stopped, &[("cpu.steal_pct", &much)]);
-    assert_eq!(findings.stalls[0].moved_first[0].sign_of, "stolen CPU");
+    assert_eq!(findings.stalls[0].moved_first[0].sign_of, "CPU steal");
 }
 
 #[test]

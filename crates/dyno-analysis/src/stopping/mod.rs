@@ -143,7 +143,7 @@ fn in_words(joined: &Joined<'_>, variant: usize, why: &Why) -> String {
             format!("it can no longer win: {} is ahead by more than the threshold", name(*best))
         }
         Why::Precise => "its value is known to within the threshold".to_owned(),
-        Why::NotNeeded => "everything compared with it is settled".to_owned(),
+        Why::NotNeeded => "everything compared with it is decided".to_owned(),
     }
 }
 
@@ -235,10 +235,10 @@ pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<St
     let settled = settle(&series, stopping, &own);
     let open = |variant: usize| match joined.variants[variant].baseline {
         _ if !joined.interleaved => {
-            "variants are settled early only in interleaved order".to_owned()
+            "variants are decided early only in interleaved order".to_owned()
         }
         Some(_) => "not decided at every step".to_owned(),
-        None => "the variants compared with it are not settled".to_owned(),
+        None => "the variants compared with it are not decided".to_owned(),
     };
     let variant = |(idx, why): (usize, &Option<Why>)| VariantStopping {
         repetitions: series.repetitions[idx],

@@ -57,7 +57,7 @@ fn what_is_decided_is_settled_and_the_baseline_goes_on() {
     // With no spread to speak of all is settled, the baseline with it.
     let run = partly(&[1_000.0, 500.0, 1_000.0], &[3, 3, 3], 0.01);
     assert_eq!(settled(&run), [0, 1, 2]);
-    assert_eq!(decide(&run).settled[0].1, "everything compared with it is settled");
+    assert_eq!(decide(&run).settled[0].1, "everything compared with it is decided");
     assert_eq!(decide(&run).settled[2].1, "decided against a: no difference at 4 clients");
 }
 
@@ -207,7 +207,7 @@ fn every_extension_after_results_is_a_look() {
         let findings = analyse(&[run], &Options::default());
         let looked = findings.repeated_looks.map(|facts| facts.looks);
         assert_eq!(looked, (looks > 1).then_some(looks));
-        let sentence = findings.answer.details.iter().any(|d| d.contains("looked at"));
+        let sentence = findings.answer.details.iter().any(|d| d.contains("could be inspected"));
         assert_eq!(sentence, looks > 1);
     };
     check(&[], 1);

@@ -63,9 +63,11 @@ fn warm_up(findings: &Findings) -> Option<Caveat> {
         let Some(trials) = half_agree(cell, is_it) else { continue };
         let most = trials.iter().filter_map(|f| f.warm_up_s).fold(0.0, f64::max);
         longest = longest.max(most);
-        cells.push((cell, format!("up to {most} s in {} of {}", trials.len(), cell.time.len())));
+        let all = count(cell.time.len() as u64, "trial");
+        cells.push((cell, format!("up to {most} s in {} of {all}", trials.len())));
     }
-    let advice = format!("The numbers include it. Lengthen `warm_up` by {longest} s or more.");
+    let advice =
+        format!("The results include these seconds. Lengthen `warm_up` by {longest} s or more.");
     let what = "The first measured seconds were still warm-up";
     caveat(findings, CaveatKind::WarmUpTooShort, &cells, (what, advice))
 }
@@ -94,7 +96,7 @@ fn not_steady(findings: &Findings) -> Option<Caveat> {
 fn course(cell: &Cell, trials: &[&TimeFacts]) -> String {
     let trends: Vec<f64> = trials.iter().filter_map(|f| f.trend_percent).collect();
     let n_changes = trials.iter().map(|f| f.changes.len()).max().unwrap_or(0);
-    let among = format!("in {} of {}", trials.len(), cell.time.len());
+    let among = format!("in {} of {}", trials.len(), count(cell.time.len() as u64, "trial"));
     match trends.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs())) {
         Some(trend) => format!("{} from beginning to end {among}", crate::words::percent(trend)),
         None if n_changes == 0 => format!("catching up after a stall {among}"),
@@ -144,7 +146,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         cells.push((cell, detail));
     }
     let advice =
-        "The estimates include them. The list of stalls shows which readings of server and machine \
+        "The estimates include the stalls. The list of stalls shows which readings of server and machine \
                   moved first: evidence of where to look, not proof."
             .to_owned();
     let what = "Throughput stalled";
@@ -197,7 +199,7 @@ mod tests {
         let slow = |_: u32, i: usize| if i < 12 { 700.0 } else { 1000.0 + wobble(i) };
         let caveats = found(CaveatKind::WarmUpTooShort, slow);
         assert!(
-            caveats[0].message.contains("a at 4 clients (up to 12 s in 3 of 3)"),
+            caveats[0].message.contains("a at 4 clients (up to 12 s in 3 of 3 trials)"),
             "{caveats:?}"
         );
         assert!(caveats[0].advice.contains("by 12 s"), "{caveats:?}");

@@ -10,9 +10,9 @@ use super::{Probe, Readings};
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("filesystem.used_bytes", Bytes, "filesystem in use", "bytes used on the filesystem of the server's data").worse(),
-    reading("filesystem.free_bytes", Bytes, "free on the filesystem", "bytes that can still be written there").better(),
-    reading("filesystem.used_pct", Percent, "filesystem in use", "share of that filesystem that is used, as `df` shows it").worse().row(970),
-    reading("filesystem.free_inodes", Unit::other("files"), "free inodes", "files that can still be made there").better(),
+    reading("filesystem.free_bytes", Bytes, "free on the filesystem", "bytes that can still be written on the filesystem of the server's data").better(),
+    reading("filesystem.used_pct", Percent, "filesystem in use", "share of the filesystem of the server's data that is used, as `df` shows it").worse().row(970),
+    reading("filesystem.free_inodes", Unit::other("files"), "free inodes", "files that can still be created on the filesystem of the server's data").better(),
 ];
 
 /// Asks for the filesystem of one folder.

@@ -10,7 +10,7 @@ use super::{Probe, Readings};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("load.avg1", Unit::other("threads"), "Load average (1 min)", "threads that ran or waited, damped mean over the last minute").chart(Topic::Load, 2).row(320),
+    reading("load.avg1", Unit::other("threads"), "Load average (1 min)", "threads that ran or waited, exponentially damped average over a minute").chart(Topic::Load, 2).row(320),
     reading("load.threads", Unit::other("threads"), "threads", "threads on the machine"),
 ];
 

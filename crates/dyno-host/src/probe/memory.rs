@@ -11,10 +11,10 @@ use super::{Probe, Readings, growth, numbers, seconds_since};
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("memory.available_bytes", Bytes, "Memory available", "memory that programs could still get without swap").chart(Topic::Memory, 2).better().row(1000),
-    reading("memory.free_bytes", Bytes, "free memory", "memory that holds nothing"),
+    reading("memory.free_bytes", Bytes, "free memory", "unused memory"),
     reading("memory.cached_bytes", Bytes, "Page cache", "page cache, shared memory included").chart_if_moving(Topic::Memory, 3),
     reading("memory.dirty_bytes", Bytes, "Dirty pages", "dirty pages of files, not yet written to disk").chart_if_moving(Topic::Memory, 4).row(1010),
-    reading("memory.writeback_bytes", Bytes, "pages being written", "changed pages being written to disk now").up(StallCause::Writing),
+    reading("memory.writeback_bytes", Bytes, "pages being written", "dirty pages that are being written to disk now").up(StallCause::Writing),
     reading("memory.swap_used_bytes", Bytes, "Swap in use", "memory moved out to swap").chart_if_moving(Topic::Memory, 5).worse(),
     reading("memory.swap_in_bytes_per_s", BytesPerSecond, "swap in", "memory moved in from swap").worse().up(StallCause::Memory),
     reading("memory.swap_out_bytes_per_s", BytesPerSecond, "swap out", "memory moved out to swap").worse().up(StallCause::Memory),

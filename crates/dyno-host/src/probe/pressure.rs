@@ -11,17 +11,17 @@ use super::{Probe, Readings, growth, seconds_since};
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("psi.cpu.some_pct", Percent, "Waited for a CPU", "share of time that some thread waited for a CPU").chart(Topic::Pressure, 1).worse().up(StallCause::WaitingForCpu).row(1020),
-    reading("psi.cpu.full_pct", Percent, "all waited for a CPU", "share of time that all threads waited for a CPU").worse().up(StallCause::WaitingForCpu),
+    reading("psi.cpu.full_pct", Percent, "all waited for a CPU", "share of time that all threads with work waited for a CPU; the kernel always reports 0 for the whole machine").worse().up(StallCause::WaitingForCpu),
     reading("psi.cpu.some_avg10_pct", Percent, "waited for a CPU, 10 s", "share of time that some thread waited for a CPU, the kernel's 10-second average").worse().up(StallCause::WaitingForCpu),
-    reading("psi.cpu.full_avg10_pct", Percent, "all waited for a CPU, 10 s", "share of time that all threads waited for a CPU, the kernel's 10-second average").worse().up(StallCause::WaitingForCpu),
+    reading("psi.cpu.full_avg10_pct", Percent, "all waited for a CPU, 10 s", "share of time that all threads with work waited for a CPU, the kernel's 10-second average").worse().up(StallCause::WaitingForCpu),
     reading("psi.io.some_pct", Percent, "Waited for a disk", "share of time that some thread waited for a disk").chart(Topic::Pressure, 2).worse().up(StallCause::Disk).row(1030),
     reading("psi.io.full_pct", Percent, "all waited for a disk", "share of time that all threads with work waited for a disk").worse().up(StallCause::Disk),
     reading("psi.io.some_avg10_pct", Percent, "waited for a disk, 10 s", "share of time that some thread waited for a disk, the kernel's 10-second average").worse().up(StallCause::Disk),
     reading("psi.io.full_avg10_pct", Percent, "all waited for a disk, 10 s", "share of time that all threads with work waited for a disk, the kernel's 10-second average").worse().up(StallCause::Disk),
     reading("psi.memory.some_pct", Percent, "Waited for memory", "share of time that some thread waited for memory").chart(Topic::Pressure, 3).worse().up(StallCause::Memory),
-    reading("psi.memory.full_pct", Percent, "all waited for memory", "share of time that all threads waited for memory").worse().up(StallCause::Memory),
+    reading("psi.memory.full_pct", Percent, "all waited for memory", "share of time that all threads with work waited for memory").worse().up(StallCause::Memory),
     reading("psi.memory.some_avg10_pct", Percent, "waited for memory, 10 s", "share of time that some thread waited for memory, the kernel's 10-second average").worse().up(StallCause::Memory),
-    reading("psi.memory.full_avg10_pct", Percent, "all waited for memory, 10 s", "share of time that all threads waited for memory, the kernel's 10-second average").worse().up(StallCause::Memory),
+    reading("psi.memory.full_avg10_pct", Percent, "all waited for memory, 10 s", "share of time that all threads with work waited for memory, the kernel's 10-second average").worse().up(StallCause::Memory),
 ];
 
 /// One line: a mean of the kernel's, and time stalled in all.

@@ -39,7 +39,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("*.minor_faults_per_s", PerSecond, "minor page faults", "page faults that memory served"),
     reading("*.major_faults_per_s", PerSecond, "major page faults", "page faults that a disk had to serve").worse(),
     reading("*.disk_read_bytes_per_s", BytesPerSecond, "read from disks", "bytes that disks read for these processes"),
-    reading("*.disk_write_bytes_per_s", BytesPerSecond, "written to disks", "bytes that these processes gave disks to write; what goes into the page cache first counts at once"),
+    reading("*.disk_write_bytes_per_s", BytesPerSecond, "written to disks", "bytes that these processes had disks write; writes to the page cache count when they are made"),
     reading("*.read_calls_per_s", PerSecond, "read calls", "system calls that read, from files, caches, pipes; not from sockets by recv"),
     reading("*.write_calls_per_s", PerSecond, "write calls", "system calls that write, to files, caches, pipes; not to sockets by send"),
     reading("*.read_call_bytes_per_s", BytesPerSecond, "read by system calls", "bytes read by read system calls"),

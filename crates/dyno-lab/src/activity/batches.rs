@@ -32,7 +32,7 @@ pub(crate) struct BatchJob {
     pub(crate) statements: Vec<String>,
     /// Connections, each with batches of its own.
     pub(crate) at_once: usize,
-    /// How long a connection rests between two batches.
+    /// How long a connection pauses between two batches.
     pub(crate) pause: Nanoseconds,
     /// Whether nothing else goes on in the step, so that what the server does is the job's.
     pub(crate) is_alone: bool,
@@ -120,8 +120,8 @@ impl Shared<'_> {
         let value = last.first().and_then(|row| row.first()).and_then(Option::as_deref);
         value.and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
             format!(
-                "cannot tell how many rows a batch handled: its last statement must return one whole \
-                 number, and returned {}",
+                "cannot tell how many rows a batch handled: its last statement must return one \
+                 whole number, but returned {}",
                 value.map_or("nothing".to_owned(), |text| format!("`{}`", shown(text)))
             )
         })
@@ -170,7 +170,8 @@ impl Activity for Batches {
             metric(
                 ("rows_per_s", PerSecond, Higher, Secondary),
                 "rows per second of the job",
-                "rows that the batches of the job handled, by the time that it took, pauses included",
+                "rows that the batches of the job handled, divided by the time that it took, \
+                 pauses included",
             ),
             metric(
                 ("slowest", Seconds, Lower, Secondary),

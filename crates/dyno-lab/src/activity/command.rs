@@ -80,7 +80,7 @@ impl JobFolder {
     /// user may not be able to reach the program where it is.
     pub(crate) fn own_program(&self, program: Option<&Path>) -> Result<PathBuf, TrialError> {
         let program =
-            program.ok_or_else(|| TrialError::new("this Dyno does not know its own file"))?;
+            program.ok_or_else(|| TrialError::new("the path of this Dyno program is unknown"))?;
         if self.keeper.run_as().is_none() {
             return Ok(program.to_owned());
         }
@@ -135,8 +135,8 @@ impl Command {
         };
         let time = "from the start of the command to its end";
         let cpu = "CPU time of the command and of all that it started";
-        let rss = "most resident memory of the command and all that it started, read every 250 ms; \
-                   pages that they share count in each";
+        let rss = "highest resident memory of the command and all that it started, read every 250 \
+                   ms; pages that they share are counted for each";
         let (seconds, bytes) = (Unit::Seconds, Unit::Bytes);
         let all = [
             metric("time", seconds.clone(), "job time", time, MetricRole::Main),

@@ -45,7 +45,7 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// There is no such member, or it is no process that Dyno started.
+    /// There is no such member, or it is not a process that Dyno started.
     pub(crate) fn of(
         (choice, length): (FaultChoice, Nanoseconds),
         lab: &Lab,
@@ -59,12 +59,12 @@ impl Faults {
         });
         let name = &choice.name;
         let member = member.ok_or_else(|| {
-            TrialError::new(format!("the fault {name} has no server: there is no member {wanted}"))
+            TrialError::new(format!("the fault {name} cannot happen: there is no member {wanted}"))
         })?;
         let server = member.instance.as_ref().and_then(|instance| instance.server());
         let Some((control, connector)) = server.and_then(of_server) else {
             return Err(TrialError::new(format!(
-                "the fault {name} cannot happen to {wanted}: it is no process that Dyno started"
+                "the fault {name} cannot happen to {wanted}: it is not a process that Dyno started"
             )));
         };
         Ok(Faults {

@@ -67,7 +67,7 @@ pub(crate) fn read_frame<T: DeserializeOwned>(input: &mut dyn Read) -> Result<T,
         return Err(FrameError::Broken(io::ErrorKind::UnexpectedEof.into()));
     }
     serde_json::from_slice(&text)
-        .map_err(|error| FrameError::Wrong(format!("a message is not understood: {error}")))
+        .map_err(|error| FrameError::Wrong(format!("a message cannot be decoded: {error}")))
 }
 
 /// The beginning of what came in place of a frame. It waits for no more than one further read.

@@ -119,10 +119,12 @@ fn next(input: &mut dyn Read) -> Result<Option<Order>, String> {
     match read_frame(input) {
         Ok(order) => Ok(Some(order)),
         Err(FrameError::Closed) => Ok(None),
-        Err(FrameError::Broken(error)) => Err(format!("the controller is gone: {error}")),
+        Err(FrameError::Broken(error)) => {
+            Err(format!("the connection to the controller is lost: {error}"))
+        }
         Err(FrameError::Wrong(why)) => Err(why),
         Err(FrameError::Foreign(_)) => {
-            Err("what came in is no message of Dyno: `dyno agent` is started by a study with \
+            Err("the input is not a message from Dyno: `dyno agent` is started by a study with \
                  `generators`, not by hand"
                 .to_owned())
         }
@@ -157,7 +159,8 @@ struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
 impl Outlet {
     fn say(&self, answer: &Answer) -> Result<(), String> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        write_frame(&mut **out, answer).map_err(|error| format!("the controller is gone: {error}"))
+        write_frame(&mut **out, answer)
+            .map_err(|error| format!("the connection to the controller is lost: {error}"))
     }
 }
 
@@ -188,8 +191,8 @@ impl Agent {
             return Ok(());
         }
         Err(format!(
-            "the controller is Dyno {dyno} (protocol {protocol}) and this agent Dyno {DYNO} \
-             (protocol {PROTOCOL}): install the same one on both machines"
+            "the controller is Dyno {dyno} (protocol {protocol}), and this agent is Dyno {DYNO} \
+             (protocol {PROTOCOL}): install the same version on both machines"
         ))
     }
 
@@ -203,7 +206,7 @@ impl Agent {
                 let mut out = self.out.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let pong = Answer::Pong { id, received, sent: clock.now(), unix_ms };
                 write_frame(&mut **out, &pong)
-                    .map_err(|error| format!("the controller is gone: {error}"))
+                    .map_err(|error| format!("the connection to the controller is lost: {error}"))
             }
             Order::Load(order) => self.load(*order),
             Order::Begin { load, at } => {
@@ -299,7 +302,7 @@ fn share(
     let own = slice.share_of(order.step.clients());
     let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
-    let spec = order.step.spec(workers).ok_or("the load is of a kind that is not known here")?;
+    let spec = order.step.spec(workers).ok_or("the kind of the load is unknown to this agent")?;
     let (load, counted_before) = (order.load, job.workload.counts());
     let mut begin = |_| {
         out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
@@ -354,5 +357,5 @@ fn await_begin(
         return Ok(at);
     }
     // It would begin with a burst of arrivals that are overdue, which the others do not have.
-    Err(LoadError(format!("the order to begin came {late} after the time at which to begin")))
+    Err(LoadError(format!("the order to begin came {late} too late")))
 }

@@ -160,11 +160,11 @@ impl Channel {
                 None => "its agent has closed the connection".to_owned(),
             },
             FrameError::Foreign(text) => format!(
-                "its command said “{}”, which is no message of an agent; what it runs at login must \
-                 print nothing",
+                "its command printed “{}”, which is not a message from an agent; whatever runs at \
+                 login there must print nothing",
                 clean_text(text.trim())
             ),
-            FrameError::Wrong(why) => format!("its agent cannot be understood: {why}"),
+            FrameError::Wrong(why) => format!("its agent's messages cannot be decoded: {why}"),
         }
     }
 
@@ -177,7 +177,7 @@ impl Channel {
             let lines: Vec<&str> = state.complaints.iter().skip(skip).map(String::as_str).collect();
             let why = match lines.as_slice() {
                 [] => format!("host {}: {why}", self.name),
-                lines => format!("host {}: {why}; it said: {}", self.name, lines.join(" / ")),
+                lines => format!("host {}: {why}; it printed: {}", self.name, lines.join(" / ")),
             };
             state.lost.get_or_insert_with(|| why.clone());
             why

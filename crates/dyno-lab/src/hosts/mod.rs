@@ -92,7 +92,7 @@ impl Generators {
         let start = |name: &str| {
             let command = pool.command(name, lab.program.as_deref().and_then(Path::to_str));
             let command = command.ok_or_else(|| {
-                TrialError::new("this program's own file is not known: give the host a `reach`")
+                TrialError::new("the path of this program is unknown: give the host a `reach`")
             })?;
             let started = PipedProcess::start(&command, &pool.hidden_variables);
             let (process, pipes) = started.map_err(|error| {
@@ -206,8 +206,8 @@ fn check_version(host: &str, hello: &Hello) -> Result<(), TrialError> {
         return Ok(());
     }
     Err(TrialError::new(format!(
-        "host {host} has Dyno {dyno} (protocol {protocol}), and this is Dyno {DYNO} (protocol \
-         {PROTOCOL}): install the same one there"
+        "host {host} has Dyno {dyno} (protocol {protocol}), but this is Dyno {DYNO} (protocol \
+         {PROTOCOL}): install the same version there"
     )))
 }
 
@@ -228,8 +228,8 @@ impl Heart {
                     let silence = clock.now().saturating_sub(channel.heard());
                     if silence > SILENCE_MOST {
                         let why = channel.lose(&format!(
-                            "its agent has not answered for {SILENCE_MOST}: it hangs, or cannot be \
-                             reached any more"
+                            "its agent has not answered for {SILENCE_MOST}: it hangs, or can no \
+                             longer be reached"
                         ));
                         // If the inbox is full, whoever reads it finds out by itself.
                         let _ = inbox.try_send((idx, Said::Lost(why)));

@@ -294,7 +294,8 @@ impl Course<'_> {
                     shares[idx].add(&part);
                     merge.add(idx, &part, observe).map_err(|error| {
                         LoadError(
-                            self.channels()[idx].lose(&format!("its agent is wrong: {error}")),
+                            self.channels()[idx]
+                                .lose(&format!("its agent sent wrong results: {error}")),
                         )
                     })?;
                 }
@@ -316,7 +317,7 @@ impl Course<'_> {
         let mut all = self.has_ended.iter().zip(self.channels());
         let late = all.find(|(has_ended, _)| !**has_ended);
         LoadError(late.map_or_else(String::new, |(_, channel)| {
-            channel.lose(&format!("its load has not ended {END_LIMIT} after its time"))
+            channel.lose(&format!("its load was still running {END_LIMIT} after it was due to end"))
         }))
     }
 

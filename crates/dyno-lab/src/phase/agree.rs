@@ -115,7 +115,7 @@ impl Phase for AgreeShards {
         };
         let began = lab.clock.now();
         let found = sharding.tables_that_differ(&router, &shards);
-        let name = "the router counts the rows that the shards have in sum".to_owned();
+        let name = "the router counts as many rows as all shards together".to_owned();
         trial.audited(vec![equal(name, found)], began)
     }
 }

@@ -70,12 +70,9 @@ fn audit(
 ) -> Vec<AuditRow> {
     let rows = match ask(connector, &workload.audit_queries(dialect)) {
         Ok(answers) => workload.audit(totals, &answers),
-        Err(message) => vec![dyno_workload::AuditRow::judged(
-            "questions about the tables",
-            "answers",
-            message,
-            false,
-        )],
+        Err(message) => {
+            vec![dyno_workload::AuditRow::judged("audit queries", "answers", message, false)]
+        }
     };
     rows.into_iter().map(recorded).collect()
 }

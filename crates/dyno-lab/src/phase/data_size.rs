@@ -11,15 +11,15 @@ use crate::trial::{Trial, TrialError, log_bytes};
 #[rustfmt::skip]
 const FIGURES: [Metric; 10] = [
     metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
-    metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "what the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
-    metric("data.compression", Unit::Number, Higher, "compression of data", "what the data would take uncompressed ÷ what they take on the volume").secondary(),
-    metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of what the data take on the volume that is stored as it is: it does not compress, or was written over preallocated space"),
-    metric("data.compressibility", Unit::Number, Neither, "compressibility of data", "what a sample of the data takes ÷ what it takes after zlib at its fastest; blocks of zeros left out"),
-    metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "what a snapshot of the volume took after the last step, until all that had been written was on the device").secondary(),
-    metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "what a clone of that snapshot took").secondary(),
-    metric("volume.free", Unit::Bytes, Neither, "free space of the volume", "what could still be written to the volume after the last step"),
-    metric("data.extents_per_file", Unit::Number, Neither, "extents per file", "pieces that a file of the data consists of on the volume, on average, as filefrag counts them; files without contents left out. Btrfs counts compressed data in pieces of at most 128 KiB"),
-    metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ their extents"),
+    metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "space that the data take on the volume after the last step, compressed where the filesystem compresses").secondary(),
+    metric("data.compression", Unit::Number, Higher, "compression of data", "space that the data would take uncompressed ÷ space that they take on the volume").secondary(),
+    metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of the data's space on the volume that is stored uncompressed: it does not compress, or was written over preallocated space"),
+    metric("data.compressibility", Unit::Number, Neither, "compressibility of data", "size of a sample of the data ÷ its size after compression by zlib at its fastest level; blocks of zeros left out"),
+    metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "time that a snapshot of the volume took after the last step, until everything written was on the device").secondary(),
+    metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "time that a clone of that snapshot took").secondary(),
+    metric("volume.free", Unit::Bytes, Neither, "free space of the volume", "space left to write on the volume after the last step"),
+    metric("data.extents_per_file", Unit::Number, Neither, "extents per file", "mean number of extents of a data file on the volume, as filefrag counts them; empty files left out. Btrfs counts compressed data in extents of at most 128 KiB"),
+    metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ number of their extents"),
 ];
 
 /// Reads the size of the data, and of the logs among them.
@@ -52,7 +52,7 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     };
     let usage = match volume.usage() {
         Ok(usage) => usage,
-        Err(error) => return trial.note(format!("what the data take is not known: {error}")),
+        Err(error) => return trial.note(format!("the size of the data is unknown: {error}")),
     };
     let choice = trial.variant.volume();
     let compresses = choice.is_some_and(|choice| {
@@ -68,8 +68,8 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     match is_known {
         true => Ok(()),
         false => trial.note(format!(
-            "what the data take on {} after compression is not known; install the program `compsize` \
-             (package btrfs-compsize)",
+            "the size of the data on {} after compression is unknown; install the program \
+             `compsize` (package btrfs-compsize)",
             volume.name()
         )),
     }

@@ -70,7 +70,7 @@ impl Phase for RunOffPhase {
         taken.notes.extend(notes);
         trial.check_abort()?;
         if let Some(why) = trial.deployment.down() {
-            return Err(TrialError::new(format!("it did not survive the run-off: {why}")));
+            return Err(TrialError::new(format!("the server did not survive the run-off: {why}")));
         }
         let series = keep(trial, Observed { cost, ..taken })?;
         trial.results.meanings.extend(registry.meanings(series.names()));

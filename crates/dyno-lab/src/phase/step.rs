@@ -82,7 +82,7 @@ impl Step {
         let job = trial.variant.job();
         if let LoadLevel::Search(search) = &self.planned.load {
             if let Some(JobChoice { name, .. }) = job {
-                let message = format!("the job {name} cannot go on beside a search for a load");
+                let message = format!("the job {name} cannot run during a search for a load");
                 return Err(TrialError::new(message));
             }
             return Ok((self.search(trial, search)?, Ok(())));

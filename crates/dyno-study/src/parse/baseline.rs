@@ -75,8 +75,10 @@ impl Reader<'_> {
         }
         if self.baseline.insert(name.to_owned(), level).is_some() {
             let message = format!("the baseline names `{name}` twice");
-            self.problems
-                .add(Diagnostic::new(entry.key_span.clone(), message).with_label("one of the two"));
+            self.problems.add(
+                Diagnostic::new(entry.key_span.clone(), message)
+                    .with_label("one of the two occurrences"),
+            );
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn check(
         let known = vocabulary.routers.iter().map(|router| router.name.as_str());
         problems.add(
             Diagnostic::new(first.key_span.clone(), "`behind` names no product")
-                .with_label("behind what?")
+                .with_label("no `product`")
                 .with_help(format!("add product = \"…\", one of {}", listed(known))),
         );
         return;

@@ -43,15 +43,17 @@ const KEYS: &[Key] = &[
     key("like", Shape::Text, "Another database, whose keys this one inherits and may override.")
         .example("\"synced\"")
         .fixed(INHERITED),
-    key("version", Shape::Text, "What the server's version must begin with.").example("\"10.11\""),
+    key("version", Shape::Text, "The prefix that the server's version must have.")
+        .example("\"10.11\""),
     key("engine", Shape::Engine, "The storage engine, if the product has several."),
     key("programs", Shape::Text, "The folder with the server's programs, if it is not in PATH.")
         .example("\"/opt/mariadb-11.8/bin\""),
     key(
         "from",
         Shape::Source,
-        "Where the server's programs come from: `machine` (installed on it), or the source of packages \
-         from which they were fetched. Without it, all that are here are looked at.",
+        "Where the server's programs come from: `machine` (installed on it), or the source of \
+         packages from which they were fetched. Without this key, all programs on this machine \
+         are considered.",
     )
     .example("\"maven\""),
     with_default(
@@ -66,85 +68,86 @@ const KEYS: &[Key] = &[
         Shape::Settings,
         "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
          \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
-         are passed on and mean what the product makes of them: \"64MB\" can be 64 × 1024² \
-         bytes.",
+         are passed to the product as they are: \"64MB\" may mean 64 × 1024² bytes there.",
     )
     .example("{ innodb_buffer_pool_size = \"25%\", innodb_flush_log_at_trx_commit = 1 }"),
     key(
         "memory",
         Shape::Size,
-        "How much memory the server may take, with the pages of files that it reads and writes (a \
-         control group; needs the rights of root; only for servers that Dyno starts).",
+        "Memory limit of the server, including the page cache of the files that it reads and \
+         writes (a control group; needs root privileges; only for servers that Dyno starts).",
     )
     .example("\"4GiB\""),
     key(
         "swap",
         Shape::SizeOrZero,
-        "How much swap the server may take beyond its `memory`; none if not given.",
+        "How much swap the server may use beyond its `memory`; none if not given.",
     )
     .example("\"1GiB\""),
     key(
         "cpu_weight",
         Shape::Integer(1, 10_000),
-        "The server's share of CPU time while other programs want it, too: a weight in a control group of its \
-         own, of which 100 is the usual one (`cpu.weight`; version 1 has `cpu.shares`, 1024 for 100). All its \
-         threads together have this weight, and a single thread outside of groups has 100. Needs the rights of \
-         root; only for servers that Dyno starts.",
+        "The server's relative share of CPU time while other programs compete for it: the weight \
+         of its own control group, 100 by default (`cpu.weight`; in version 1 `cpu.shares`, 1024 \
+         for 100). All its threads together have this weight; a single thread outside any group \
+         has 100. Needs root privileges; only for servers that Dyno starts.",
     )
     .example("50"),
     key(
         "kernel",
         Shape::Settings,
-        "Settings of the machine's kernel that Dyno changes for a trial and puts back after it: \
-         transparent_hugepage.enabled, transparent_hugepage.defrag, and of vm.NAME as sysctl has it: \
-         swappiness, dirty_ratio, dirty_background_ratio, dirty_bytes, dirty_background_bytes, \
-         dirty_expire_centisecs, dirty_writeback_centisecs, vfs_cache_pressure, nr_hugepages, page-cluster, \
-         compaction_proactiveness, watermark_scale_factor and zone_reclaim_mode. They hold for the whole \
-         machine, so only one run can have them. Needs the rights of root; only for servers that Dyno starts.",
+        "Kernel settings that Dyno changes for a trial and restores after it: \
+         transparent_hugepage.enabled, transparent_hugepage.defrag, and these as vm.NAME, as in \
+         sysctl: swappiness, dirty_ratio, dirty_background_ratio, dirty_bytes, \
+         dirty_background_bytes, dirty_expire_centisecs, dirty_writeback_centisecs, \
+         vfs_cache_pressure, nr_hugepages, page-cluster, compaction_proactiveness, \
+         watermark_scale_factor and zone_reclaim_mode. They apply to the whole machine, so only \
+         one run at a time can set them. Needs root privileges; only for servers that Dyno starts.",
     )
     .example("{ \"vm.swappiness\" = 1, \"transparent_hugepage.enabled\" = \"never\" }"),
     key(
         "log_volume",
         Shape::Text,
-        "The volume of its logs, apart from its data: InnoDB's redo log and the binary log, \
-         PostgreSQL's pg_wal. It is made for them alone, like that [volume.NAME].",
+        "A separate volume for the server's logs: InnoDB's redo log and the binary log, or \
+         PostgreSQL's pg_wal. It is made for them alone, as that [volume.NAME] describes it.",
     )
     .example("\"logs\""),
     with_default(
         "replicas",
         Shape::Integer(0, REPLICAS_MAX),
         "0",
-        "How many replicas follow the server: more servers of the same product and version, which are \
-         started with a copy of its data before the first step and stream what it writes. Only for servers \
-         that Dyno starts.",
+        "Number of replicas that follow the server: servers of the same product and version, \
+         started on a copy of its data before the first step, to which it streams its writes. \
+         Only for servers that Dyno starts.",
     )
     .example("2"),
     with_default(
         "replication",
         Shape::Words(&REPLICATION_WORDS),
         "\"asynchronous\"",
-        "What a commit waits for: for no replica, or until one has the transaction in its log (synchronous \
-         in PostgreSQL's words, semi-synchronous in those of MariaDB and MySQL).",
+        "What a commit waits for: no replica, or until one has the transaction in its log \
+         (PostgreSQL calls this synchronous, MariaDB and MySQL semi-synchronous).",
     )
     .example("\"synchronous\""),
     key(
         "replica_settings",
         Shape::Settings,
-        "Settings of the replicas, in addition to `settings` or instead of them.",
+        "Settings of the replicas, which add to `settings` or override them.",
     )
     .example("{ innodb_flush_log_at_trx_commit = 2 }"),
     key(
         "cluster",
         Shape::Words(&CLUSTERS),
-        "A cluster of servers that all take writes: \"galera\" (MariaDB). The server is filled alone, and the \
-         other nodes join it before the first step. Only for servers that Dyno starts.",
+        "A cluster of servers that all take writes: \"galera\" (MariaDB). The tables are \
+         populated on the first node, which the other nodes join before the first step. Only for \
+         servers that Dyno starts.",
     )
     .example("\"galera\""),
     with_default(
         "nodes",
         Shape::Integer(NODES_MIN, NODES_MAX),
         "3",
-        "How many nodes the cluster has.",
+        "Number of nodes in the cluster.",
     )
     .example("3"),
     with_default(
@@ -158,35 +161,35 @@ const KEYS: &[Key] = &[
         "shards",
         Shape::Integer(0, SHARDS_MAX),
         "0",
-        "Among how many servers the tables are split, whole tables in turn, behind a router that clients connect \
-         to (MariaDB: its tables have the engine Spider); 0 for one server without a router. Only for servers \
-         that Dyno starts.",
+        "Number of servers among which the tables are split, whole and in turn, behind a router \
+         to which clients connect (MariaDB: the router's tables have the engine Spider); 0 for \
+         one server without a router. Only for servers that Dyno starts.",
     )
     .example("4"),
     key(
         "router_settings",
         Shape::Settings,
-        "Settings of the router in front of the shards, which have `settings`.",
+        "Settings of the router in front of the shards; the shards have `settings`.",
     )
     .example("{ spider_conn_recycle_mode = 1 }"),
     key(
         "behind",
         Shape::Settings,
-        "What stands in front of the server, as `product` and its options; clients connect to it instead. \
-         For postgresql: \"pgbouncer\" with pool_mode (session, transaction or statement), pool_size, \
-         min_pool_size, reserve_pool_size, max_clients, query_wait_timeout and server_idle_timeout. For \
-         mariadb, mysql and postgresql: \"haproxy\" with balance (leastconn, roundrobin or first) and \
-         max_clients.",
+        "The pooler or proxy in front of the server, as `product` and its options; clients \
+         connect to it instead. For postgresql: \"pgbouncer\" with pool_mode (session, \
+         transaction or statement), pool_size, min_pool_size, reserve_pool_size, max_clients, \
+         query_wait_timeout and server_idle_timeout. For mariadb, mysql and postgresql: \
+         \"haproxy\" with balance (leastconn, roundrobin or first) and max_clients.",
     )
     .example("{ product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 4 }"),
     with_default(
         "data",
         Shape::Words(&DataOrigin::WORDS),
         "\"copied\"",
-        "How the data of a trial come to be where they are (only for servers that Dyno starts): `copied` \
-         from the data set that is kept, with the same space preallocated as where they were populated; \
-         `populated` there in every trial; or `restored`, as tar and cp write files, with nothing \
-         preallocated. Compressing filesystems store the three differently.",
+        "How the data of a trial are put in place (only for servers that Dyno starts): `copied` \
+         from the kept data set, with the same space preallocated as where they were populated; \
+         `populated` in place in every trial; or `restored`, written as tar and cp write files, \
+         with nothing preallocated. Compressing filesystems store the three differently.",
     ),
     with_default(
         "allow_existing_tables",
@@ -207,7 +210,7 @@ const KEYS: &[Key] = &[
     key(
         "price_per_hour",
         Shape::Price,
-        "Price of an hour on this database, such as \"0.192 USD\"; the report then shows what the \
+        "Price per hour of this database, such as \"0.192 USD\"; the report then shows what the \
          work costs.",
     )
     .afterwards(),
@@ -245,7 +248,7 @@ pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> 
     if !is_url {
         problems.add(
             Diagnostic::new(entry.span.clone(), "this is not a URL")
-                .with_label("it has no scheme or no host, or contains a space")
+                .with_label("its scheme or host is missing, or it contains a space")
                 .with_help("write it like mysql://user@host:3306/database"),
         );
         return None;
@@ -261,7 +264,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             let later = if product.key_span.start < url.key_span.start { url } else { product };
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`product` and `url` cannot be combined")
-                    .with_label("these two exclude each other")
+                    .with_label("these two are mutually exclusive")
                     .with_help(
                         "`product` is a server that Dyno starts, `url` one that is already running",
                     ),
@@ -499,8 +502,8 @@ fn check_machine(
     if let (Some(swap), None) = (raw.entry("swap"), raw.entry("memory")) {
         problems.add(
             Diagnostic::new(swap.key_span.clone(), "`swap` needs `memory`")
-                .with_label("what the server may take beyond its memory")
-                .with_help("say how much memory it may take, such as memory = \"1GiB\""),
+                .with_label("swap is what the server may use beyond its memory")
+                .with_help("set the limit of its memory, such as memory = \"1GiB\""),
         );
     }
     let Some((table, rules)) = table.zip(vocabulary.setting_rules.as_deref()) else { return };
@@ -512,9 +515,9 @@ fn check_machine(
             problems.add(
                 Diagnostic::new(
                     entry.span.clone(),
-                    format!("setting `{name}` of the kernel is refused"),
+                    format!("kernel setting `{name}` is not accepted"),
                 )
-                .with_label("unknown, or not a value that it may have")
+                .with_label("unknown setting, or a value that it cannot have")
                 .with_help(why),
             );
         }
@@ -647,7 +650,7 @@ fn check_source(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabu
     if raw.entry("programs").is_some() {
         problems.add(
             Diagnostic::new(given.key_span.clone(), "`from` and `programs` cannot be combined")
-                .with_label("these two exclude each other")
+                .with_label("these two are mutually exclusive")
                 .with_help("`programs` names the folder; leave `from` out"),
         );
     }

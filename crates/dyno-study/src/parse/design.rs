@@ -129,10 +129,10 @@ fn check_jobs(
         problems.add(
             Diagnostic::new(
                 search.key_span,
-                format!("the job `{}` cannot go on beside a search for a load", job.name),
+                format!("the job `{}` cannot run during a search for a load", job.name),
             )
-            .with_label("it tries many loads")
-            .with_help("give a load by `clients` or `rate`"),
+            .with_label("a search tries many loads")
+            .with_help("set the load with `clients` or `rate`"),
         );
     }
 }
@@ -228,7 +228,7 @@ fn check_stepped(
                 "`duration` is {duration}, and one pass through the rates takes {length}"
             ))
             .with_help(
-                "raise `duration`, or shorten the rates; after the last one they begin again",
+                "raise `duration`, or shorten the schedule, which repeats after the last rate",
             ),
     );
 }

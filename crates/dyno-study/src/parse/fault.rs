@@ -16,9 +16,9 @@ use crate::{Database, Diagnostic, FaultChoice, FaultKind, Product, Table, Varian
 pub(crate) const KIND: Kind = Kind {
     name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
-    lead: "One table for each fault: at a given time of each step a server that Dyno has started is killed, \
-           stopped or restarted, and the report shows what becomes of the load. The network of a server \
-           cannot be cut: clients reach it by a socket. Each variant has \
+    lead: "One table for each fault: at a given time of each step a server that Dyno has started \
+           is killed, stopped or restarted, and the report shows the effect on the load. The \
+           network of a server cannot be cut: clients reach it through a socket. Each variant has \
            one fault; without such a table nothing happens. See docs/faults.md.",
     example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
     names: ["\"crash\"", "\"pause\""],
@@ -40,32 +40,38 @@ const KEYS: &[Key] = &[
     key(
         "do",
         Shape::Words(&["kill", "stop", "restart", "nothing"]),
-        "Kill: the server's processes are killed (SIGKILL). Stop: they stand still (SIGSTOP) for a while. \
-         Restart: the server is shut down in order and started again. Nothing: for variants without a fault.",
+        "Kill: the server's processes are killed (SIGKILL). Stop: they are suspended (SIGSTOP) \
+         for a while. Restart: the server is shut down cleanly and started again. Nothing: for \
+         variants without a fault.",
     )
     .fixed(OWN_TABLE),
-    key("at", Shape::Duration, "When it happens, from the beginning of the measured time of each step.")
-        .example("\"30s\""),
+    key(
+        "at",
+        Shape::Duration,
+        "When it happens, from the beginning of the measured time of each step.",
+    )
+    .example("\"30s\""),
     key(
         "every",
         Shape::PositiveDuration,
-        "How long from one to the next; without it, it happens once in each step.",
+        "Time from one occurrence to the next; without this key, the fault happens once in each \
+         step.",
     )
     .example("\"60s\""),
-    key("for", Shape::PositiveDuration, "Of `stop`, how long the server is stopped.")
+    key("for", Shape::PositiveDuration, "For `stop`: how long the server is suspended.")
         .example("\"5s\""),
     key(
         "start_after",
         Shape::Duration,
-        "Of `kill`, how long afterwards the server is started again. Without it, it stays down to the end \
-         of the step, and is started for the audit.",
+        "For `kill`: how long afterwards the server is started again. Without this key, it stays \
+         down until the end of the step, and is started for the audit.",
     )
     .example("\"5s\""),
     key(
         "member",
         Shape::Text,
-        "The member that it happens to: primary, which is the server that is measured; replica-1, \
-         replica-2 …; node-1, node-2 …; pooler or proxy, which stand in front of it.",
+        "The member to which it happens: primary, the server that is measured; replica-1, \
+         replica-2 …; node-1, node-2 …; pooler or proxy, in front of it.",
     )
     .example("\"replica-1\""),
     key("like", Shape::Text, "Another fault, whose keys this one inherits and may override.")
@@ -171,10 +177,10 @@ pub(super) fn check(
         problems.add(
             Diagnostic::new(
                 search.key_span,
-                format!("the fault `{}` cannot happen in a search for a load", fault.name),
+                format!("the fault `{}` cannot happen during a search for a load", fault.name),
             )
-            .with_label("it tries many loads")
-            .with_help("give a load by `clients` or `rate`"),
+            .with_label("a search tries many loads")
+            .with_help("set the load with `clients` or `rate`"),
         );
     }
 }
@@ -194,7 +200,9 @@ fn wrong_member(
             return Some((
                 None,
                 format!("the fault `{name}` cannot happen to the database `{}`", database.name),
-                "it is given by `url`, and Dyno ends no server that it has not started".to_owned(),
+                "it is given by `url`, and Dyno does not kill, stop or restart a server that it \
+                 has not started"
+                    .to_owned(),
                 "let Dyno start the server, with product = \"…\" in place of `url`".to_owned(),
             ));
         }
@@ -220,7 +228,7 @@ fn wrong_member(
             None,
             format!("the fault `{name}` needs a cluster of {NODES_LEAST} nodes or more"),
             format!(
-                "`{}` has {}: the one that is left has no majority",
+                "`{}` has {}: the node that is left has no majority",
                 database.name, cluster.nodes
             ),
             format!("give it nodes = {NODES_LEAST}"),
@@ -257,7 +265,7 @@ fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
         let what = match fault.kind {
             _ if fault.at >= duration => "begins",
             FaultKind::Stop { .. } => "ends",
-            _ => "has the server started",
+            _ => "starts the server",
         };
         (
             Some("at"),

@@ -55,7 +55,7 @@ fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary
     let before = problems.count();
     let reach = table.as_ref().and_then(|table| table.text("reach"));
     if let (Some(entry), Some(Err(why))) = (raw.entry("reach"), reach.map(words)) {
-        let message = "`reach` is no command";
+        let message = "`reach` is not a command";
         problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
     }
     let names = table.as_ref().map(names).unwrap_or_default();
@@ -72,7 +72,7 @@ fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
         names.iter().find(|name| name.is_empty() || name.starts_with('-') || name.contains(is_odd));
     if let Some(odd) = odd {
         let message = format!("`{odd}` cannot be the name of a host");
-        return Some((message, "a name begins with no `-`, and holds no blank"));
+        return Some((message, "a name does not begin with `-`, and contains no blanks"));
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
@@ -144,7 +144,7 @@ pub(super) fn check(
         let word = vocabulary.products.iter().find(|word| word.name == name);
         if word.is_some_and(|word| word.is_embedded && !word.has_socket) {
             refuse(
-                format!("{name} is in Dyno's own process, and agents cannot connect to it"),
+                format!("{name} runs inside Dyno's own process, and agents cannot connect to it"),
                 "choose a server, or leave out `generators`",
             );
         } else if !pool.is_local() {
@@ -158,7 +158,8 @@ pub(super) fn check(
     if is_until_steady {
         refuse(
             "`until_steady` cannot be combined with `generators` yet".to_owned(),
-            "each generator would have to learn when all of them are steady: give a `duration`",
+            "the generators would have to agree on when all of them are steady: use a fixed \
+             `duration`",
         );
     }
     let n = pool.names.len();
@@ -241,7 +242,7 @@ mod tests {
         };
         let names = "names = ['a', 'b']";
         check(&with_hosts("reach = 'ssh {name}'", ""), "cannot be reached from other hosts");
-        check(&with_hosts("reach = 'ssh \"{name}'", ""), "`reach` is no command");
+        check(&with_hosts("reach = 'ssh \"{name}'", ""), "`reach` is not a command");
         check(&with_hosts("names = []", ""), "`names`");
         check(&with_hosts("names = ['a', 'a']", ""), "named twice");
         check(&with_hosts("names = ['a b']", ""), "cannot be the name of a host");

@@ -12,10 +12,10 @@ use crate::{Database, Diagnostic, FieldValue, Product, Table, Vocabulary};
 /// Jobs.
 pub(crate) const KIND: Kind = Kind {
     name: "job",
-    help: "Work with an end that is timed in each step: [job.NAME].",
-    lead: "One table for each job: work with an end, SQL statements or a command, whose time is \
-           measured. It runs in every step, alone or beside the load. Each variant has one job; without \
-           such a table there is the load alone.",
+    help: "Work that runs to completion and is timed in each step: [job.NAME].",
+    lead: "One table for each job: SQL statements, or a command, that run to completion and whose \
+           time is measured. It runs in every step, alone or beside the load. Each variant has \
+           one job; without such a table, only the load runs.",
     example: "{ index = { sql = \"CREATE INDEX by_c ON sbtest1 (c)\" } }",
     names: ["\"index\"", "\"analyze\""],
     baseline_note: "",
@@ -33,65 +33,72 @@ const KEYS: &[Key] = &[
     key(
         "sql",
         Shape::Texts,
-        "Statements, sent to the server in this order, each when a connection is free. With an empty \
-         list nothing runs, for variants without the job.",
+        "Statements, sent to the server in this order, each when a connection is free. An empty \
+         list runs nothing, for variants without the job.",
     )
     .example("[\"CREATE INDEX by_k ON sbtest1 (k)\", \"CREATE INDEX by_c ON sbtest1 (c)\"]")
     .fixed(OWN_TABLE),
     key(
         "command",
         Shape::Command,
-        "A program with its arguments, without a shell. It runs as the server's user, with PATH and, if \
-         Dyno has started the server, DYNO_URL, DYNO_USER, DYNO_DATABASE, DYNO_SOCKET (of a server without \
-         one, DYNO_HOST, DYNO_PORT and DYNO_PASSWORD) and what the product's own clients read, such as \
-         PGHOST; DYNO_PROGRAM is this Dyno. It must end with exit code 0.",
+        "A program with its arguments, without a shell. It runs as the server's user, with PATH \
+         and, if Dyno has started the server, DYNO_URL, DYNO_USER, DYNO_DATABASE, DYNO_SOCKET \
+         (for a server without one, DYNO_HOST, DYNO_PORT and DYNO_PASSWORD) and the variables \
+         that the product's own clients read, such as PGHOST; DYNO_PROGRAM is the path of this \
+         Dyno. It must exit with code 0.",
     )
     .example("[\"pg_dump\", \"--file=/dev/null\"]")
     .fixed(OWN_TABLE),
     key(
         "setup",
         Shape::Command,
-        "A command that runs before the job and before the statements of `before`, not timed, as \
-         `command` does: to make the dump that the job restores, for example. Both have DYNO_SCRATCH, a \
-         folder that is removed after the job.",
+        "A command that runs before the job and before the statements of `before`, untimed and in \
+         the same way as `command`: to make the dump that the job restores, for example. Both \
+         have DYNO_SCRATCH, a folder that is removed after the job.",
     )
     .example("[\"pg_dump\", \"--format=directory\", \"--file=dump\"]")
     .fixed(OWN_TABLE),
     key(
         "other_database",
         Shape::Text,
-        "Another [database.NAME], a server that Dyno starts empty for each trial beside the one that is \
-         measured: the job moves data to it, for example. Commands have its address in DYNO_OTHER_URL. Its data \
-         lie in Dyno's data folder; its processes are watched, and it is not asked anything.",
+        "Another [database.NAME]: a server that Dyno starts, empty, for each trial beside the one \
+         that is measured, so that the job can move data to it, for example. Commands find its \
+         address in DYNO_OTHER_URL. Its data are in Dyno's data folder; its processes are \
+         watched, but the server itself is not queried.",
     )
     .example("\"past\""),
     key("like", Shape::Text, "Another job, whose keys this one inherits and may override.")
         .example("\"index\"")
         .fixed(INHERITED),
-    with_default("at_once", Shape::Integer(1, 1000), "1", "Statements of `sql` that run at once.")
-        .example("3"),
+    with_default(
+        "at_once",
+        Shape::Integer(1, 1000),
+        "1",
+        "Number of statements of `sql` that run in parallel.",
+    )
+    .example("3"),
     with_default(
         "repeat",
         Shape::Words(&["never", "until-no-rows"]),
         "\"never\"",
-        "Until-no-rows: the statements of `sql` are a batch, which each of the connections sends again and \
-         again. The last statement must return the number of rows that the batch handled; zero ends \
-         the job.",
+        "Until-no-rows: the statements of `sql` are a batch, which each connection sends \
+         repeatedly. The last statement must return the number of rows that the batch handled; \
+         zero ends the job.",
     )
     .fixed(OWN_TABLE),
     with_default(
         "pause",
         Shape::Duration,
         "\"0s\"",
-        "How long a connection rests between two batches.",
+        "How long a connection pauses between two batches.",
     )
     .example("\"5s\""),
     with_default(
         "load",
         Shape::Words(&["off", "until-done", "on"]),
         "\"off\"",
-        "Off: the job runs alone, and ends the step. Until-done: the load goes on beside it, and is \
-         stopped when it has ended. On: the job is stopped when the load ends.",
+        "Off: the job runs alone, and ends the step. Until-done: the load runs beside it, and is \
+         stopped when the job has ended. On: the job is stopped when the load ends.",
     ),
     with_default(
         "start_after",
@@ -104,26 +111,27 @@ const KEYS: &[Key] = &[
         Shape::Switch,
         "false",
         "Whether the workload's tables must have the same rows when the job has ended as before \
-         `setup`, by count and checksum; otherwise the trial fails. The figure job.data_per_s is then \
-         the size of the data by the job's time.",
+         `setup`, by count and checksum; otherwise the trial fails. The figure job.data_per_s is \
+         then the size of the data divided by the job's time.",
     )
     .fixed(OWN_TABLE),
-    key("before", Shape::Texts, "Statements sent before it begins, not timed.")
+    key("before", Shape::Texts, "Statements sent before the job begins, untimed.")
         .example("\"DROP INDEX IF EXISTS by_c\"")
         .fixed(OWN_TABLE),
     key(
         "check",
         Shape::Text,
-        "A statement sent after it that must return one row that begins with neither 0, false nor \
-         nothing; otherwise the trial fails.",
+        "A statement sent after the job, which must return a row whose first value is not 0, \
+         false, no, empty or NULL; otherwise the trial fails.",
     )
     .example("\"SELECT count(*) FROM pg_indexes WHERE indexname = 'by_c'\"")
     .fixed(OWN_TABLE),
     key(
         "figures",
         Shape::Settings,
-        "Figures that a command prints, by name: their unit, and whether `higher` or `lower` is better. \
-         It prints a line with the name, a blank, a colon or `=`, and a number.",
+        "Figures that the command prints, by name, each with its unit and whether `higher` or \
+         `lower` is better. The command prints a line with the name, then a blank, a colon or \
+         `=`, then a number.",
     )
     .example("{ rows_per_s = \"1/s, higher\" }"),
 ];
@@ -138,7 +146,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             let later = if sql.key_span.start < command.key_span.start { command } else { sql };
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`sql` and `command` cannot be combined")
-                    .with_label("these two exclude each other")
+                    .with_label("these two are mutually exclusive")
                     .with_help("make them two jobs"),
             );
         }
@@ -164,7 +172,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
                 other.key_span.clone(),
                 "`other_database` has no effect without `command`",
             )
-            .with_label("statements go to the database that is measured"),
+            .with_label("statements are sent to the database that is measured"),
         );
     }
     for (name, entry) in raw.named("figures") {
@@ -218,6 +226,7 @@ pub(super) fn wrong_other(
         ("kernel", !database.kernel.is_empty()),
     ];
     let (key, _) = several.into_iter().find(|(_, is_given)| *is_given)?;
-    let why = format!("it has `{key}`, and this one is a single server in Dyno's data folder");
+    let why =
+        format!("it has `{key}`, but the other database is a single server in Dyno's data folder");
     Some((why, "leave the key out, or give the job a table of its own"))
 }

@@ -43,8 +43,12 @@ const KEYS: &[Key] = &[
     )
     .example("\"SELECT count(*) FROM jobs\""),
     with_default("every", Shape::PositiveDuration, "\"1s\"", "Time from one reading to the next."),
-    key("databases", Shape::Names, "The databases in whose trials it is read; all, if not given.")
-        .example("[\"synced\"]"),
+    key(
+        "databases",
+        Shape::Names,
+        "The databases in whose trials the probe is read; all if not given.",
+    )
+    .example("[\"synced\"]"),
 ];
 
 /// The shortest time between readings: the length of an interval.
@@ -93,7 +97,7 @@ fn read_one(
             };
             problems.add(
                 Diagnostic::new(later, "`command` and `sql` cannot be combined")
-                    .with_label("these two exclude each other")
+                    .with_label("these two are mutually exclusive")
                     .with_help("make them two probes"),
             );
             None

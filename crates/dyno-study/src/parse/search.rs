@@ -37,7 +37,7 @@ impl SearchRequest {
                     span.key_span.clone(),
                     "`find_rate` and `find_clients` cannot be combined",
                 )
-                .with_label("these two exclude each other")
+                .with_label("these two are mutually exclusive")
                 .with_help("`find_rate` searches an open load, `find_clients` a closed one"),
             );
         }

@@ -55,12 +55,12 @@ pub(super) fn read(
     if repetitions <= least {
         refuse(
             &format!("all {repetitions} repetitions are done before the first interim analysis"),
-            &format!("give more repetitions than {least}: they are the most that a variant gets"),
+            &format!("set more than {least} repetitions, which are the maximum for each variant"),
         );
     }
     if order == Order::Sequential {
         refuse(
-            "variants are compared when a block of all of them has ended",
+            "variants are compared when a block (one trial of each) has ended",
             "use order = \"interleaved\"",
         );
     }

@@ -239,8 +239,8 @@ pub(super) fn check_name(problems: &mut Problems, entry: &Entry<'_>) {
             Diagnostic::new(entry.key_span.clone(), "this name cannot be used")
                 .with_label("not a valid name")
                 .with_help(
-                    "use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space \
-                     at either end",
+                    "use letters, digits, `_`, `-`, `.` and spaces, without a leading dot and \
+                     without a space at either end",
                 ),
         );
     } else if name.chars().count() > CHARACTERS_MAX {
@@ -256,7 +256,7 @@ pub(super) fn check_setting_name(problems: &mut Problems, entry: &Entry<'_>, nam
     if !is_name {
         problems.add(
             Diagnostic::new(entry.key_span.clone(), "this cannot be the name of a setting")
-                .with_label("a setting's name has letters, digits, `_`, `-` and `.`"),
+                .with_label("a setting's name consists of letters, digits, `_`, `-` and `.`"),
         );
     }
     is_name

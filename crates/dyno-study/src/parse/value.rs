@@ -157,7 +157,7 @@ pub(super) fn unknown_key<'w>(
     let words: Vec<&str> = words.collect();
     let of_others = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == entry.key);
     let help = match of_others.filter(|(_, ours)| words.contains(ours)) {
-        Some((_, ours)) => format!("here it is called `{ours}`"),
+        Some((_, ours)) => format!("in a study it is called `{ours}`"),
         None => did_you_mean(entry.key, words),
     };
     Diagnostic::new(entry.key_span.clone(), format!("unknown key `{}` in {title}", entry.key))
@@ -537,7 +537,7 @@ fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
     match texts {
         Some(texts) if texts.iter().all(|text| !text.trim().is_empty()) => Some(texts),
         Some(_) => {
-            wrong_value(problems, entry, format!("`{}` has an empty string in it", entry.key));
+            wrong_value(problems, entry, format!("`{}` contains an empty string", entry.key));
             None
         }
         None => {

@@ -130,7 +130,9 @@ impl<'a> Vary<'a> {
         let Some(path) = path(problems, text, &entry) else { return };
         if self.varying.iter().any(|other| other.path == path) {
             let message = format!("`{}` is varied twice", path.name());
-            problems.add(Diagnostic::new(entry.key_span, message).with_label("one of the two"));
+            problems.add(
+                Diagnostic::new(entry.key_span, message).with_label("one of the two occurrences"),
+            );
             return;
         }
         let names = tables.iter().find(|tables| tables.kind == path.kind && path.field.is_none());

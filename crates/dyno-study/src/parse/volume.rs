@@ -12,9 +12,9 @@ use crate::{Diagnostic, Table, Vocabulary};
 pub(crate) const KIND: Kind = Kind {
     name: "volume",
     help: "Filesystems made for the data of servers that Dyno starts: [volume.NAME].",
-    lead: "One table for each volume: a filesystem that is made for a trial, holds the data of the \
-           servers that Dyno starts, and is removed after it. It needs the rights of root. Without such \
-           a table, data lie in Dyno's data folder.",
+    lead: "One table for each volume: a filesystem that is made for a trial and removed after it, \
+           and holds the data of the servers that Dyno starts. It needs root privileges. Without \
+           such a table, data are in Dyno's data folder.",
     example: "{ zfs = { filesystem = \"xfs\", size = \"8GiB\" } }",
     names: ["\"ext4\"", "\"xfs\""],
     baseline_note: "",
@@ -31,15 +31,15 @@ const KEYS: &[Key] = &[
     key(
         "size",
         Shape::Size,
-        "The size of the image file that it lies on, by a loop device; of a tmpfs, how much memory it \
-         may take.",
+        "The size of the image file that holds the filesystem, through a loop device; for tmpfs, \
+         how much memory it may use.",
     )
     .example("\"8GiB\""),
     key(
         "device",
         Shape::Text,
-        "A device to format instead of an image file. It must be blank or carry Dyno's label, and be \
-         named on the command line, too: --format-device DEVICE.",
+        "A device to format instead of an image file. It must be blank or carry Dyno's label, and \
+         must also be named on the command line: --format-device DEVICE.",
     )
     .example("\"/dev/nvme1n1\"")
     .fixed("give each device a table and vary `volume`"),
@@ -48,21 +48,22 @@ const KEYS: &[Key] = &[
         .fixed(INHERITED),
     key("make_options", Shape::Text, "Options for the program that makes the filesystem.")
         .example("\"-b 1024\""),
-    key("mount_options", Shape::Text, "Options of the mount, separated by commas.")
+    key("mount_options", Shape::Text, "Mount options, separated by commas.")
         .example("\"noatime,compress=zstd:1\""),
-    key("properties", Shape::Settings, "Properties of a dataset of ZFS.")
+    key("properties", Shape::Settings, "Properties of the ZFS dataset.")
         .example("{ recordsize = \"16k\", compression = \"lz4\" }"),
     key(
         "cache",
         Shape::Size,
-        "Of ZFS, the size of a second device that caches what is read (L2ARC): an image file as well.",
+        "For ZFS: the size of a second device that caches reads (L2ARC), which is an image file \
+         as well.",
     )
     .example("\"1GiB\""),
     key(
         "arc_size",
         Shape::Size,
-        "Of ZFS, how much memory its own cache (ARC) may take. The kernel's has one for the whole \
-         machine, which Dyno puts back.",
+        "For ZFS: how much memory its own cache (ARC) may use. The kernel has one such limit for \
+         the whole machine, which Dyno restores afterwards.",
     )
     .example("\"256MiB\""),
     key("scheduler", Shape::Text, "The I/O scheduler of its device.").example("\"none\""),
@@ -70,17 +71,17 @@ const KEYS: &[Key] = &[
     key(
         "limit",
         Shape::Settings,
-        "The most that its device may do in a second: read_iops, write_iops (flushes included), \
-         read_bandwidth, write_bandwidth (bytes). It binds while a trial is measured: not while tables are \
-         filled, nor in the audit.",
+        "Limits of its device, per second: read_iops, write_iops (flushes included), \
+         read_bandwidth, write_bandwidth (bytes). They apply while a trial is measured, but \
+         neither while tables are populated nor in the audit.",
     )
     .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
     key(
         "dips",
         Shape::Settings,
-        "Lower limits for a while, again and again in the measured time of each step, as a drive with a \
-         rhythm of its own has: from one to the next (every), how long each lasts (for), and the limits \
-         by the names of `limit`. Each period ends with one.",
+        "Periods of lower limits that recur in the measured time of each step, as on a drive \
+         whose speed drops periodically: the time from one dip to the next (every), how long each \
+         lasts (for), and the limits, named as in `limit`. Each period ends with a dip.",
     )
     .example("{ every = \"60s\", for = \"5s\", write_iops = 50 }"),
 ];
@@ -130,7 +131,7 @@ fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
             let later = if size.key_span.start < device.key_span.start { device } else { size };
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`size` and `device` cannot be combined")
-                    .with_label("these two exclude each other")
+                    .with_label("these two are mutually exclusive")
                     .with_help("`size` is an image file that Dyno makes, `device` a real one"),
             );
         }
@@ -158,7 +159,7 @@ fn check_dips(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>
                         entry.span.clone(),
                         format!("`{name}` must be a duration above 0 such as \"5s\""),
                     )
-                    .with_label("not such a duration"),
+                    .with_label("not a duration above 0"),
                 );
             }
         } else {

@@ -42,14 +42,14 @@ const KEYS: &[Key] = &[
     key(
         TABLE,
         Shape::Declaration(dyno_model::declared::TABLE),
-        "Tables of a workload that is declared here, by their names; see docs/declared-workloads.md.",
+        "Tables of a workload that is declared here, by name; see docs/declared-workloads.md.",
     )
     .example("{ item = { rows = 1000, columns = { id = { type = \"int\", value = { sequence = 1 } } } } }")
     .fixed(DECLARED_FIXED),
     key(
         TRANSACTION,
         Shape::Declaration(dyno_model::declared::TRANSACTION),
-        "Transactions of a workload that is declared here, by their names; with them, `workload` is \
+        "Transactions of a workload that is declared here, by name; with them, `workload` is \
          `declared`.",
     )
     .example("{ look = { steps = [{ sql = \"SELECT COUNT(*) FROM item\", rows = 1 }] } }")

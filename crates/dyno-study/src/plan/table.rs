@@ -195,7 +195,8 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
             format!("with {prepare} to deploy in each trial, and {populate} to populate in all")
         }
         Some(prepare) => format!("with {prepare} to deploy in each trial"),
-        None => "warm-up, measured time and rest; deploying and populating come on top".to_owned(),
+        None => "warm-up, measured time and rest; deploying and populating take additional time"
+            .to_owned(),
     };
     let likely = plan.time_likely(prepare, &context.measured) + populate;
     let about = if least == most { "" } else { "about " };
@@ -203,8 +204,8 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
     if plan.is_open_ended() {
         let how = if context.measured.is_empty() {
             format!(
-                "guessed: {GUESSED_RATE} transactions/s of each client until quotas are done, waits of a \
-                 tenth of their limit"
+                "guessed: {GUESSED_RATE} transactions/s for each client until quotas are met, and \
+                 waits of a tenth of their limit"
             )
         } else {
             "by earlier runs of this workload on this machine".to_owned()
@@ -235,7 +236,7 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
 fn disk_lines(context: &TableContext) -> Vec<(&'static str, String)> {
     let mut texts = context.disk.clone();
     if context.sizes.iter().any(Option::is_none) {
-        texts.push("not known where the workload's own steps fill its tables".to_owned());
+        texts.push("unknown where the workload's own steps fill its tables".to_owned());
     }
     let name = |at: usize| if at == 0 { "disk" } else { "" };
     texts.into_iter().enumerate().map(|(at, text)| (name(at), text)).collect()

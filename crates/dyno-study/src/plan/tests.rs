@@ -196,9 +196,9 @@ fn table_for_people() {
         4      2      b        2 of 2      2      4 min 54 s
 
         trials  4 (2 variants, 2 repetitions of each)
-        time    4 min 54 s (warm-up, measured time and rest; deploying and populating come on top)
+        time    4 min 54 s (warm-up, measured time and rest; deploying and populating take additional time)
         budget  4 min: exceeded by 54 s; trials that would exceed it are not started
-        disk    not known where the workload's own steps fill its tables
+        disk    unknown where the workload's own steps fill its tables
         seed    42
     "#]]
     .assert_eq(&render_table(&plan, &context));
@@ -256,7 +256,7 @@ fn a_search_is_one_step_of_many_probes() {
         1      1      a        1 of 1      1      1 min 29 s
 
         trials  1 (1 variant, 1 repetition of each)
-        time    1 min 29 s (warm-up, measured time and rest; deploying and populating come on top)
+        time    1 min 29 s (warm-up, measured time and rest; deploying and populating take additional time)
                 a search takes as many probes as it needs: its time is an estimate
         budget  none given
         seed    1

@@ -24,7 +24,7 @@ const NAME: &str = "file-io";
 
 /// The workload, for the catalogue.
 pub(super) fn spec() -> WorkloadSpec {
-    let summary = "reads and writes files at random or sequential places, without a server";
+    let summary = "reads and writes files at random or sequential offsets, without a server";
     WorkloadSpec::new(NAME, summary, options(), plan).on(Target::Files)
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     let setup = AgentSetup::new(clock, (name, environment.cpus), facts);
     let output = Box::new(std::io::stdout());
     let on_silence = Box::new(|| {
-        crate::terminal::say("the controller has said nothing for a minute: this agent ends");
+        crate::terminal::say("the controller has sent nothing for a minute: this agent stops");
         std::process::exit(1);
     });
     let result = serve(&mut std::io::stdin(), output, setup, on_silence);

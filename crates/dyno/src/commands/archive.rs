@@ -21,28 +21,28 @@ pub(crate) struct ArchiveArguments {
     /// The database whose rows are moved: mysql://user@host/database, postgresql://user@host/database
     #[arg(value_name = "FROM")]
     from: String,
-    /// The database that they go to: clickhouse://user@host/database, or another of the kinds above
+    /// The destination: clickhouse://user@host/database, or a URL of either kind above
     #[arg(value_name = "TO")]
     to: String,
-    /// The table, of this name in both databases
+    /// The table; it has the same name in both databases
     #[arg(long, value_name = "NAME")]
     table: String,
-    /// Which rows: an SQL condition of the database that they are in
+    /// Which rows to move: an SQL condition in the source database's dialect
     #[arg(long = "where", value_name = "CONDITION")]
     condition: String,
-    /// Rows of a batch, which is one transaction
+    /// Rows per batch; each batch is one transaction
     #[arg(long, value_name = "N", default_value = "5k", value_parser = batch)]
     batch: u64,
-    /// How long to rest between two batches
+    /// How long to pause between two batches
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = dyno_units::parse_duration)]
     pause: Nanoseconds,
-    /// The most rows to archive
+    /// The maximum number of rows to archive
     #[arg(long, value_name = "N", value_parser = dyno_units::parse_count)]
     limit: Option<u64>,
-    /// Make the table at the destination if it is missing (in ClickHouse)
+    /// Create the table at the destination if it is missing (ClickHouse only)
     #[arg(long)]
     create: bool,
-    /// A query whose time is measured in both databases, before and after
+    /// A query to time in both databases, before and after archiving
     #[arg(long, value_name = "SQL")]
     query: Option<String>,
     /// Print the result as JSON
@@ -132,15 +132,19 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         Ok(done) => done,
         Err(error) => {
             let rows = counted(last.rows as usize, "row");
-            anyhow::bail!("{error}\n{rows} had been archived before; the same command goes on");
+            anyhow::bail!(
+                "{error}\n{rows} had been archived before that; run the same command again to \
+                 continue"
+            );
         }
     };
     let after = measure(options, &mut sides, &clock)?;
     for (side, bytes) in ["source", "destination"].into_iter().zip(after.bytes) {
         if bytes.is_estimate {
             terminal::say(&format!(
-                "the size of the table at the {side} is an estimate of InnoDB's statistics: the login may not \
-                 read the size of its file (GRANT PROCESS ON *.*), or it has none of its own"
+                "the size of the table at the {side} is an estimate from InnoDB's statistics: the \
+                 account may not read the size of the table's file (GRANT PROCESS ON *.*), or the \
+                 table has no file of its own"
             ));
         }
     }

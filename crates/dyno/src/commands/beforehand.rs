@@ -75,14 +75,14 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
     if most / OUT_OF_REACH > free {
         let (most, free) = (ByteCount(most), ByteCount(free));
         return Err(crate::usage_error(anyhow!(
-            "the largest server takes about {most}, and {free} are free: use fewer rows, or name a disk with \
-             room by --data-folder"
+            "the largest server needs about {most} of disk space, and only {free} is free: use \
+             fewer rows, or choose another disk with --data-folder"
         )));
     }
     if most > free {
         terminal::say(&format!(
-            "warning: the largest server takes about {} with the copy of its data that is kept, and {} \
-             are free; --data-folder names another disk",
+            "warning: the largest server needs about {} of disk space, including the copy of its \
+             data that is kept, and only {} is free; choose another disk with --data-folder",
             ByteCount(most),
             ByteCount(free)
         ));

@@ -150,7 +150,7 @@ fn show(
     terminal::out(&result::text(&result));
     match record.is_named() {
         true => terminal::out(&report::write_all(record.path(), lab.clock.unix_millis())?),
-        false => terminal::say("no record is kept; --out FOLDER keeps it, with a report"),
+        false => terminal::say("no record was kept; --out FOLDER keeps one, with a report"),
     }
     Ok(())
 }
@@ -179,7 +179,7 @@ fn refused(steps: &[StepSummary]) -> Option<String> {
         done += if matches!(&**outcome, "committed" | "rolled_back") { *n } else { 0 };
     }
     if all == 0 {
-        return Some("no transaction ended in the measured time".to_owned());
+        return Some("no transaction ended during the measured time".to_owned());
     }
     (((done as f64) / all as f64) < DONE_LEAST)
         .then(|| format!("{} of {all} attempts failed or were refused", all - done))
@@ -212,7 +212,7 @@ fn print_measured(
     }
     let kept = record.keep()?;
     terminal::say(&format!(
-        "what was measured until then is kept in {}; `dyno report` and `dyno sql` read it",
+        "what was measured before that is kept in {}; `dyno report` and `dyno sql` read it",
         kept.display()
     ));
     Ok(())
@@ -250,6 +250,6 @@ mod tests {
         check(100, 0, None);
         check(10, 90, None);
         check(9, 91, Some("91 of 100 attempts failed or were refused"));
-        check(0, 0, Some("no transaction ended in the measured time"));
+        check(0, 0, Some("no transaction ended during the measured time"));
     }
 }

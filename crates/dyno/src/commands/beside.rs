@@ -43,7 +43,7 @@ pub(crate) fn tell_of_record(folder: Option<&Path>, is_asked: bool) {
     let is_said = is_asked || std::io::stderr().is_terminal();
     let Some(folder) = folder.filter(|_| is_said) else { return };
     let folder = folder.display();
-    terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report of it"));
+    terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report from it"));
 }
 
 /// Runs the one trial.

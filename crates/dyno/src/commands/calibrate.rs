@@ -76,7 +76,7 @@ fn keep(calibrated: &Calibrated, even_if_disturbed: bool) -> anyhow::Result<End>
         terminal::say(
             "NOT KEPT: the machine was busy, and other processes took the worker's CPU. Calibrate \
              again when it is idle (`dyno doctor` shows what is running); --keep-disturbed keeps \
-             it anyway. An earlier calibration stays in force.",
+             the result anyway. An earlier calibration remains in use.",
         );
         return Ok(End::Bad);
     }
@@ -278,7 +278,7 @@ fn table(calibrated: &Calibrated) -> String {
             percent(open.busy),
         );
     }
-    out += "\nA worker that is less busy than 90 % waited for the server or for a CPU: its \
+    out += "\nA worker that was less than 90 % busy waited for the server or for a CPU: its \
             statements/s are a lower bound.\n";
     out
 }

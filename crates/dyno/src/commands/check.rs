@@ -44,8 +44,8 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
     let mut later = String::new();
     if has_programs(&plan) {
-        later += "not checked: the programs of servers and the values of their settings; `dyno run` checks them \
-                  before the first trial\n";
+        later += "not checked: the servers' programs and the values of their settings; `dyno run` \
+                  checks them before the first trial\n";
     }
     for why in &statements.unchecked {
         later += &format!("not checked: {why}\n");

@@ -107,7 +107,7 @@ fn find(name: &str) -> anyhow::Result<(Register, ListedDeployment)> {
 }
 
 fn missing(name: &str) -> anyhow::Error {
-    crate::usage_error(anyhow!("there is no server `{name}`; `dyno ls` lists them"))
+    crate::usage_error(anyhow!("there is no server `{name}`; `dyno ls` lists the servers"))
 }
 
 /// A deployment's name, and the member's behind a slash: `pg/replica-1`.

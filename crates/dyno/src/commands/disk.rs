@@ -72,7 +72,7 @@ pub(crate) fn lines(
         return Vec::new();
     }
     let mut lines = vec![format!(
-        "about {} while the largest server runs, its own files and logs included",
+        "about {} while the largest server runs, including its own files and logs",
         ByteCount(largest)
     )];
     if n_kept > 0 {

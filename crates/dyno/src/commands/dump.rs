@@ -25,7 +25,7 @@ pub(crate) struct DumpArguments {
     /// The folder to create
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Connections that read at once; more than one needs a short global read lock [default: one
+    /// Number of parallel connections; more than one needs a short global read lock [default: one
     /// for each CPU]
     #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
@@ -47,13 +47,13 @@ pub(crate) struct DumpArguments {
 /// Options of `dyno restore`.
 #[derive(clap::Args)]
 pub(crate) struct RestoreArguments {
-    /// The folder that `dyno dump` has made
+    /// The folder made by `dyno dump`
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// The database to restore into: mysql://user@host/database
     #[arg(value_name = "URL")]
     url: String,
-    /// Connections that load at once [default: one for each CPU]
+    /// Number of parallel connections [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
     /// Print the result as JSON

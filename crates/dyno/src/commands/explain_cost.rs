@@ -38,10 +38,11 @@ pub(crate) struct ExplainCostOptions {
     sql: String,
     #[arg(long, value_name = "DATABASE", help = on_help(&with_costs(&Products::built_in())), value_parser = products(), hide_possible_values = true)]
     on: String,
-    /// Measured runs, after one that warms up
+    /// Measured runs, after one warm-up run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = runs)]
     runs: u32,
-    /// Let it change data (INSERT, UPDATE, DELETE, REPLACE, MERGE); each run is rolled back
+    /// Allow the statement to change data (INSERT, UPDATE, DELETE, REPLACE, MERGE); each run is
+    /// rolled back
     #[arg(long)]
     writes: bool,
     /// Create and fill the tables of this workload first (private servers only)
@@ -310,9 +311,9 @@ fn table(cost: &Cost) -> String {
         out.push('\n');
     }
     out + &format!(
-        "{} of {} counters moved by more than while idle; the others are omitted. What they moved while \
-         idle (last column: median of {}, with what Dyno's own reading of the counters costs) has been \
-         subtracted.\n",
+        "{} of {} counters moved more than while idle; the others are omitted. Their movement \
+         while idle (last column: median of {}, including the cost of Dyno's own reads of the \
+         counters) has been subtracted.\n",
         cost.counters.len(),
         cost.n_counters,
         idle_intervals(cost.runs),
@@ -327,7 +328,7 @@ fn time(seconds: f64) -> String {
 /// The number of idle intervals from which noise was judged.
 fn idle_intervals(runs: u32) -> String {
     match runs {
-        1 => "1 idle interval, too few to know the noise: give more --runs".to_owned(),
+        1 => "1 idle interval, too few to judge the noise: increase --runs".to_owned(),
         _ => format!("{runs} idle intervals"),
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct GateOptions {
     /// Numbers of clients, one step each, such as 1,8
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
     clients: Vec<u64>,
-    /// Measured time of each step
+    /// How long each step is measured
     #[arg(long, value_name = "TIME", default_value = "20s")]
     duration: String,
     /// Warm-up before each step
@@ -58,7 +58,7 @@ pub(crate) struct GateOptions {
     /// study's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: Option<u32>,
-    /// The smallest regression that must be excluded [default: 5%, or the study's]
+    /// The smallest regression that must be ruled out [default: 5%, or the study's]
     #[arg(long, value_name = "PERCENTAGE", value_parser = crate::cli::threshold)]
     threshold: Option<f64>,
     /// The run's folder [default: a new one in `runs/`]
@@ -76,7 +76,7 @@ pub(crate) struct GateOptions {
     /// Also write the verdict of each comparison into this file, as JUnit XML for CI servers
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print only the gate's one line
+    /// Print only the gate's verdict, in one line
     #[arg(long)]
     quiet: bool,
 }
@@ -88,7 +88,7 @@ enum GateFormat {
     Text,
     /// A short table for a pull request
     Markdown,
-    /// The word, its reasons and its rows
+    /// The verdict, with its reasons and the compared rows
     Json,
     /// Annotations for GitHub Actions
     Github,
@@ -116,7 +116,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
     let run = crate::readings::read_run(&folder)?;
     let analysis = Options { threshold: options.threshold, gate: true, ..Options::default() };
     let findings = analyse(&[run], &analysis);
-    let gate = findings.gate.clone().context("there is nothing to be judged")?;
+    let gate = findings.gate.clone().context("there is nothing to judge")?;
     if let Some(path) = &options.junit {
         std::fs::write(path, formats::junit(&findings, &gate))
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -229,8 +229,8 @@ fn check_builds(options: &GateOptions) -> anyhow::Result<()> {
     for build in [&options.old, &options.new] {
         if !Path::new(build).is_dir() {
             bail!(
-                "there is no folder {build}; OLD and NEW are folders with the server's programs, or with \
-                 --study the names of two of its databases"
+                "there is no folder {build}; OLD and NEW are folders with the server's programs \
+                 or, with --study, the names of two of its databases"
             );
         }
     }
@@ -280,8 +280,8 @@ fn written(options: &GateOptions) -> anyhow::Result<Written> {
         .context("give --on and --workload, or a --study")?;
     if product.contains("://") {
         bail!(
-            "--on names the product of both builds, and Dyno starts them; to compare two servers that run, \
-             write a study with two databases and name it with --study"
+            "--on names the product of both builds, which Dyno starts; to compare two running \
+             servers, write a study with two databases and pass it with --study"
         );
     }
     let products = dyno_lab::products();

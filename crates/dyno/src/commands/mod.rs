@@ -92,7 +92,7 @@ pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
     let name = folder.display();
     let why = match std::fs::metadata(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("there is no folder {name}; name that of a run, such as runs/quickstart")
+            format!("there is no folder {name}; name the folder of a run, such as runs/quickstart")
         }
         Ok(facts) if !facts.is_dir() => {
             format!("{name} is a file; name the folder of a run, such as runs/quickstart")
@@ -110,7 +110,7 @@ fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
         anyhow::anyhow!(
-            "line {line}, byte {column} of it (0x{:02x}) is not UTF-8; save the file as UTF-8",
+            "line {line}, byte {column} (0x{:02x}), is not UTF-8; save the file as UTF-8",
             wrong.first().copied().unwrap_or_default()
         )
     })
@@ -218,8 +218,8 @@ mod tests {
             let error = super::text_of(bytes.to_vec()).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         };
-        check(b"title = \"x\"\n# M\xfcller", "line 2, byte 4 of it (0xfc)");
-        check(b"\xff\xfe", "line 1, byte 1 of it (0xff)");
+        check(b"title = \"x\"\n# M\xfcller", "line 2, byte 4 (0xfc)");
+        check(b"\xff\xfe", "line 1, byte 1 (0xff)");
         assert_eq!(super::text_of("ä".into()).unwrap(), "ä");
     }
 }

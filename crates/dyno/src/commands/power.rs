@@ -223,8 +223,9 @@ fn with_more(design: &Design, power: &dyn Fn(u32) -> Power, noise: &Noise) -> Op
     match needed {
         Some(n) => found.push(format!("{threshold} (the threshold) with about {n} repetitions")),
         None => found.push(format!(
-            "the threshold of {threshold} is out of reach: not even {REPETITIONS_MOST} repetitions \
-             find it; compare less at once, measure longer, or find a quieter machine"
+            "the threshold of {threshold} is out of reach: not even {REPETITIONS_MOST} \
+             repetitions detect it; make fewer comparisons, measure longer, or find a quieter \
+             machine"
         )),
     }
     Some(found.join(", "))

@@ -24,7 +24,8 @@ pub(crate) struct ProductsOptions {
 enum Action {
     /// Fetch the programs of a product into Dyno's own folder; nothing is installed
     Fetch {
-        /// The product, with the beginning of its version: `postgresql@17`; without one, the newest
+        /// The product, with the beginning of a version: `postgresql@17`; without a version, the
+        /// newest
         #[arg(required = true, value_name = "PRODUCT@VERSION")]
         products: Vec<String>,
         /// The only source of packages to look in: debian, maven, python
@@ -36,11 +37,11 @@ enum Action {
         /// Their names, as `dyno products` lists them, or PRODUCT@VERSION
         #[arg(value_name = "NAME", required_unless_present = "all")]
         names: Vec<String>,
-        /// Remove all, and the package lists that were read to find them
+        /// Remove all, and the package lists downloaded to find them
         #[arg(long, conflicts_with = "names")]
         all: bool,
     },
-    /// Compare what was fetched with the digests that were taken then
+    /// Verify fetched programs against the checksums recorded when they were fetched
     Check {
         /// Names, as `dyno products` lists them [default: all]
         #[arg(value_name = "NAME")]
@@ -75,7 +76,7 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     }
     let mut text = table(&rows, &[]);
     if rows.len() == 1 {
-        text = "no programs of a database server are on this machine\n".to_owned();
+        text = "no database server programs were found on this machine\n".to_owned();
     }
     let listed = store.list()?;
     if !listed.is_empty() {
@@ -234,7 +235,7 @@ fn fetched_name(store: &BuildStore, wanted: &str) -> anyhow::Result<String> {
     match meant[..] {
         [only] => Ok(only.to_owned()),
         [] => Ok(wanted.to_owned()),
-        _ => bail!("`{wanted}` may be any of {}; name one of them", meant.join(", ")),
+        _ => bail!("`{wanted}` matches {}; name one of them", meant.join(", ")),
     }
 }
 
@@ -247,7 +248,7 @@ fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
     let mut end = End::Good;
     for name in names {
         match store.check(name) {
-            Ok(()) => terminal::out(&format!("{name} is as it was fetched")),
+            Ok(()) => terminal::out(&format!("{name} is unchanged since it was fetched")),
             Err(error) => {
                 terminal::error(&error.into());
                 end = End::Bad;

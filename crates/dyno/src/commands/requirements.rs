@@ -13,10 +13,10 @@ pub(crate) fn end(findings: &Findings, counts: &dyn Fn(usize) -> bool) -> End {
     };
     let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
     if !broken.is_empty() {
-        terminal::say(&format!("required and not met: {}", broken.join(", ")));
+        terminal::say(&format!("required but not met: {}", broken.join(", ")));
     }
     if !open.is_empty() {
-        terminal::say(&format!("required and not decided: {}", open.join(", ")));
+        terminal::say(&format!("required but inconclusive: {}", open.join(", ")));
     }
     match (broken.is_empty(), open.is_empty()) {
         (false, _) => End::Bad,

@@ -45,13 +45,13 @@ pub(crate) struct UpOptions {
     /// Server setting; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
-    /// Memory that it may use (needs root)
+    /// Memory limit of the server (needs root)
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::size)]
     memory: Option<ByteCount>,
     /// The folder in which it keeps its data
     #[arg(long, value_name = "FOLDER")]
     data_folder: Option<PathBuf>,
-    /// Replicas that follow it
+    /// Number of replicas that follow it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u32).range(0..=i64::from(REPLICAS_MAX)))]
     replicas: u32,
@@ -59,17 +59,17 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "MODE", default_value = ReplicationMode::WORDS[0], requires = "replicas",
           value_parser = ReplicationMode::WORDS)]
     replication: String,
-    /// The cluster whose first node it is: galera
+    /// Kind of cluster, of which this server is the first node: galera
     #[arg(long, value_name = "KIND", conflicts_with_all = ["replicas", "behind"])]
     cluster: Option<String>,
-    /// Nodes of the cluster [default: 3]
+    /// Number of nodes in the cluster [default: 3]
     #[arg(long, value_name = "N", requires = "cluster",
           value_parser = clap::value_parser!(u32).range(i64::from(NODES_MIN)..=i64::from(NODES_MAX)))]
     nodes: Option<u32>,
-    /// What stands in front of it: pgbouncer, haproxy
+    /// Pooler or proxy in front of it: pgbouncer, haproxy
     #[arg(long, value_name = "ROUTER")]
     behind: Option<String>,
-    /// Option of what stands in front of it, such as pool_size=4; may be repeated
+    /// Option of that pooler or proxy, such as pool_size=4; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "behind")]
     behind_option: Vec<String>,
 }
@@ -195,8 +195,8 @@ fn members(
 fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
     let Some(product) = products.find(name) else {
         bail!(
-            "there is no product `{}`; `up` starts private servers of {}, and a server that runs already \
-             is reached by its URL, in `dyno bench --on` or in a study",
+            "there is no product `{}`; `up` starts private servers of {}, and a server that is \
+             already running is reached by its URL, in `dyno bench --on` or in a study",
             dyno_units::redact_url(name),
             startable(products)
         );
@@ -204,8 +204,8 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
     let spec = product.spec();
     if product.client_needs_password() {
         bail!(
-            "a private server of {} has a password that only the Dyno knows which started it, so `up` cannot \
-             hand it over; `up` starts private servers of {}",
+            "a private server of {} has a password known only to the Dyno process that started \
+             it, so `up` cannot hand the server over; `up` starts private servers of {}",
             spec.title,
             startable(products)
         );

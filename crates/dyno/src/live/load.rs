@@ -59,10 +59,10 @@ impl LoadView {
 
 /// Who takes CPU time beside a load, and what they are called.
 const PROCESSES: [(&str, &str); 3] =
-    [("server", "server"), ("generator", "generator"), ("rest", "rest")];
+    [("server", "server"), ("generator", "generator"), ("rest", "other processes")];
 
-/// CPU time by process: `server 1.20, generator 0.40, rest 0.05 of 2 CPUs`; each with its name in
-/// readings, and that for people.
+/// CPU time by process: `server 1.20, generator 0.40, other processes 0.05 of 2 CPUs`; each with
+/// its name in readings, and that for people.
 pub(crate) fn processes(
     readings: &BTreeMap<String, f64>,
     names: &[(&str, &str)],
@@ -78,9 +78,9 @@ pub(crate) fn processes(
 
 /// The engine's backlog: the gauge across engines, its trend, and its parts.
 fn debt(readings: &BTreeMap<String, f64>, slope_per_s: Option<f64>) -> Option<String> {
-    let gauge = readings
-        .get(known::DEBT_GAUGE)
-        .map(|gauge| format!("{} ({})", short(*gauge), trend(*gauge, slope_per_s)));
+    let gauge = readings.get(known::DEBT_GAUGE).map(|gauge| {
+        format!("{}× the caught-up level ({})", short(*gauge), trend(*gauge, slope_per_s))
+    });
     let all: Vec<String> = gauge.into_iter().chain(parts(readings)).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
@@ -186,8 +186,9 @@ mod tests {
         ];
         view.set_readings(&values.map(|(name, value)| (name.to_owned(), value)).into());
         let lines = view.lines(2).join("\n");
-        let expected = "  throughput         300 tx/s  ▃█  mean 200\n  p95                  2.5 ms  ▅█\n  CPU         server \
-                        1.20, rest 0.05 of 2 CPUs\n  backlog     3 (behind), history list length \
+        let expected = "  throughput         300 tx/s  ▃█  mean 200\n  p95                  2.5 \
+                        ms  ▅█\n  CPU         server 1.20, other processes 0.05 of 2 \
+                        CPUs\n  backlog     3× the caught-up level (behind), history list length \
                         12.0k";
         assert_eq!(lines, expected);
     }

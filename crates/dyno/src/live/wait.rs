@@ -76,7 +76,7 @@ impl WaitView {
         }
         if let Some(gauge) = self.gauge.latest() {
             text += &format!(
-                ": backlog {} ({})",
+                ": backlog {}× the caught-up level ({})",
                 short(gauge),
                 trend(gauge, self.gauge.slope(SLOPE_S))
             );
@@ -146,12 +146,16 @@ mod tests {
             read(&mut view, second, gauge);
         }
         assert!(!view.has_begun());
-        let expected =
-            "run-off, at most 1 min, 3 s so far: backlog 7 (falling by 1/s, about 6 s left)";
+        let expected = "run-off, at most 1 min, 3 s so far: backlog 7× the caught-up level \
+                        (falling by 1/s, about 6 s left)";
         assert_eq!(view.text().as_deref(), Some(expected));
         assert_eq!(view.lines()[1], "  behind      dirty pages 7 %");
         read(&mut view, 4.0, 0.5);
-        assert!(view.text().is_some_and(|text| text.ends_with("backlog 0.500 (caught up)")));
+        assert!(
+            view.text().is_some_and(
+                |text| text.ends_with("backlog 0.500× the caught-up level (caught up)")
+            )
+        );
         let ended = EventKind::WaitEnded { wait, took_s: 3.0, paid: Some(true), notes: Vec::new() };
         assert!(view.on_event(&ended));
         assert_eq!(view.ended().as_deref(), Some("run-off: caught up after 3 s"));
@@ -176,7 +180,11 @@ mod tests {
         for (second, gauge) in [(1.0, 2.0), (2.0, 4.0)] {
             read(&mut view, second, gauge);
         }
-        assert!(view.text().is_some_and(|text| text.ends_with("backlog 4 (growing by 2/s)")));
+        assert!(
+            view.text().is_some_and(
+                |text| text.ends_with("backlog 4× the caught-up level (growing by 2/s)")
+            )
+        );
         let notes = vec!["ANALYZE t".to_owned(), "left: x".to_owned()];
         view.on_event(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
         let expected = "settling before step load: did not catch up within 1 min; ANALYZE t; left: \

@@ -82,7 +82,7 @@ impl Exposed {
         if self.trial > 0 {
             let labels = vec![("variant", self.variant.clone())];
             let number = vec![("", labels, f64::from(self.trial))];
-            put("dyno_trial", "gauge", "", "number of the trial that runs", number);
+            put("dyno_trial", "gauge", "", "number of the current trial", number);
         }
         let ended: Vec<_> = self
             .ended
@@ -90,7 +90,7 @@ impl Exposed {
             .map(|(how, n)| ("_total", vec![("outcome", (*how).to_owned())], *n as f64))
             .collect();
         if !ended.is_empty() {
-            put("dyno_trials_ended", "counter", "", "trials that ended", ended);
+            put("dyno_trials_ended", "counter", "", "trials that have ended", ended);
         }
         if let Some((step, kinds)) = &self.load {
             let labels = |kind: &KindSecond| {

@@ -117,7 +117,7 @@ fn fault_in_words(fault: &Fault) -> String {
         }
     };
     match kind.as_str() {
-        "stop" => add("went on", ended_s),
+        "stop" => add("resumed", ended_s),
         _ => {
             add("was started again", started_s);
             add("answered", answered_s);

@@ -82,7 +82,7 @@
   });
   source.addEventListener("state", event => {
     const { planned, ended, trial, of, running, left } = JSON.parse(event.data);
-    const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; no Dyno is running it";
+    const rest = left ? `, about ${left} left` : running || ended === planned ? "" : "; no Dyno process is running it";
     one("state").textContent = `${ended} of ${planned} trials ended${rest}`;
     one("phase").textContent = trial ? of || `Trial ${trial}` : ended < planned ? "Between trials" : "All trials are done";
   });

@@ -101,7 +101,7 @@ fn search(root: &Path, folder: &Path, depth: usize, found: &mut RunList) {
         return;
     }
     let Ok(entries) = std::fs::read_dir(folder) else {
-        found.skipped.push((name(root, folder), "it may not be read"));
+        found.skipped.push((name(root, folder), "it cannot be read"));
         return;
     };
     let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|e| e.path()).collect();
@@ -110,15 +110,17 @@ fn search(root: &Path, folder: &Path, depth: usize, found: &mut RunList) {
         let Ok(facts) = std::fs::symlink_metadata(&path) else { continue };
         match () {
             () if facts.is_symlink() && path.is_dir() => {
-                found
-                    .skipped
-                    .push((name(root, &path), "it is a link: serve the folder it points at"));
+                found.skipped.push((
+                    name(root, &path),
+                    "it is a symbolic link: serve the folder it points to",
+                ));
             }
             () if facts.is_dir() && depth > 0 => search(root, &path, depth - 1, found),
             () if facts.is_dir() => {
-                found
-                    .skipped
-                    .push((name(root, &path), "it is too deep: serve a folder nearer to it"));
+                found.skipped.push((
+                    name(root, &path),
+                    "it is nested too deeply: serve a folder closer to it",
+                ));
             }
             () => {}
         }

@@ -110,7 +110,11 @@ fn what_agents_cannot_do_is_refused_by_check() {
         assert_eq!(answer.code, 2, "{to}: {}", answer.out);
         assert!(answer.err.contains(expected), "{to}: {}", answer.err);
     };
-    check("\"null-mysql\"", "\"sqlite\"", "is in Dyno's own process, and agents cannot connect");
+    check(
+        "\"null-mysql\"",
+        "\"sqlite\"",
+        "runs inside Dyno's own process, and agents cannot connect",
+    );
     check("clients = 6", "clients = 2", "3 generators cannot share a load of 2 clients");
     check(
         "names =",
@@ -159,7 +163,7 @@ fn a_command_that_starts_no_agent_ends_in_a_message_with_its_host() {
     frame.extend_from_slice(message.as_bytes());
     fs::write(bench.path("other"), frame).unwrap();
     let reach = format!("cat {}", bench.path("other").display());
-    check(&reach, &["Dyno 0.0.9 (protocol 7)", "install the same one"]);
+    check(&reach, &["Dyno 0.0.9 (protocol 7)", "install the same version"]);
 }
 
 /// Ids of the agents that a Dyno has started.

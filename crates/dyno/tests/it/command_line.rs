@@ -41,7 +41,7 @@ fn a_study_that_is_not_utf_8_is_refused_with_its_place() {
     std::fs::write(bench.path("study.toml"), b"title = \"x\"\n# caf\xe9\n").unwrap();
     let answer = bench.dyno(&["check", "study.toml"]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    assert!(answer.err.contains("line 2, byte 6 of it (0xe9) is not UTF-8"), "{}", answer.err);
+    assert!(answer.err.contains("line 2, byte 6 (0xe9), is not UTF-8"), "{}", answer.err);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn what_is_no_run_is_said_to_be_none() {
         assert_eq!(answer.code, 2, "{arguments:?} {}", answer.err);
         assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
     };
-    check(&["report", "runs/none"], "there is no folder runs/none; name that of a run");
+    check(&["report", "runs/none"], "there is no folder runs/none; name the folder of a run");
     check(&["report", "study.toml"], "study.toml is a file; name the folder of a run");
     check(&["sql", "study.toml", "SELECT 1"], "study.toml is a file");
     check(&["compare", "runs/a", "runs/b"], "there is no folder runs/a");
@@ -189,5 +189,9 @@ fn check_finds_what_no_program_need_be_asked_for() {
     check(&sqlite("synchronos = \"full\""), workload, "did you mean `synchronous`?");
     check(&sqlite("synchronous = \"sometimes\""), workload, "does not accept the setting");
     check(&sqlite("page_size = 1000"), workload, "does not accept the setting page_size = 1000");
-    check("product = \"files\"", "[workload.file-io]\n[job.x]\nsql = [\"SELECT 1\"]", "has no SQL");
+    check(
+        "product = \"files\"",
+        "[workload.file-io]\n[job.x]\nsql = [\"SELECT 1\"]",
+        "which files does not understand",
+    );
 }

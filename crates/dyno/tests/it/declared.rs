@@ -396,7 +396,7 @@ fn check_on_a_standing(product: &str, url: impl Fn(&Standing) -> String, words: 
     let made = format!("{made}[database.x]\nurl = \"{}\"\n[design]\nclients = 1\n", url(&standing));
     bench.write("made.toml", &made);
     let answer = bench.dyno_good(&["check", "made.toml"]);
-    assert!(answer.out.contains("its tables are made there when"), "{}", answer.out);
+    assert!(answer.out.contains("its tables are created there only when"), "{}", answer.out);
     assert!(connection.query("SELECT id FROM t").is_err(), "a table was made");
 }
 

@@ -134,7 +134,7 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
     let mut running = bench.start(&[&arguments[..], &options[..]].concat());
     running.wait_for(&["measuring"]);
     kill_process(Pid::from_raw(server_in(folder.path())).unwrap(), Signal::KILL).unwrap();
-    running.wait_for(&["what was measured until then is kept in"]);
+    running.wait_for(&["what was measured before that is kept in"]);
     let (_, kept) = running.said.split_once("is kept in ").unwrap();
     let kept = Path::new(kept.split_once(';').unwrap().0);
     assert!(kept.join("trials").is_dir(), "{}", kept.display());

@@ -188,7 +188,7 @@ fn a_search_of_a_study_that_is_stopped_is_kept_and_done_again() {
     let mut running = bench.start(&["run", "study.toml"]);
     running.wait_for(&["probe 2 at"]);
     running.signal(rustix::process::Signal::INT);
-    running.wait_for(&["stopped; what the unfinished trial has measured stays in its folder"]);
+    running.wait_for(&["stopped; what the unfinished trial measured stays in its folder"]);
     assert_eq!(running.end(), 130);
     let run = bench.path("runs/study");
     let probes = |trial: &std::path::Path| events(trial).matches("\"load_probed\"").count();

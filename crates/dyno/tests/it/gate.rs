@@ -91,7 +91,7 @@ fn what_the_study_demands_is_demanded_of_the_new_build() {
     assert!(!met.err.contains("required"), "{}", met.err);
     let broken = gate(&bench, &["old", "slow", "--threshold", "50%"], 1);
     assert!(broken.out.ends_with("gate: no worse\n"), "{}", broken.out);
-    let expected = "required and not met: mean ≤ 4.5 ms (slow at 4 clients)";
+    let expected = "required but not met: mean ≤ 4.5 ms (slow at 4 clients)";
     assert!(broken.err.contains(expected), "{}", broken.err);
     // Of the old build nothing is demanded.
     gate(&bench, &["slow", "same"], 0);

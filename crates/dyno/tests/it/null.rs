@@ -68,7 +68,7 @@ fn workloads_that_go_on_with_what_they_read_are_refused() {
         assert_ne!(answer.code, 0, "{product}");
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    check("null-mysql", "`tpcc` works on rows that it has read, and `null-mysql` stores none");
+    check("null-mysql", "`tpcc` works on rows that it has read, but `null-mysql` stores none");
     check("null-postgresql", "`null-postgresql` stores none");
     check("simulated", "or the simulated one with a `store`");
 }

@@ -91,7 +91,7 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_out() {
     assert!(list.starts_with("HTTP/1.1 200 OK\r\n"), "{list}");
     assert!(list.contains("Content-Security-Policy: default-src 'none'"));
     assert!(list.contains("script-src 'sha256-") && !list.contains("script-src 'unsafe-inline'"));
-    assert!(list.contains("<b>link</b>: it is a link"), "{list}");
+    assert!(list.contains("<b>link</b>: it is a symbolic link"), "{list}");
     assert!(list.contains("Is &lt;b&gt; slower than a?") && !list.contains("Is <b>"));
     assert!(list.contains("/run/first\"") && list.contains("/run/2026%2Fsecond%20run\""), "{list}");
     assert!(!list.contains("/run/link"), "links are not followed");
@@ -311,7 +311,7 @@ fn a_browser_searches_runs_and_sees_one_live() {
     );
     assert_eq!(drawn, 1);
     let state = browser.value("document.getElementById('state').textContent");
-    assert_eq!(state, "5 of 6 trials ended; no Dyno is running it");
+    assert_eq!(state, "5 of 6 trials ended; no Dyno process is running it");
     let phase = browser.value("document.getElementById('phase').textContent");
     assert!(phase.as_str().unwrap().contains(", trial 6, repetition 3"), "{phase}");
     // Words and UTC, no fields of the record.

@@ -55,7 +55,7 @@ fn check_load(workload: &str) {
     assert!(said.contains("2 on shard-1, 2 on shard-2, 1 on shard-3"), "{said}");
     let audit = summary["audit"].as_array().unwrap();
     assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
-    let sum = "the router counts the rows that the shards have in sum";
+    let sum = "the router counts as many rows as all shards together";
     let row = audit.iter().find(|row| row["name"] == sum).unwrap();
     assert_eq!(row["measured"], "5 of 5 tables");
     assert!(audit.len() > 1, "{audit:#?}");

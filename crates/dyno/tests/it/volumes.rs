@@ -350,7 +350,7 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     assert!(answer.err.contains("unknown volume `w`"), "{}", answer.err);
     bench.write("study.toml", &text.replace("log_volume = \"w\"", "log_volume = \"v\""));
     let answer = bench.dyno(&["check", "study.toml"]);
-    assert!(answer.err.contains("sqlite keeps its logs beside its data"), "{}", answer.err);
+    assert!(answer.err.contains("sqlite keeps its logs with its data"), "{}", answer.err);
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn logs_may_have_a_volume_like_that_of_the_data_but_not_its_device() {
         let device = text.replace("size = \"512MiB\"", "device = \"/dev/null\"");
         bench.write("study.toml", &device);
         let answer = bench.dyno(&["check", "study.toml"]);
-        assert!(answer.err.contains("would lie on one device, /dev/null"), "{}", answer.err);
+        assert!(answer.err.contains("would be on the same device, /dev/null"), "{}", answer.err);
     }
 }
 

@@ -32,7 +32,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let answer = bench.dyno_good(&["watch", &url, "--for", "4s", "--record", "record"]);
     let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" s · ")).collect();
     assert_eq!(lines.len(), 4, "{}", answer.out);
-    for words in ["server ", "rest ", "statements ", "debt ", "CPU "] {
+    for words in ["server ", "other processes ", "statements ", "backlog ", "CPU "] {
         assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
     }
     assert_eq!(state(&standing), before, "watching changes nothing");

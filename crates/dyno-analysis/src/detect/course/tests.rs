@@ -150,7 +150,7 @@ fn debt_that_was_left_before_a_step_or_after_the_load() {
             readings: BTreeMap::new(),
         });
     });
-    contains(&caveat.message, "b at 4 clients began behind in 3 of 3");
+    contains(&caveat.message, "b at 4 clients began with a backlog in 3 of 3");
     contains(&caveat.message, "a had not caught up within 30 s in 1 trial");
     assert_eq!(caveat.variants, [0, 1]);
 }

@@ -56,7 +56,7 @@ const TEXT: &[Item] = &[
 const PATTERNS: &[Reading] = &[
     reading("rocksdb.level.*.files", Count, "files of the level", "files of this level, all column families together"),
     reading("rocksdb.level.*.bytes", Bytes, "size of the level", "size of this level"),
-    reading("rocksdb.level.*.score", Count, "compaction score of the level", "how badly this level wants compaction: at 1 it is due"),
+    reading("rocksdb.level.*.score", Count, "compaction score of the level", "compaction score of this level; compaction is due at 1"),
     reading("rocksdb.perf.*_per_s", PerSecond, "perf context counter", "growth of this counter of the perf context (its times are in ns)"),
     reading("server.thread.compaction.cpu_s_per_s", Cpus, "CPU of compaction", "CPU time of the server's threads that compact").up(StallCause::Compaction).instance_of("*.thread.*.cpu_s_per_s"),
     reading("server.thread.flush.cpu_s_per_s", Cpus, "CPU of flushing", "CPU time of the server's threads that flush memtables").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),

@@ -19,7 +19,7 @@ const DATABASE: &[Item] = &[
     rate("blks_read", reading("pg.blocks_read_per_s", PerSecond, "blocks read", "blocks that shared buffers did not have")),
     rate("blks_hit", reading("pg.blocks_hit_per_s", PerSecond, "blocks hit", "blocks found in shared buffers")),
     rate("tup_returned", reading("pg.rows_scanned_per_s", PerSecond, "rows scanned", "rows read by scans of tables, and index entries by scans of indexes")),
-    rate("tup_fetched", reading("pg.rows_fetched_per_s", PerSecond, "rows fetched by index", "rows fetched by an index")),
+    rate("tup_fetched", reading("pg.rows_fetched_per_s", PerSecond, "rows fetched by index", "rows fetched by index scans")),
     rate("tup_inserted", reading("pg.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted")),
     rate("tup_updated", reading("pg.rows_updated_per_s", PerSecond, "rows updated", "rows updated")),
     rate("tup_deleted", reading("pg.rows_deleted_per_s", PerSecond, "rows deleted", "rows deleted")),
@@ -32,8 +32,8 @@ const DATABASE: &[Item] = &[
     rate("active_time", reading("pg.active_s_per_s", AtATime, "sessions at work", "time that sessions were at work, all together (from 14)")).times(1e-3),
     rate("idle_in_transaction_time", reading("pg.idle_in_transaction_s_per_s", AtATime, "idle in transaction", "time that sessions idled inside a transaction (from 14)").worse()).times(1e-3),
     gauge("uptime_s", reading("pg.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
-    gauge("numbackends", reading("pg.connections", Count, "connections", "connections to this catalog")),
-    gauge("freeze_age", reading("pg.freeze_age", Unit::other("transactions"), "freeze age", "age of the oldest transaction id in this catalog that is not frozen")),
+    gauge("numbackends", reading("pg.connections", Count, "connections", "connections to this database")),
+    gauge("freeze_age", reading("pg.freeze_age", Unit::other("transactions"), "freeze age", "age of the oldest transaction id in this database that is not frozen")),
 ];
 
 /// pg_stat_wal, from 14; what 18 moved to pg_stat_io is missing there.
@@ -59,7 +59,7 @@ const CHECKPOINTS: &[Item] = &[
     rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time in which checkpoints synced, reported at their end").up(StallCause::Fsync)).times(1e-3),
     rate("buffers_checkpoint", reading("pg.checkpoint_buffers_per_s", PerSecond, "buffers written by checkpoints", "buffers that checkpoints wrote").up(StallCause::Checkpoint)),
     rate("buffers_clean", reading("pg.bgwriter_buffers_per_s", PerSecond, "buffers written by the background writer", "buffers that the background writer wrote").up(StallCause::Flushing)),
-    rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that ended at its limit").worse()),
+    rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that stopped at bgwriter_lru_maxpages").worse()),
     rate("buffers_backend", reading("pg.backend_buffers_per_s", PerSecond, "buffers written by sessions", "buffers that sessions had to write themselves (up to 16)").worse().up(StallCause::Flushing)),
     rate("buffers_backend_fsync", reading("pg.backend_fsyncs_per_s", PerSecond, "syncs by sessions", "syncs that sessions had to do themselves (up to 16)").worse().up(StallCause::Fsync)),
     rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers given out for other blocks")),
@@ -70,13 +70,13 @@ const CHECKPOINTS: &[Item] = &[
 const POSITION: &[Item] = &[
     rate("insert_lsn", reading("pg.wal_inserted_bytes_per_s", BytesPerSecond, "WAL inserted", "bytes of WAL, from its position")),
     gauge("checkpoint_distance", reading("pg.checkpoint_distance_bytes", Bytes, "checkpoint distance", "WAL since the last checkpoint began").row(690)),
-    gauge("checkpoint_distance_percent", reading("pg.checkpoint_distance_percent", Percent, "checkpoint distance", "the same, of max_wal_size")),
+    gauge("checkpoint_distance_percent", reading("pg.checkpoint_distance_percent", Percent, "checkpoint distance", "WAL since the last checkpoint began, as a share of max_wal_size")),
     gauge("checkpoint_age_s", reading("pg.checkpoint_age_s", Seconds, "checkpoint age", "time since the last checkpoint began")),
 ];
 
 #[rustfmt::skip]
 const PATTERNS: &[Reading] = &[
-    reading("pg.block_hit_percent", Percent, "shared buffer hit ratio", "blocks asked for that shared buffers had; the system's cache may have had the others").better().row(630),
+    reading("pg.block_hit_percent", Percent, "shared buffer hit ratio", "share of requested blocks found in shared buffers; the operating system's page cache may have served the others").better().row(630),
     reading("pg.io.*.reads_per_s", PerSecond, "reads", "reads by processes of this kind (from 16)"),
     reading("pg.io.*.writes_per_s", PerSecond, "writes", "writes by processes of this kind (from 16)"),
     reading("pg.io.*.extends_per_s", PerSecond, "file extensions", "extensions of files by processes of this kind (from 16)"),

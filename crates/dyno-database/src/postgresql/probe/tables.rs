@@ -30,7 +30,7 @@ const TOTALS: &[Item] = &[
 
 #[rustfmt::skip]
 const PROGRESS: &[Item] = &[
-    gauge("running", reading("pg.vacuum.running", Count, "vacuums under way", "vacuums under way, in all catalogs").up(StallCause::Vacuum).row(670)),
+    gauge("running", reading("pg.vacuum.running", Count, "vacuums under way", "vacuums under way, in all databases").up(StallCause::Vacuum).row(670)),
     gauge("total", reading("pg.vacuum.heap_blocks", Unit::other("blocks"), "blocks to vacuum", "blocks of the tables that are being vacuumed").up(StallCause::Vacuum)),
     gauge("scanned", reading("pg.vacuum.heap_blocks_scanned", Unit::other("blocks"), "blocks scanned by vacuum", "of them, scanned so far").up(StallCause::Vacuum)),
     gauge("vacuumed", reading("pg.vacuum.heap_blocks_vacuumed", Unit::other("blocks"), "blocks vacuumed", "of them, vacuumed so far").up(StallCause::Vacuum)),

@@ -139,7 +139,7 @@ fn a_fault_needs_a_server_that_dyno_starts_and_a_member_that_is_there() {
          --> study.toml:5:8
           |
         5 | [fault.crash]
-          |        ^^^^^ it is given by `url`, and Dyno ends no server that it has not started
+          |        ^^^^^ it is given by `url`, and Dyno does not kill, stop or restart a server that it has not started
           |
           = help: let Dyno start the server, with product = "…" in place of `url`
     "#]],
@@ -176,7 +176,7 @@ fn a_fault_needs_a_server_that_dyno_starts_and_a_member_that_is_there() {
          --> study.toml:7:8
           |
         7 | [fault.crash]
-          |        ^^^^^ `a` has 2: the one that is left has no majority
+          |        ^^^^^ `a` has 2: the node that is left has no majority
           |
           = help: give it nodes = 3
     "#]],
@@ -188,7 +188,7 @@ fn a_fault_happens_within_its_step() {
     check(
         &with("product = 'mariadb'", &CRASH.replace("30s", "57s"), ""),
         expect![[r#"
-        error: the fault `crash` has the server started after the end of the step
+        error: the fault `crash` starts the server after the end of the step
          --> study.toml:7:6
           |
         7 | at = '57s'
@@ -212,13 +212,13 @@ fn a_fault_happens_within_its_step() {
     check(
         &with("product = 'mariadb'", CRASH, "find_rate = 'p99 <= 20ms'"),
         expect![[r#"
-        error: the fault `crash` cannot happen in a search for a load
+        error: the fault `crash` cannot happen during a search for a load
           --> study.toml:12:1
            |
         12 | find_rate = 'p99 <= 20ms'
-           | ^^^^^^^^^ it tries many loads
+           | ^^^^^^^^^ a search tries many loads
            |
-           = help: give a load by `clients` or `rate`
+           = help: set the load with `clients` or `rate`
     "#]],
     );
 }

@@ -241,7 +241,7 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
          --> study.toml:4:12
           |
         4 | behind = { pool_size = 4 }
-          |            ^^^^^^^^^ behind what?
+          |            ^^^^^^^^^ no `product`
           |
           = help: add product = "…", one of pgbouncer
     "#]],

@@ -232,8 +232,8 @@ fn what_cannot_be_varied_is_refused_with_the_reason() {
             error: `setting.x` is varied twice
               --> study.toml:11:220
                |
-            11 | ...'database.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
-               |                                                  ^^^^^^^^^^^^^^^^^^^^^ one of the two
+            11 | ...ase.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
+               |                                            ^^^^^^^^^^^^^^^^^^^^^ one of the two occurrences
         "#]],
     );
 }

@@ -278,7 +278,7 @@ fn product_and_url() {
              --> study.toml:4:1
               |
             4 | url = 'mysql://me:**@h'
-              | ^^^ these two exclude each other
+              | ^^^ these two are mutually exclusive
               |
               = help: `product` is a server that Dyno starts, `url` one that is already running
         "#]],
@@ -328,7 +328,7 @@ fn password_is_never_shown() {
              --> study.toml:3:7
               |
             3 | url = 'me:******@host' # not a URL
-              |       ^^^^^^^^^^^^^^^^ it has no scheme or no host, or contains a space
+              |       ^^^^^^^^^^^^^^^^ its scheme or host is missing, or it contains a space
               |
               = help: write it like mysql://user@host:3306/database
         "#]],
@@ -472,7 +472,7 @@ fn settings() {
              --> study.toml:4:45
               |
             4 | settings = { a = '0%', b = '120%', c = [1], 'd e' = 1, f = "x\ny" }
-              |                                             ^^^^^ a setting's name has letters, digits, `_`, `-` and `.`
+              |                                             ^^^^^ a setting's name consists of letters, digits, `_`, `-` and `.`
 
             error: `f`: the value contains a line break or a control character
              --> study.toml:4:60
@@ -563,7 +563,7 @@ fn odd_names() {
             2 | [database.'a·b']
               |           ^^^^^ not a valid name
               |
-              = help: use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space at either end
+              = help: use letters, digits, `_`, `-`, `.` and spaces, without a leading dot and without a space at either end
 
             error: this name cannot be used
              --> study.toml:4:11
@@ -571,7 +571,7 @@ fn odd_names() {
             4 | [workload.'']
               |           ^^ not a valid name
               |
-              = help: use letters, digits, `_`, `-`, `.` and spaces, with no dot first and no space at either end
+              = help: use letters, digits, `_`, `-`, `.` and spaces, without a leading dot and without a space at either end
         "#]],
     );
 }
@@ -844,7 +844,7 @@ fn stepped_rates() {
             9 | duration = '14s'
               |            ^^^^^ `duration` is 14 s, and one pass through the rates takes 15 s
               |
-              = help: raise `duration`, or shorten the rates; after the last one they begin again
+              = help: raise `duration`, or shorten the schedule, which repeats after the last rate
         "#]],
     );
 }
@@ -1069,7 +1069,7 @@ fn baseline_names_a_factor_twice() {
               --> study.toml:10:35
                |
             10 | baseline = { setting = { x = 1 }, 'setting.x' = 2 }
-               |                                   ^^^^^^^^^^^ one of the two
+               |                                   ^^^^^^^^^^^ one of the two occurrences
         "#]],
     );
 }
@@ -1197,7 +1197,7 @@ fn search_and_load() {
               --> study.toml:10:1
                |
             10 | find_clients = 'p99 <= 20ms'
-               | ^^^^^^^^^^^^ these two exclude each other
+               | ^^^^^^^^^^^^ these two are mutually exclusive
                |
                = help: `find_rate` searches an open load, `find_clients` a closed one
 
@@ -1378,12 +1378,12 @@ fn jobs_that_cannot_run_are_refused() {
     check("at_once = 2", "", "does nothing");
     check("sql = 'SELECT 1'\ncommand = ['true']", "", "cannot be combined");
     check("command = ['true']\nat_once = 2", "", "has no effect without `sql`");
-    check("sql = ['SELECT 1', ' ']", "", "has an empty string in it");
+    check("sql = ['SELECT 1', ' ']", "", "contains an empty string");
     check("sql = 7", "", "expected a string");
     check("command = ['true']\nfigures = { rows = 'many' }", "", "must be a unit and a word");
     check("sql = 'SELECT 1'\nfigures = { rows = '1/s, higher' }", "", "without `command`");
     check("sql = 'SELECT 1'", "vary = { clients = [1, 8] }", "all jobs run alone");
-    check("sql = 'SELECT 1'\nload = 'on'", "find_clients = 'p99 <= 20ms'", "beside a search");
+    check("sql = 'SELECT 1'\nload = 'on'", "find_clients = 'p99 <= 20ms'", "during a search");
     let both = study("sql = 'SELECT 1'\nload = 'on'", "vary = { clients = [1, 8] }");
     let study = parse(&both, &vocabulary()).expect("it is right");
     let job = study.variants[0].job().expect("it has one");
@@ -1415,7 +1415,7 @@ fn the_other_database_of_a_job_is_a_server_that_can_be_started() {
     check("product = 'sqlite'", job, "", [unfit, "inside Dyno"]);
     check("product = 'mariadb'\nreplicas = 1", job, "", [unfit, "it has `replicas`"]);
     let statement = "sql = 'SELECT 1'\nother_database = 'past'";
-    check(private, statement, "", ["without `command`", "statements go to the database"]);
+    check(private, statement, "", ["without `command`", "statements are sent to the database"]);
     let unknown = ["unknown database `pats`", "there is no `[database.pats]`"];
     check(private, "command = ['true']\nother_database = 'pats'", "", unknown);
     let varied = "vary = { 'job.other_database' = ['past', 'pats'] }";

@@ -53,8 +53,8 @@ fn the_plan_of_a_run_that_may_stop_early() {
     expect![[r#"
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
         run-off after each trial's last step, until the engine has caught up, at most 10 min
-        time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating come on top)
-                guessed: 100 transactions/s of each client until quotas are done, waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
+        time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating take additional time)
+                guessed: 100 transactions/s for each client until quotas are met, and waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
         budget  none given
         seed    1
     "#]].assert_eq(totals);
@@ -71,7 +71,7 @@ fn nothing_to_settle() {
         9 | stop = 'settled'
           | ^^^^ all 3 repetitions are done before the first interim analysis
           |
-          = help: give more repetitions than 3: they are the most that a variant gets
+          = help: set more than 3 repetitions, which are the maximum for each variant
     "#]],
     );
     refused(
@@ -83,7 +83,7 @@ fn nothing_to_settle() {
         9 | stop = 'settled'
           | ^^^^ all 9 repetitions are done before the first interim analysis
           |
-          = help: give more repetitions than 9: they are the most that a variant gets
+          = help: set more than 9 repetitions, which are the maximum for each variant
     "#]],
     );
     refused(
@@ -93,7 +93,7 @@ fn nothing_to_settle() {
          --> study.toml:9:1
           |
         9 | stop = 'settled'
-          | ^^^^ variants are compared when a block of all of them has ended
+          | ^^^^ variants are compared when a block (one trial of each) has ended
           |
           = help: use order = "interleaved"
     "#]],
@@ -206,7 +206,7 @@ fn wrong_probes() {
               --> study.toml:12:1
                |
             12 | command = ['y']
-               | ^^^^^^^ these two exclude each other
+               | ^^^^^^^ these two are mutually exclusive
                |
                = help: make them two probes
 

@@ -132,8 +132,8 @@ pub(super) fn load_arguments() -> Vec<Arg> {
         option(
             "clients",
             "N",
-            "Number of clients; with a rate, the most transactions in flight [default: 1, or 64 \
-             with a rate]",
+            "Number of clients; with a rate, the maximum number of transactions in flight \
+             [default: 1, or 64 with a rate]",
         ),
         option(
             "rate",
@@ -161,7 +161,7 @@ pub(super) fn load_arguments() -> Vec<Arg> {
 
 pub(super) fn time_arguments() -> Vec<Arg> {
     let arguments = [
-        option("duration", "TIME", "Measured time").default_value("10s"),
+        option("duration", "TIME", "How long to measure").default_value("10s"),
         option("warm-up", "TIME", "Warm-up before the measured time").default_value("1s"),
         option(
             "until-steady",

@@ -95,8 +95,8 @@ fn job_arguments(job: &NamedJob) -> Vec<Arg> {
         let default = job.work.load();
         arguments.push(arguments::proposing(
             option("load", "WORD").help(format!(
-                "What the load does meanwhile. off: there is none; until-done: it goes on until the job \
-                 has ended; on: it ends after --duration, and the job with it [default: {default}]"
+                "The load during the job. off: none; until-done: it runs until the job has ended; \
+                 on: it ends after --duration, and the job with it [default: {default}]"
             )),
             job.work.loads().iter().map(|word| (*word).to_owned()).collect(),
         ));

@@ -24,11 +24,11 @@ pub(super) fn with_options(command: Command) -> Command {
         .arg(option(
             "find-clients",
             "LIMIT",
-            "Search for the most clients of a closed load that meet a limit; at most --clients \
-             [default: 1024]",
+            "Search for the largest number of clients of a closed load that meets a limit; at \
+             most --clients [default: 1024]",
         ))
         .arg(
-            option("find-precision", "SHARE", "Precision of a search [default: 5%]")
+            option("find-precision", "PERCENTAGE", "Precision of a search [default: 5%]")
                 .requires("search"),
         )
         .group(ArgGroup::new(OPEN).args(["rate", "find-rate"]))
@@ -173,7 +173,7 @@ fn sentence(search: &Value, is_rate: bool) -> String {
     };
     let precision = search["precision"].as_f64().unwrap_or_default() * 100.0;
     let unsettled = match search["settled"].as_bool() {
-        Some(false) => "; the search did not settle: probes contradicted each other",
+        Some(false) => "; the search did not converge: its probes contradicted each other",
         _ => "",
     };
     format!("{what} with {limit}: {answer} (precision {precision} %; one trial, no CI){unsettled}")

@@ -321,7 +321,7 @@ mod tests {
         check(&on("--at-once=none"), "--at-once: ");
         check(&on("--load=always"), "--load: ");
         check(&["restore", "--on=mariadb", "--clients=4"], "this job runs alone");
-        check(&["restore", "--on=mariadb", "--threads=0"], "--threads: `0` is no whole number");
+        check(&["restore", "--on=mariadb", "--threads=0"], "--threads: `0` is not a whole number");
         check(
             &["dump", "--on=sqlite"],
             "for servers that Dyno starts, one of mariadb, mysql, postgresql",

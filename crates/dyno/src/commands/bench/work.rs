@@ -58,23 +58,25 @@ impl Work {
                     "A statement of the job; may be repeated [default: {}]",
                     statements.join("; ")
                 )),
-                option("at-once", "N").help("Statements that run at once [default: 1]"),
+                option("at-once", "N").help("Statements to run in parallel [default: 1]"),
                 option("check", "STATEMENT").help(
                     "A statement sent after the job that must return something true; otherwise the \
                      trial fails",
                 ),
             ],
             Work::Dump | Work::Restore => {
-                let help = format!("Threads, or connections, that work at once [default: {THREADS}]");
+                let help =
+                    format!("Threads or connections that work in parallel [default: {THREADS}]");
                 vec![option("threads", "N").help(help)]
             }
             Work::Inheritance => vec![
                 option("batch", "ROWS").help(format!("Rows of a batch [default: {BATCH}]")),
-                option("pause", "TIME").help(format!("Pause between two batches [default: {PAUSE}]")),
+                option("pause", "TIME")
+                    .help(format!("Pause between two batches [default: {PAUSE}]")),
                 arguments::proposing(
                     option("locked", "WORD").help(
-                        "What a batch does with rows that are locked. skip: leaves them to a later one; \
-                         wait: waits for them [default: skip]",
+                        "What a batch does with locked rows. skip: leave them to a later batch; \
+                         wait: wait for them [default: skip]",
                     ),
                     ["skip", "wait"].map(str::to_owned).into(),
                 ),
@@ -136,7 +138,7 @@ fn programs(matches: &ArgMatches, product: Option<&dyn Product>) -> anyhow::Resu
     let threads: u32 = given.parse().unwrap_or(0);
     ensure!(
         (1..=THREADS_MOST).contains(&threads),
-        "--threads: `{given}` is no whole number from 1 to {THREADS_MOST}"
+        "--threads: `{given}` is not a whole number from 1 to {THREADS_MOST}"
     );
     let dump =
         |product: &dyn Product| product.dump_commands(&DumpOrder { prefix: "sbtest", threads });
@@ -158,7 +160,7 @@ fn inheritance(
 ) -> anyhow::Result<()> {
     let given = text(matches, "batch").map_or(BATCH, String::as_str);
     let batch: u64 = given.parse().unwrap_or(0);
-    ensure!(batch > 0, "--batch: `{given}` is no whole number of rows above 0");
+    ensure!(batch > 0, "--batch: `{given}` is not a whole number of rows above 0");
     let waits = match text(matches, "locked").map_or("skip", String::as_str) {
         "skip" => false,
         "wait" => true,

@@ -60,14 +60,14 @@ pub(super) fn convert(text: &str) -> Result<Converted, String> {
     let mut conf =
         Conf { lines, translated: BTreeSet::new(), left: Vec::new(), remarks: Vec::new() };
     if conf.lines.iter().all(|line| line.name.is_empty()) {
-        return Err("no line of it sets a value: is it an autobench.conf?".to_owned());
+        return Err("no line sets a value: is it an autobench.conf?".to_owned());
     }
     if let Some(benchmark) = conf.text("BENCHMARK_TO_RUN").filter(|name| name != "sysbench") {
         return Err(format!("it runs {benchmark}; only runs of sysbench can be converted"));
     }
     let servers = conf.servers()?;
     let title = conf.text("TEST_DESCRIPTION").unwrap_or_else(|| {
-        "How much do the SQL servers serve, at each number of threads?".to_owned()
+        "What throughput do the SQL servers reach at each number of threads?".to_owned()
     });
     let mut study = Written::new(&title);
     conf.write_databases(&mut study, &servers);
@@ -162,8 +162,9 @@ impl Conf {
         let per_server = instances.div_ceil(n_loaded as u64);
         if per_server > 1 {
             self.remarks.push(format!(
-                "Up to {per_server} instances of sysbench load the same server, each in a catalog of its own. Here \
-                 it is one load in one catalog, of as many clients as they have threads together."
+                "Up to {per_server} instances of sysbench load the same server, each in its own \
+                 database. Here they are one load in one database, with as many clients as the \
+                 instances have threads in total."
             ));
         }
         Ok(Servers { loaded, instances: per_server })
@@ -278,14 +279,14 @@ impl Conf {
     fn leave_mix(&mut self) {
         let names = MIX.map(|(_, name, _)| name);
         for name in names.into_iter().chain(["SB_USE_IN_STATEMENT", "SB_USE_FILTER"]) {
-            self.leave(name, "it has an effect with SYSBENCH_TEST=oltp_rw and oltp_ro alone");
+            self.leave(name, "it has an effect only with SYSBENCH_TEST=oltp_rw or oltp_ro");
         }
     }
 
     /// Whether transactions go without BEGIN and COMMIT.
     fn skips_transactions(&mut self, test: &str) -> bool {
         if test != "oltp_ro" {
-            self.leave("SB_USE_TRX", "it has an effect with SYSBENCH_TEST=oltp_ro alone");
+            self.leave("SB_USE_TRX", "it has an effect only with SYSBENCH_TEST=oltp_ro");
             self.leave("TRX_ENGINE", "it follows from ENGINE");
             return test == "oltp_ro_ps";
         }
@@ -312,12 +313,13 @@ impl Conf {
         let port = self.text("SSH_PORT").map_or(String::new(), |port| format!(" -p {port}"));
         let user = self.text("SSH_USER").map_or(String::new(), |user| format!(" -l {user}"));
         self.remarks.push(match n_all - names.len() {
-            0 => "The load generators are one load together, of which each has an equal share; they need this \
+            0 => "The load generators produce one load together, in equal shares; each needs this \
                   version of Dyno."
                 .to_owned(),
             n => format!(
-                "A server is loaded by as many hosts as instances of sysbench loaded it: the other {n} of \
-                 BENCHMARK_SERVERS are left out. The hosts need this version of Dyno."
+                "Each server is loaded by as many hosts as there were sysbench instances for it: \
+                 the other {n} of BENCHMARK_SERVERS are left out. The hosts need this version of \
+                 Dyno."
             ),
         });
         study.table(&["host", "generators"]);
@@ -337,7 +339,7 @@ impl Conf {
             })?;
             let all = whole(threads.saturating_mul(servers.instances));
             if clients.contains(&all) {
-                self.remarks.push(format!("{threads} threads are given twice, and measured once."));
+                self.remarks.push(format!("{threads} threads are given twice, but measured once."));
             } else {
                 clients.push(all);
             }
@@ -431,7 +433,7 @@ impl Conf {
             return Some(format!("line {} sets it again", last.number));
         }
         if value.trim().is_empty() {
-            return Some("it is empty, as if it were not there".to_owned());
+            return Some("it is empty, which has the same effect as leaving it out".to_owned());
         }
         if self.translated.contains(line.name.as_str()) {
             return None;

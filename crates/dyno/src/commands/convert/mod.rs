@@ -16,7 +16,7 @@ const BYTES_MOST: u64 = 1 << 20;
 /// Options of `dyno convert`.
 #[derive(clap::Args)]
 pub(crate) struct ConvertOptions {
-    /// The configuration: autobench.conf, with which RonDB's scripts (bench_run.sh) run sysbench
+    /// The autobench.conf with which RonDB's scripts (bench_run.sh) run sysbench
     file: PathBuf,
 }
 

@@ -4,11 +4,11 @@
 const REASONS: &[(&[&str], &str)] = &[
     (
         &["NDB_*", "NDBD_*", "USE_NDBMTD", "USE_NDB_O_DIRECT", "CLUSTER_HOME", "USE_SHM"],
-        "Dyno starts no NDB cluster; that behind the servers is used as it is",
+        "Dyno starts no NDB cluster; the one behind the servers is used as it is",
     ),
     (
         &["DBT2_*", "DBT3_*", "FLEX_ASYNCH_*", "FIRST_CLIENT_PORT", "USE_MYISAM_FOR_ITEM"],
-        "it is for another benchmark than sysbench",
+        "it is for a benchmark other than sysbench",
     ),
     (
         &["SLAVE_*", "WAIT_STOP", "NUM_CHANGE_MASTER_ATTEMPTS", "BETWEEN_CHANGE_MASTER_TEST"],
@@ -42,7 +42,7 @@ const REASONS: &[(&[&str], &str)] = &[
             "PERFSCHEMA_FLAG",
             "CORE_FILE_USED",
         ],
-        "it sets up the servers, of which Dyno changes nothing, because it has not started them",
+        "it configures the servers, which Dyno does not change because it has not started them",
     ),
     (
         &["AFTER_*", "BETWEEN_CREATE_DB_TEST", "NUM_CREATE_DB_ATTEMPTS"],
@@ -50,33 +50,36 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["SB_NUM_PARTITIONS", "SB_USE_RANGE", "SB_PARTITION_BALANCE", "MYSQL_CREATE_OPTIONS"],
-        "Dyno makes the tables without options; partitions follow from the server's defaults",
+        "Dyno creates the tables without options; partitioning follows the server's defaults",
     ),
     (
         &["SB_AVOID_DEADLOCKS"],
-        "transactions update rows in the order in which they are drawn; deadlocks are counted, and tried again",
+        "transactions update rows in the order in which they are drawn; deadlocks are counted and \
+         retried",
     ),
-    (&["SB_TX_JITTER"], "arrivals are `poisson` or `constant`, without a further jitter"),
+    (&["SB_TX_JITTER"], "arrivals are `poisson` or `constant`, without additional jitter"),
     (
         &["SB_VERBOSITY", "SYSBENCH_RESULTS", "LOG_FILE", "VERBOSE*"],
         "it is about the output of the scripts",
     ),
-    (&["SB_NONTRX_MODE"], "it has an effect with SYSBENCH_TEST=oltp_nontrx alone"),
+    (&["SB_NONTRX_MODE"], "it has an effect only with SYSBENCH_TEST=oltp_nontrx"),
     (
         &["NUM_MYSQL_SERVERS", "SERVER_INSTANCE"],
         "servers are counted from SERVER_HOST and SERVER_PORT",
     ),
     (
         &["RUN_RW*", "RUN_RO*", "RUN_WRITE", "RUN_NONTRX"],
-        "the scripts of today choose the test by SYSBENCH_TEST alone",
+        "current scripts choose the test by SYSBENCH_TEST alone",
     ),
     (
         &["SSH_*"],
-        "Dyno logs in nowhere for servers; it does for load generators, and BENCHMARK_SERVERS names none",
+        "Dyno logs in to other machines only to generate load there, and BENCHMARK_SERVERS names \
+         none",
     ),
     (
         &["TASKSET", "BENCH_TASKSET", "BENCHMARK_*"],
-        "it places the processes of sysbench; `generator_cpus` of [design] places the load generator of Dyno",
+        "it binds sysbench's processes to CPUs; `generator_cpus` in [design] does so for Dyno's \
+         load generator",
     ),
     (
         &[
@@ -144,8 +147,8 @@ mod tests {
         let check =
             |name: &str, part: &str| assert!(of(name).contains(part), "{name}: {}", of(name));
         check("NDB_REPLICAS", "no NDB cluster");
-        check("INNODB_BUFFER_POOL_SIZE", "sets up the servers");
-        check("DBT2_WAREHOUSES", "another benchmark");
+        check("INNODB_BUFFER_POOL_SIZE", "configures the servers");
+        check("DBT2_WAREHOUSES", "a benchmark other than sysbench");
         check("MYSQL_SERVER_VERSION", "building");
         check("USE_RONDB", "building");
         check("NDBX", "does not know");

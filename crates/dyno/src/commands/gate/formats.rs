@@ -44,8 +44,8 @@ fn verdict(row: &GateRow) -> &'static str {
     match (row.call, row.is_required) {
         (GateCall::NoWorse, _) => "no worse",
         (GateCall::Worse, _) => "worse",
-        (GateCall::Open, true) => "not decided",
-        (GateCall::Open, false) => "not decided, and not required",
+        (GateCall::Open, true) => "inconclusive",
+        (GateCall::Open, false) => "inconclusive, but not required",
     }
 }
 
@@ -82,8 +82,8 @@ pub(super) fn markdown(findings: &Findings, gate: &Gate) -> String {
     }
     let n = findings.gate_rows.iter().map(|row| row.n).min().unwrap_or(0);
     text += &format!(
-        "\n{n} repetitions of each build in the same blocks; harm of {:.0} % or more has to be excluded \
-         (one-sided, {:.1} %).\n",
+        "\n{n} repetitions of each build, interleaved; a regression of {:.0} % or more has to be \
+         ruled out (one-sided, {:.1} %).\n",
         findings.threshold * 100.0,
         50.0 + findings.confidence * 50.0
     );

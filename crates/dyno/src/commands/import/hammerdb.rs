@@ -42,10 +42,10 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
         let nopm = whole(rest).ok_or_else(|| at("the result has no number of new orders"))?;
         let tpm = rest.split_once(" from ").and_then(|(_, rest)| number(rest));
         let clients = users.ok_or_else(|| {
-            at("no line `N Active Virtual Users configured` stands before this result")
+            at("no line `N Active Virtual Users configured` was found before this result")
         })?;
         let minutes = minutes.ok_or_else(|| {
-            at("no line `Timing test period of N in minutes` stands before this result")
+            at("no line `Timing test period of N in minutes` was found before this result")
         })?;
         let committed = (nopm as f64 * minutes).round() as u64;
         runs.push(Measured {

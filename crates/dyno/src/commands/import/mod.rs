@@ -74,9 +74,9 @@ impl ReadError {
 /// Options of `dyno import`.
 #[derive(clap::Args)]
 pub(crate) struct ImportOptions {
-    /// Outputs of sysbench, pgbench (also its logs, `-l`), iibench.py or HammerDB. With NAME= before it, a
-    /// file is a run of that variant; a folder stands for its files. Several runs of a variant with the same
-    /// number of clients are its repetitions, in the order in which they are given
+    /// Output files of sysbench, pgbench (its `-l` logs, too), iibench.py or HammerDB; a folder
+    /// means all files in it. NAME= before a file makes it a run of that variant. Several runs of a
+    /// variant with the same number of clients are its repetitions, in the order given
     #[arg(value_name = "[NAME=]FILE", required = true)]
     files: Vec<String>,
     /// The run's folder, which is created
@@ -88,7 +88,7 @@ pub(crate) struct ImportOptions {
     /// The variant that others are compared with [default: the first]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
-    /// What the files are, if they are not recognised
+    /// The format of the files, if it is not recognised
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(FORMATS.map(|format| format.name)))]
     format: Option<String>,
     /// The offered rate, where the output does not state it (pgbench's `-R`), in transactions per
@@ -96,7 +96,7 @@ pub(crate) struct ImportOptions {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
     /// The smallest difference that matters
-    #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = threshold)]
+    #[arg(long, value_name = "PERCENTAGE", default_value = "3%", value_parser = threshold)]
     threshold: f64,
 }
 
@@ -110,7 +110,7 @@ fn rate(text: &str) -> Result<f64, String> {
 fn threshold(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
     let share = percent.map(|percent| percent / 100.0).filter(|share| (0.0..1.0).contains(share));
-    share.ok_or_else(|| "give a share below 100 %, such as 3%".to_owned())
+    share.ok_or_else(|| "give a percentage below 100 %, such as 3%".to_owned())
 }
 
 /// A variant, and the files of its runs.
@@ -155,7 +155,10 @@ fn named(arguments: &[String]) -> anyhow::Result<Vec<Named>> {
             _ => (NAMELESS, argument.as_str()),
         };
         if name.is_empty() || name.chars().any(char::is_control) || name.len() > 100 {
-            bail!("`{argument}`: before the equals sign stands the name of a variant");
+            bail!(
+                "`{argument}`: write NAME=FILE, where NAME is a variant's name of at most 100 \
+                 bytes without control characters"
+            );
         }
         let files = files_of(Path::new(path))?;
         match variants.iter_mut().find(|variant| variant.name == name) {
@@ -164,7 +167,7 @@ fn named(arguments: &[String]) -> anyhow::Result<Vec<Named>> {
         }
     }
     if variants.iter().map(|variant| variant.files.len()).sum::<usize>() > FILES_MOST {
-        bail!("these are more than {FILES_MOST} files");
+        bail!("more than {FILES_MOST} files were given");
     }
     Ok(variants)
 }

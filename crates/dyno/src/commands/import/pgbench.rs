@@ -8,7 +8,7 @@ use super::{Format, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench",
-    text: "what pgbench prints, with its progress lines if they are there",
+    text: "pgbench's output, with its progress lines if there are any",
     is_it: |text| text.contains("number of transactions actually processed:"),
     read,
 };
@@ -114,8 +114,8 @@ impl Run {
         let (Some(end_s), Some(throughput)) = (end_s, tps) else {
             return Err(ReadError::at(
                 number_of_line,
-                "a progress line has no rising time and no tps: with `--progress-timestamp` only logs (`-l`) can \
-                 be imported",
+                "a progress line has no tps, or a time that does not increase: with \
+                 `--progress-timestamp`, only logs (`-l`) can be imported",
             ));
         };
         let failed = rest.split(", ").find_map(|part| part.strip_suffix(" failed"));

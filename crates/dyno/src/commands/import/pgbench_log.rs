@@ -11,7 +11,7 @@ use super::{Format, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench-log",
-    text: "logs of pgbench with a line for each transaction (`-l`), with all response times; the logs \
+    text: "pgbench's logs of single transactions (`-l`), with all response times; the logs \
            `X.PID` and `X.PID.N` of its threads are one run",
     is_it: |text| text.lines().next().is_some_and(|line| Line::read(line).is_some()),
     read,
@@ -63,7 +63,8 @@ fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
     let mut log = Log::default();
     for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = Line::read(line).ok_or_else(|| {
-            let what = "this is no line of a log of transactions: a log with `--aggregate-interval` has no response times";
+            let what = "this line does not come from a log of single transactions; a log with \
+                        `--aggregate-interval` has no response times";
             ReadError::at(idx + 1, what)
         })?;
         log.take(&read, rate).map_err(|why| ReadError::at(idx + 1, &why))?;
@@ -140,7 +141,9 @@ impl Log {
             self.began_us.ok_or_else(|| at("no transaction of this log has committed"))?;
         let seconds = self.ended_us.saturating_sub(began_us) as f64 / 1e6;
         if seconds <= 0.0 || seconds > LOG_SECONDS_MOST {
-            return Err(at("the times of its transactions make no sense"));
+            return Err(at(
+                "the log covers no time, or far too much: the times of its transactions are wrong",
+            ));
         }
         let intervals = intervals(self.seconds, began_us, self.ended_us);
         Ok(Measured {
@@ -229,10 +232,13 @@ mod tests {
         };
         check("0 1 5000 0 1000 500000 400000\n", "--rate");
         check("0 1 failed 0 1000 500000\n", "no transaction of this log");
-        check("0 1 5 0 1000 500000\n0 2 5 0 9000000 500000\n", "make no sense");
+        check(
+            "0 1 5 0 1000 500000\n0 2 5 0 9000000 500000\n",
+            "the times of its transactions are wrong",
+        );
         let scripts: String = (0..129).map(|n| format!("0 1 5 {n} 1000 500000\n")).collect();
         check(&scripts, "line 129: a run of pgbench has at most 128 scripts");
-        check("0 1 5000 0 1000 500000\nx\n", "line 2: this is no line");
+        check("0 1 5000 0 1000 500000\nx\n", "line 2: this line does not come");
         assert!(!(FORMAT.is_it)("1345828501 5601 1542744 483552416 61 2573\n"));
         assert!((FORMAT.is_it)("0 1 5000 0 1345828501 500000\n"));
     }

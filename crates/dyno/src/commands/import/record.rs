@@ -145,8 +145,8 @@ fn complete(variants: &[(String, Vec<Imported>)], loads: &[Load]) -> anyhow::Res
                 load_name(loads[idx])
             };
             bail!(
-                "{name} has {} at {} and {} at {}: import as many runs at each load, of each variant at the \
-                 same loads",
+                "{name} has {} at {} and {} at {}: import the same number of runs at each load, \
+                 and the same loads for each variant",
                 crate::commands::counted(most, "run"),
                 at(most),
                 least,

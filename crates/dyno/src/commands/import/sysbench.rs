@@ -8,7 +8,7 @@ use super::{Format, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "sysbench",
-    text: "sysbench's output, with `--histogram` with its response times",
+    text: "sysbench's output; with `--histogram`, including its response times",
     is_it: |text| {
         let says = |what: &str| text.contains(what);
         says("sysbench") && (says("Number of threads:") || says("General statistics:"))
@@ -96,8 +96,8 @@ impl Run {
         if line.contains("Checkpoint report:") {
             return Err(ReadError::at(
                 number_of_line,
-                "the run has checkpoints (`--report-checkpoints`), and its last report is of the time since the \
-                 last of them: import runs without checkpoints",
+                "the run has checkpoints (`--report-checkpoints`), so its final report covers \
+                 only the time since the last checkpoint: import runs without checkpoints",
             ));
         }
         if let Some(version) = behind(line, "sysbench ")
@@ -176,8 +176,9 @@ impl Run {
     fn interval(&mut self, line: &str, number_of_line: usize) -> Result<(), ReadError> {
         let after = |label: &str| line.split_once(label).map(|(_, rest)| rest);
         let Some(throughput) = after(" tps: ").and_then(number) else { return Ok(()) };
-        let end_s = number(&line[1..])
-            .ok_or_else(|| ReadError::at(number_of_line, "the time of an interval is no number"))?;
+        let end_s = number(&line[1..]).ok_or_else(|| {
+            ReadError::at(number_of_line, "the time of an interval is not a number")
+        })?;
         let start_s = self.intervals.last().map_or(0.0, |last| last.start_s + last.length_s);
         if end_s <= start_s {
             return Err(ReadError::at(number_of_line, "an interval ends before it begins"));

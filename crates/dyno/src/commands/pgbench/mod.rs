@@ -405,7 +405,7 @@ Common options:
   -V, --version            output version information, then exit
   -?, --help               show this help, then exit
 
-Options of Dyno's own:
+Dyno's own options:
   --record=FOLDER          keep the record in this folder (default: runs/pgbench, with a number)
   --no-record              keep no record
 

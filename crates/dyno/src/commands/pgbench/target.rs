@@ -86,7 +86,8 @@ fn endpoint(given: &BTreeMap<String, String>, from: &Surroundings<'_>) -> Result
     };
     let user = match given.get("user") {
         Some(user) => user.clone(),
-        None => (from.system_user)().ok_or("could not look up the name of the system's user")?,
+        None => (from.system_user)()
+            .ok_or("could not look up the name of the current operating-system user")?,
     };
     let catalog = given.get("dbname").cloned().unwrap_or_else(|| user.clone());
     let host = given.get("host").cloned().unwrap_or_else(|| {

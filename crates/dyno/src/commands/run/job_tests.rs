@@ -225,7 +225,7 @@ fn batches_are_sent_until_one_handles_no_row() {
     let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
         panic!("{:?}", run.trials[0].outcome)
     };
-    assert!(message.contains("must return one whole number, and returned nothing"), "{message}");
+    assert!(message.contains("must return one whole number, but returned nothing"), "{message}");
 }
 
 #[test]

@@ -247,9 +247,9 @@ pub(super) fn help() -> String {
         out += &described(&rows);
         out.push('\n');
     }
-    out += "Options of Dyno's own:\n  --record=FOLDER keep the record in this folder (default: \
-            runs/sysbench, with a number)\n  --no-record     keep no record\n\n\
-            Compiled-in tests:\n";
+    out += "Dyno's own options:\n  --record=FOLDER keep the record in this folder (default: \
+            runs/sysbench, with a number)\n  --no-record     keep no record\n\nCompiled-in \
+            tests:\n";
     for script in &dyno_sysbench::BUILT_IN {
         out += &format!("  {}\n", script.name);
     }

@@ -63,7 +63,7 @@ fn mysql(
     let mut endpoint = Endpoint::from_url("mysql://x@localhost/x").map_err(|error| error.0)?;
     let host = only(options, "mysql_host")?.unwrap_or_else(|| "localhost".to_owned());
     let port = only(options, "mysql_port")?.unwrap_or_else(|| "3306".to_owned());
-    let port = port.parse().map_err(|_| format!("--mysql-port: {port} is no port"))?;
+    let port = port.parse().map_err(|_| format!("--mysql-port: {port} is not a port number"))?;
     let socket = only(options, "mysql_socket")?.map(PathBuf::from);
     let usual = || {
         let is_there = |path: &&&str| host == "localhost" && exists(Path::new(**path));

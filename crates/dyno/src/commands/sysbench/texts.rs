@@ -148,7 +148,7 @@ const MYSQL: &[Known] = &[
         "mysql-dry-run",
         Kind::Bool,
         Some("off"),
-        "use a server within Dyno that answers at once, instead of a real one",
+        "use a server inside Dyno that answers immediately, instead of a real one",
     ),
 ];
 

@@ -52,8 +52,8 @@ impl Target {
     pub(super) fn lost_process(&self) -> Option<String> {
         let process = self.found.filter(|process| !process.is_alive())?;
         Some(format!(
-            "process {} has ended: the server at this address is still queried, but its process \
-             is no longer read; start `dyno watch` again for that",
+            "process {} has ended: the server at this address is still queried, but no longer its \
+             process; restart `dyno watch` to watch the process as well",
             process.pid()
         ))
     }

@@ -125,8 +125,8 @@ impl View {
             utc_date_time(unix_ms)
         )];
         lines.extend(self.silence());
-        lines.extend(self.cpu().map(|text| format!("CPU   {text}")));
-        lines.extend(self.debt().map(|text| format!("debt  {text}")));
+        lines.extend(self.cpu().map(|text| format!("CPU      {text}")));
+        lines.extend(self.debt().map(|text| format!("backlog  {text}")));
         let height = terminal::height().saturating_sub(lines.len() + 1);
         let shown = self.shown(height);
         let columns = Columns::for_names(&shown, terminal::message_width());
@@ -154,7 +154,7 @@ impl View {
     /// CPU time by process, each called what it is here: there is no generator without load.
     fn cpu(&self) -> Option<String> {
         let server = if self.has_server { "server" } else { "process" };
-        let names = [("server", server), ("generator", "dyno"), ("rest", "rest")];
+        let names = [("server", server), ("generator", "dyno"), ("rest", "other processes")];
         processes(&self.latest.current(), &names, self.n_cpus)
     }
 
@@ -202,7 +202,7 @@ impl View {
             let value = with_unit(self.latest.get(name)?, &reading.unit);
             Some(format!("{} {value}", reading.words?))
         }));
-        parts.extend(self.debt().map(|text| format!("debt {text}")));
+        parts.extend(self.debt().map(|text| format!("backlog {text}")));
         parts.join(" · ")
     }
 }

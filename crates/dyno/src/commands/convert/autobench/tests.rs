@@ -113,7 +113,7 @@ fn instances_on_one_server_are_one_load() {
     assert!(converted.study.contains("generator_cpus = [0, 1, 2, 5]"), "{}", converted.study);
     assert!(converted.study.contains("duration = \"20s\""), "{}", converted.study);
     check_left(&converted, 3, "generator_cpus");
-    check_left(&converted, 5, "of which Dyno changes nothing");
+    check_left(&converted, 5, "which Dyno does not change");
     check_left(&converted, 6, "it is empty");
     check_left(&converted, 7, "line 8 sets it again");
     assert_eq!((converted.n_translated, converted.n_left), (4, 4));
@@ -174,7 +174,7 @@ fn wrong_files_are_refused_with_the_place() {
         let why = convert(text).unwrap_err();
         assert!(why.contains(part), "{why}");
     };
-    check("", "no line of it sets a value");
+    check("", "no line sets a value");
     check("[mysqld]\nskip-grant\n", "is it an autobench.conf?");
     check("BENCHMARK_TO_RUN=dbt2", "runs dbt2");
     check("SYSBENCH_ROWS=\"many\"", "line 1: SYSBENCH_ROWS: expected a whole number");

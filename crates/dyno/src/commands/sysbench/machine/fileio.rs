@@ -160,8 +160,8 @@ impl Settings {
             "sync" => {}
             "async" | "mmap" => {
                 return Err(format!(
-                    "Dyno does not have --file-io-mode={}: it reads and writes by pread and pwrite (sync); \
-                     for queues of requests, see the option `depth` of the workload file-io",
+                    "Dyno does not have --file-io-mode={}: it reads and writes with pread and \
+                     pwrite (sync)",
                     values.text("file_io_mode")
                 ));
             }
@@ -245,8 +245,8 @@ impl Settings {
         let facts = file.metadata().map_err(|error| in_words(&error))?;
         if !facts.is_file() || facts.nlink() > 1 {
             return Err(format!(
-                "Cannot open file '{name}': it is not a regular file with one name, so what is in it may be \
-                 somebody else's"
+                "Cannot open file '{name}': it is not a regular file, or it has several hard \
+                 links, so its contents may belong to something else"
             ));
         }
         Ok(file)
