@@ -6,8 +6,18 @@ use std::path::{Path, PathBuf};
 use crate::tidy::{is_test, root, sources};
 
 /// Words that name a product, in lower case.
-const NAMES: [&str; 8] =
-    ["mariadb", "mysql", "postgres", "sqlite", "clickhouse", "null (", "pgbouncer", "haproxy"];
+const NAMES: [&str; 10] = [
+    "mariadb",
+    "mysql",
+    "postgres",
+    "sqlite",
+    "clickhouse",
+    "mongodb",
+    "ferretdb",
+    "null (",
+    "pgbouncer",
+    "haproxy",
+];
 
 /// Where products may be named outside their folders, each with the reason.
 const ALLOWED: &[(&str, &str)] = &[
@@ -15,6 +25,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno-database/src/mysql", "a product's folder"),
     ("crates/dyno-database/src/postgresql", "a product's folder"),
     ("crates/dyno-database/src/clickhouse", "a product's folder"),
+    ("crates/dyno-database/src/mongodb", "a product's folder"),
+    ("crates/dyno-database/src/recipe", "the protocols that a recipe can have"),
     ("crates/dyno-database/src/pgbouncer", "a router's folder"),
     ("crates/dyno-database/src/haproxy", "a router's folder"),
     ("crates/dyno-database/src/null", "a product's folder"),
@@ -37,6 +49,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno/src/commands/pgbench", "a tool of one product"),
     ("crates/dyno/src/commands/sysbench", "a tool that has options for each product"),
     ("crates/dyno-study/src/parse/database.rs", "examples of values"),
+    ("crates/dyno-study/src/keys.rs", "an example of a value"),
 ];
 
 /// The lines of a source that are neither comments nor tests.
