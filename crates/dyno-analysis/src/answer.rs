@@ -19,6 +19,7 @@ mod dips;
 mod durability;
 mod faults;
 mod field;
+mod linear;
 mod pair;
 mod price;
 mod ranking;
@@ -51,6 +52,7 @@ enum Topic {
     Safety,
     Fastest,
     Blocking,
+    Linear,
     Scaling,
     Saturation,
     Money,
@@ -69,6 +71,7 @@ impl Topic {
             Topic::Safety => &["durab", "safe", "commit"],
             Topic::Fastest => &["fast", "slow", "best", "hold", "save", "cost"],
             Topic::Blocking => &["block"],
+            Topic::Linear => &["linear"],
             Topic::Scaling => &["scal"],
             Topic::Saturation => &["satur"],
             Topic::Money => &["money", "price", "cheap"],
@@ -131,11 +134,11 @@ impl AnswerWriter<'_> {
         let safety = self.cost_of_safety();
         let is_asked = |topic: Topic| topic.asked_at(&self.findings.title).is_some();
         let blocked = if is_asked(Topic::Blocking) { self.blocked() } else { None };
-        match (safety, blocked) {
-            (Some(cost), _) => found.push((Topic::Safety, cost)),
-            (None, Some(blocked)) => found.push((Topic::Blocking, blocked)),
-            (None, None) => found.push((Topic::Fastest, self.fastest())),
-        }
+        let linear = if is_asked(Topic::Linear) { self.linear() } else { None };
+        let first = safety.map(|text| (Topic::Safety, text));
+        let first = first.or(blocked.map(|text| (Topic::Blocking, text)));
+        let first = first.or(linear.map(|text| (Topic::Linear, text)));
+        found.push(first.unwrap_or_else(|| (Topic::Fastest, self.fastest())));
         found.extend(self.scaling().map(|text| (Topic::Scaling, text)));
         if is_asked(Topic::Saturation) {
             found.extend(self.saturation().map(|text| (Topic::Saturation, text)));

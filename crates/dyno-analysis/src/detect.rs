@@ -536,12 +536,12 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
-            "The {names} {times} {rest} on few observations: {trial} has {} {noun}, of which about \
+            "The {names} {times} {rest} on too few observations: {trial} has {} {noun}, of which about \
              {beyond}.",
             grouped(n),
         ),
         advice: format!(
-            "Each trial needs {needed} at each step, at this trial's rate of {}: lengthen `duration`. \
+            "Each trial needs {needed} at each step, at this trial's rate of {}: increase `duration`. \
              Until then, rely only on {} of the response times.",
             rate(throughput),
             short.first().map_or("p50", Short::nearer),
@@ -580,9 +580,10 @@ fn simulated(joined: &Joined<'_>) -> Option<Caveat> {
     let variants = variants_on(joined, |trial| trial.server.product_facts().simulated);
     (!variants.is_empty()).then(|| Caveat {
         kind: CaveatKind::Simulated,
-        message: "The server was simulated: no database was measured.".to_owned(),
-        advice: "This shows what the study would do; for real numbers, run it against a database."
-            .to_owned(),
+        message: "Everything was simulated: nothing real was measured.".to_owned(),
+        advice:
+            "This only shows how the study runs; for real numbers, run it against a real system."
+                .to_owned(),
         variants,
         steps: Vec::new(),
     })

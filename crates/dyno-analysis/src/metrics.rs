@@ -49,7 +49,7 @@ const BUILT_IN: &[BuiltIn] = &[
     built_in(metric("rate_at_limit", PerSecond, Higher, "sustained rate", "highest offered rate that met the limit twice").main(), Derived(|step| step.rate_at_limit())),
     built_in(metric("clients_at_limit", Unit::other("clients"), Higher, "sustained clients", "most clients that met the limit twice").main(), Derived(|step| step.clients_at_limit())),
     built_in(metric("throughput", PerSecond, Higher, "throughput", "committed transactions per second").main(), Derived(|step| step.throughput())),
-    built_in(metric("step_time", Microseconds, Lower, "step time", "time until all quotas were done").main(), Derived(|step| step.step_time())),
+    built_in(metric("step_time", Microseconds, Lower, "step time", "time until all quotas were met").main(), Derived(|step| step.step_time())),
     built_in(metric("response_mean", Microseconds, Lower, "mean response time", "from the due time to completion, committed transactions only, mean").secondary(), Response(Mean)),
     built_in(metric("response_p50", Microseconds, Lower, "median response time", "from the due time to completion, committed transactions only, median").secondary(), Response(Quantile("p50", 0.5))),
     built_in(metric("response_p95", Microseconds, Lower, "p95 response time", "from the due time to completion, committed transactions only, 95th percentile").main(), Response(Quantile("p95", 0.95))),

@@ -331,7 +331,7 @@ const DIGITS: i32 = 3;
 const DIGITS_MOST: i32 = 6;
 
 /// What stands in place of an interval whose ends are the same with [`DIGITS_MOST`] digits.
-pub(crate) const NO_SPREAD: &str = "all equal";
+pub(crate) const NO_SPREAD: &str = "no spread";
 
 /// What is said of an interval that spans more than [`WIDEST_BOUNDS`].
 const TOO_WIDE: &str = "CI wider than a factor of 100";

@@ -113,7 +113,7 @@ pub(crate) fn unsettled(findings: &Findings) -> Option<Caveat> {
         message: format!("Some searches are incomplete: {}.", list(&parts)),
         advice: "If no load met the limit, choose one that a single transaction can meet. If the search \
                  stopped at the highest load, its value is a lower bound: raise `clients`. If probes \
-                 contradict each other, lengthen `duration`."
+                 contradict each other, increase `duration`."
             .to_owned(),
         variants,
         steps,

@@ -148,25 +148,25 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
             n => format!("; {n} more trials of this block were also disturbed"),
         };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
-        format!("block {}, {why}{more}", one.block)
+        format!("Block {}, {why}{more}", one.block)
     };
     let mut reasons: Vec<String> = void.iter().take(REASONS_MOST).map(reason).collect();
     if let Some(rest) = void.len().checked_sub(REASONS_MOST).filter(|rest| *rest > 0) {
-        reasons.push(format!("{rest} more"));
+        reasons.push(format!("{rest} more blocks"));
     }
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
             "{} and run again (a block is one trial of each variant), because the host was much busier \
-             than in the quietest trial of the same variant: {}.",
+             than in the quietest trial of the same variant. {}.",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),
             },
-            reasons.join("; ")
+            reasons.join(". ")
         ),
         advice:
-            "Discarded blocks do not contribute to any result. They are chosen from readings of the host alone, \
+            "Discarded blocks do not contribute to any result. They are chosen by the readings of the host alone, \
              without regard to throughput and response times, so a block that was kept may show worse results \
              than one that was discarded. At most (repetitions − 1) / 2 blocks are discarded; any further ones are kept, \
              however busy the host was. `void_blocks = \"keep\"` in the study turns this rule off."

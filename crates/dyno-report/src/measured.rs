@@ -102,7 +102,7 @@ fn machine(view: &View<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `took 1 min 9 s on 2026-11-23`, from the beginning of the first trial to the end of the last one,
+/// `run time 1 min 9 s, 2026-11-23`, from the beginning of the first trial to the end of the last one,
 /// those that were discarded included.
 fn length(view: &View<'_>) -> Option<String> {
     let trials = &view.findings.trials;
@@ -113,8 +113,8 @@ fn length(view: &View<'_>) -> Option<String> {
     let took = format::seconds((ended.saturating_sub(began) as f64 / 1e3).round());
     let (first, last) = (date(began), date(ended));
     Some(match first == last {
-        true => format!("took {took} on {first}"),
-        false => format!("took {took}, {first} to {last}"),
+        true => format!("run time {took}, {first}"),
+        false => format!("run time {took}, {first} to {last}"),
     })
 }
 
@@ -140,10 +140,8 @@ fn host(view: &View<'_>) -> Option<String> {
     };
     Some(match n {
         0 => state.to_owned(),
-        n => format!(
-            "{state}, {} (one trial of each variant) discarded and repeated",
-            words::counted(n, "block", "blocks")
-        ),
+        1 => format!("{state}, 1 block (one trial of each variant) discarded and repeated"),
+        n => format!("{state}, {n} blocks (each one trial per variant) discarded and repeated"),
     })
 }
 
@@ -169,7 +167,7 @@ mod tests {
         let check = |findings: &dyno_analysis::Findings, expected: &str| {
             assert_eq!(line(findings).as_deref(), Some(expected));
         };
-        let machine = "AMD EPYC, 2 CPUs, 16 GiB of memory · took 1 min 30 s on 1970-01-01";
+        let machine = "AMD EPYC, 2 CPUs, 16 GiB of memory · run time 1 min 30 s, 1970-01-01";
         let uses = findings.attribution.iter().flat_map(|facts| &facts.uses);
         let is_read = uses.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
         let quiet = if is_read { "host otherwise idle" } else { "other load on the host unknown" };
@@ -195,7 +193,7 @@ mod tests {
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());
-        assert!(line(&findings).is_some_and(|line| line.starts_with("2 machines · took")));
+        assert!(line(&findings).is_some_and(|line| line.starts_with("2 machines · run time")));
         findings.caveats.push(dyno_analysis::Caveat { kind: CaveatKind::Simulated, ..noisy });
         assert_eq!(line(&findings), None);
     }

@@ -84,8 +84,8 @@ impl<'a> View<'a> {
     pub(crate) fn few_of_kinds_in_words(&self, metrics: &[MetricId]) -> Option<&'static str> {
         let has = |kind: &KindCell| metrics.iter().any(|m| !View::few_of_kind(kind, *m).is_empty());
         self.findings.kinds.iter().any(has).then_some(
-            "† rests on few observations: in at least one trial, fewer than 20 transactions of this kind took \
-             longer than this percentile.",
+            "† based on too few observations: in at least one trial, fewer than 20 transactions of this \
+             kind took longer than this percentile.",
         )
     }
 
@@ -95,8 +95,8 @@ impl<'a> View<'a> {
             metrics.iter().any(|m| cell.few_beyond.contains_key(m) && cell.metrics.contains_key(m))
         };
         self.findings.cells.iter().any(has).then_some(
-            "† rests on few observations: in at least one trial, fewer than 20 transactions took longer than \
-             this percentile.",
+            "† based on too few observations: in at least one trial, fewer than 20 transactions took \
+             longer than this percentile.",
         )
     }
 

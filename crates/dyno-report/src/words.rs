@@ -116,6 +116,15 @@ pub(crate) fn counted(n: usize, one: &str, many: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(parts: &[&str]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
 /// A metric as the page's scripts and classes name it.
 pub(crate) fn slug(metric: MetricId) -> String {
     metric.as_str().replace(['.', '_'], "-")

@@ -5,7 +5,7 @@ use super::best::is_duration;
 use super::{AnswerWriter, shorten};
 use crate::numbers::EffectStyle;
 use crate::statistics::REPETITIONS_CAP;
-use crate::words::{ci, list, share};
+use crate::words::{capital, ci, list, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, metrics};
 
 /// As many steps of one verdict are said one by one; of more their extremes.
@@ -43,6 +43,7 @@ impl AnswerWriter<'_> {
     /// What is known of one variant: every metric, in one sentence.
     fn variant_sentence(&self, variant: usize) -> Option<String> {
         let mut parts = Vec::new();
+        let is_one_step = self.findings.steps.len() == 1;
         let mut place: Option<&Comparison> = None;
         let is_decided = |c: &&Comparison| matches!(c.verdict, Verdict::Better | Verdict::Worse);
         let declared = self.findings.metrics.declared().map(|metric| metric.id);
@@ -64,18 +65,23 @@ impl AnswerWriter<'_> {
                 }
             };
             place = place.or(Some(first));
-            parts.push(format!("{} {text}", self.title(metric)));
+            parts.push(match is_one_step {
+                true => format!("{} {text}", self.title(metric)),
+                false => capital(&format!("{}: {text}", self.title(metric))),
+            });
         }
         let first = place?;
-        let at = match self.findings.steps.len() {
-            1 => format!(" {}", self.at(first.step)),
-            _ => format!(" ({})", self.cis_and_n(first.relative.n, first.relative.n)),
+        let (at, text) = match is_one_step {
+            true => (format!(" {}:", self.at(first.step)), parts.join("; ")),
+            false => {
+                let n = first.relative.n;
+                (format!(" ({}).", self.cis_and_n(n, n)), parts.join(". "))
+            }
         };
         Some(format!(
-            "{} against {}{at}: {}.",
+            "{} against {}{at} {text}.",
             self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
-            parts.join("; "),
         ))
     }
 
@@ -135,7 +141,7 @@ impl AnswerWriter<'_> {
         let chance = if chance.is_empty() { chance } else { format!(" ({chance})") };
         let more =
             repetitions_needed(comparisons).map_or(String::new(), |text| format!("; {text}"));
-        format!("{}{chance}{more}", list(&parts))
+        format!("{}{chance}{more}", parts.join("; "))
     }
 
     /// Why an interval that excludes zero is no verdict, where there are such.
@@ -183,7 +189,12 @@ impl AnswerWriter<'_> {
         if let Some((least, most)) = ends.filter(|_| n > STEPS_NAMED) {
             let steps =
                 if n == n_all { self.all_steps(n) } else { format!("{n} of {n_all} {noun}s") };
-            return format!("{verdict} at {steps}, from {} to {}", at(least), at(most));
+            let end = |c: &Comparison| {
+                let interval = style.interval(&c.relative);
+                let interval = interval.map_or(String::new(), |text| format!(", {text}"));
+                format!("{} ({}{interval})", style.show(c.relative.value), self.step(c.step))
+            };
+            return format!("{verdict} at {steps}: between {} and {}", end(least), end(most));
         }
         let step = |c: &&Comparison| match is_nothing(c) {
             true => format!("{} (nothing committed)", self.step(c.step)),

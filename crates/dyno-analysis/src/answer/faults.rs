@@ -37,6 +37,7 @@ fn what(facts: &FaultFacts) -> String {
         "kill" => "killed",
         "stop" => "stopped",
         "restart" => "restarted",
+        "isolate" => "isolated from its cluster",
         other => other,
     };
     format!("{member} was {done}")

@@ -122,7 +122,8 @@ impl AnswerWriter<'_> {
         // Variants that are best at some step, with what they do there.
         let mut best: Vec<(usize, Vec<String>)> = Vec::new();
         let (mut open, mut is_single) = (Vec::new(), true);
-        for step in self.main_steps() {
+        let main = self.main_steps();
+        for &step in &main {
             let ranked = self.ranker.rank(self.main_metric(step), &[step]);
             let Some(first) = ranked.first() else { continue };
             let is_behind = |r: &super::ranking::Ranked| r.standing == Standing::Behind;
@@ -145,6 +146,14 @@ impl AnswerWriter<'_> {
             }
             return Some(format!("No clear winner at {main}; each step does different work."));
         }
+        let is_part = main.len() < steps.len();
+        if let ([(variant, won)], true, true) = (best.as_slice(), open.is_empty(), is_part) {
+            let (name, n) = (self.name(*variant), won.len());
+            return Some(match n {
+                1 => format!("{name} is fastest at the main step, {}.", won[0]),
+                _ => format!("{name} is fastest at the {n} main steps: {}.", list(won)),
+            });
+        }
         let mut parts: Vec<String> = best
             .iter()
             .map(|(variant, steps)| {
@@ -154,7 +163,8 @@ impl AnswerWriter<'_> {
         if !open.is_empty() {
             parts.push(format!("no clear winner at {}", list(&open)));
         }
-        Some(format!("{}.", parts.join("; ")))
+        let of = if is_part { "Of the main steps: " } else { "" };
+        Some(format!("{of}{}.", parts.join("; ")))
     }
 
     /// A line for each main step: the variants by rank.
@@ -181,7 +191,7 @@ impl AnswerWriter<'_> {
                         Standing::First | Standing::Behind => "",
                         Standing::Single => " (one repetition)",
                         Standing::Same => ", no difference",
-                        Standing::Tied => ", not decided",
+                        Standing::Tied => ", inconclusive",
                     };
                     format!("{} {}{tied}", self.name(*variant), style.show(effect.value))
                 })
@@ -190,11 +200,17 @@ impl AnswerWriter<'_> {
             let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
             let interval = ci(rate, self.findings.confidence, interval(rate));
             let step_name = match metric {
-                metrics::THROUGHPUT => self.step(step),
-                other => format!("{} (ranked by {})", self.step(step), self.title(other)),
+                other if other != metrics::THROUGHPUT && behind.is_empty() => {
+                    format!("{} (ranked by {})", self.step(step), self.title(other))
+                }
+                _ => self.step(step),
             };
             let (name, rate) = (self.name(first.variant), self.own_rate(first.variant, step));
-            let then = if behind.is_empty() { "" } else { "; then " };
+            let then = match metric {
+                _ if behind.is_empty() => String::new(),
+                metrics::THROUGHPUT => "; then ".to_owned(),
+                other => format!("; then, by {}, ", self.title(other)),
+            };
             let behind = behind.join("; ");
             Some(format!("{step_name}: {name} {rate} ({interval}){then}{behind}{more}."))
         };

@@ -71,10 +71,10 @@ impl AnswerWriter<'_> {
         let rest: Vec<String> = named.iter().skip(1).map(|one| part(one)).collect();
         let rest = rest.join("; ");
         let (name, best) = (self.name(first.variant), format!("{} from {loads}", show(first)));
-        let least = if all.len() > NAMED_MOST { "least: " } else { "" };
+        let least = if all.len() > NAMED_MOST { "lowest: " } else { "" };
         Some(match is_ahead {
             true => format!("{name} scales furthest: {best}{}; {least}{rest}.", end(first)),
-            false => format!("Speed-up from {loads}: {}; {least}{rest}.", part(first)),
+            false => format!("Highest speed-up from {loads}: {}; {least}{rest}.", part(first)),
         })
     }
 
@@ -128,10 +128,11 @@ impl AnswerWriter<'_> {
                 0 => format!("response time at {last} clients: {times} that at {first}"),
                 _ => format!("{times} at {last}"),
             };
-            Some(format!("{} {turn} ({grown})", self.name(facts.variant)))
+            let verb = if nth == 0 { "saturates " } else { "" };
+            Some(format!("{} {verb}{turn} ({grown})", self.name(facts.variant)))
         };
         let parts: Vec<String> = all.iter().take(NAMED_MOST).enumerate().filter_map(part).collect();
-        (!parts.is_empty()).then(|| format!("Saturates: {}.", parts.join("; ")))
+        (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
     }
 
     /// The speed-ups with their confidence intervals, in one line.

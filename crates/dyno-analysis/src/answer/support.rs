@@ -130,8 +130,14 @@ impl AnswerWriter<'_> {
         let ends = comparisons.iter().min_by(by_effect).zip(comparisons.iter().max_by(by_effect));
         match ends {
             Some((least, most)) if least.step != most.step => {
-                let joint = if comparisons.len() == 2 { "," } else { " to" };
-                format!("{}{joint} {}; {n}", show(least), show(most))
+                let value = |c: &Comparison| style.show(c.relative.value);
+                match comparisons.len() {
+                    2 => format!("{}, {}; {n}", show(least), show(most)),
+                    several if value(least) == value(most) => {
+                        format!("{} at {}; {n}", value(least), self.all_steps(several))
+                    }
+                    _ => format!("between {} and {}; {n}", show(least), show(most)),
+                }
             }
             Some((only, _)) => format!("{}; {n}", show(only)),
             None => String::new(),
@@ -203,15 +209,19 @@ impl AnswerWriter<'_> {
         let style = EffectStyle::of([&low.relative, &high.relative]);
         let part = |group: &GroupComparison| {
             let loads = match group.group {
-                ConcurrencyGroup::Low => "up to one client per CPU",
-                ConcurrencyGroup::High => "with more",
+                ConcurrencyGroup::Low => "with up to one client per CPU",
+                ConcurrencyGroup::High => "with more clients",
             };
             let (effect, interval) =
                 (style.show(group.relative.value), style.interval(&group.relative));
             let interval = interval.map_or("no CI".to_owned(), |text| text);
-            format!("{effect} throughput {loads} ({interval})")
+            format!("{effect} {loads} ({interval})")
         };
         let confidence = share(self.findings.confidence);
-        Some(format!("By concurrency: {}, {} ({confidence} CIs).", part(low), part(high)))
+        Some(format!(
+            "Throughput by concurrency: {}, {} ({confidence} CIs).",
+            part(low),
+            part(high)
+        ))
     }
 }

@@ -164,11 +164,11 @@ fn two_variants_with_different_verdicts_by_step() {
         &expect![[r#"
             Compared with a, b is faster at 4 clients (+49.5 %), slower at 16 clients (−40.3 %) and no different at 1 client.
             - b scales furthest: 2.99× from 1 to 16 clients, peak at 4; a 2.50×, still rising.
-            - Throughput: −40.3 % (−41.0 to −39.5 %) at 16 clients to +49.5 % (+47.6 to +51.5 %) at 4 clients; 95 % CIs, n = 5.
+            - Throughput: between −40.3 % (−41.0 to −39.5 %) at 16 clients and +49.5 % (+47.6 to +51.5 %) at 4 clients; 95 % CIs, n = 5.
             - p95 response time: shorter at 4 clients (−33.3 %), longer at 16 clients (+67.4 %) and no different at 1 client.
             - Server CPU per transaction: lower at 4 clients (−33.1 %) and higher at 16 clients (+67.4 %).
-            - By concurrency: +22.2 % throughput up to one client per CPU (+20.6 to +23.9 %), −40.3 % throughput with more (−41.0 to −39.5 %) (95 % CIs).
-            * b against a (95 % CIs, n = 5): throughput better at 4 clients (+49.5 %, +47.6 to +51.5 %), worse at 16 clients (−40.3 %, −41.0 to −39.5 %) and no difference at 1 client; p95 response time better at 4 clients (−33.3 %, −34.4 to −32.2 %), worse at 16 clients (+67.4 %, +64.9 to +69.9 %) and no difference at 1 client; server CPU per transaction better at 4 clients (−33.1 %, −34.0 to −32.2 %) and worse at 16 clients (+67.4 %, +65.2 to +69.6 %).
+            - Throughput by concurrency: +22.2 % with up to one client per CPU (+20.6 to +23.9 %), −40.3 % with more clients (−41.0 to −39.5 %) (95 % CIs).
+            * b against a (95 % CIs, n = 5). Throughput: better at 4 clients (+49.5 %, +47.6 to +51.5 %); worse at 16 clients (−40.3 %, −41.0 to −39.5 %); no difference at 1 client. p95 response time: better at 4 clients (−33.3 %, −34.4 to −32.2 %); worse at 16 clients (+67.4 %, +64.9 to +69.9 %); no difference at 1 client. Server CPU per transaction: better at 4 clients (−33.1 %, −34.0 to −32.2 %); worse at 16 clients (+67.4 %, +65.2 to +69.6 %).
             * b against a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse."#]],
     );
 }
@@ -183,7 +183,7 @@ fn better_at_every_step() {
             - Throughput: +49.9 % (+47.7 to +52.2 %) at 1 client, +99.4 % (+96.4 to +102 %) at 4 clients; 95 % CIs, n = 5.
             - p95 response time: shorter at both loads, by 33.2 % (1 client) to 49.8 % (4 clients).
             - Server CPU per transaction: lower at both loads, by 33.3 % (1 client) to 49.8 % (4 clients).
-            * b against a (95 % CIs, n = 5): throughput better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %); p95 response time better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %); server CPU per transaction better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %)."#]],
+            * b against a (95 % CIs, n = 5). Throughput: better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %). p95 response time: better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %). Server CPU per transaction: better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %)."#]],
     );
 }
 
@@ -509,7 +509,7 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["nvme", "even"],
         &[&nvme, &even],
         expect![
-            "Saturates: nvme at 16 clients (response time at 256 clients: 13.8× that at 1); even at no load (0.990× at 256)."
+            "nvme saturates at 16 clients (response time at 256 clients: 13.8× that at 1); even at no load (0.990× at 256)."
         ],
     );
 }
@@ -530,8 +530,8 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
             - maria against pg: faster at 3 of 4 loads (up to 2.33×) and slower at 8 clients (0.893×).
             - lite against pg: faster at all 4 loads, 1.09× (8 clients) to 3.00× (1 client).
             - 95 % CI of the speed-up: pg 5.41–5.77× at 8 clients, maria 3.40–3.61× at 4 clients and lite 1.96–2.11× at 8 clients.
-            * maria against pg (95 % CIs, n = 3): throughput better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×) and worse at 8 clients (0.893×, 0.877–0.910×); p95 response time better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.437×) and worse at 8 clients (1.12×, 1.10–1.14×); server CPU per transaction better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×) and worse at 8 clients (1.12×, 1.10–1.14×).
-            * lite against pg (95 % CIs, n = 3): throughput better at all 4 loads, from 8 clients (1.09×, 1.07–1.11×) to 1 client (3.00×, 2.94–3.05×); p95 response time better at all 4 loads, from 1 client (0.335×, 0.328–0.341×) to 8 clients (0.916×, 0.899–0.934×); server CPU per transaction better at all 4 loads, from 1 client (0.334×, 0.328–0.340×) to 8 clients (0.916×, 0.899–0.933×).
+            * maria against pg (95 % CIs, n = 3). Throughput: better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); worse at 8 clients (0.893×, 0.877–0.910×). p95 response time: better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.437×); worse at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); worse at 8 clients (1.12×, 1.10–1.14×).
+            * lite against pg (95 % CIs, n = 3). Throughput: better at all 4 loads: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 loads: between 0.335× (1 client, 0.328–0.341×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 loads: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
             * maria against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.910×), worse.
             * lite against pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better."#]],
     );
@@ -562,7 +562,7 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     check_headline(
         &many,
         &expect![
-            "Speed-up from 1 to 8 clients: c 5.61×, still rising; least: d 5.59×, still rising."
+            "Highest speed-up from 1 to 8 clients: c 5.61×, still rising; lowest: d 5.59×, still rising."
         ],
     );
 }
@@ -589,8 +589,8 @@ fn the_baseline_is_the_best_of_several() {
             a is fastest on average over both loads: 2,450/s; next is b, 15.0 % less.
             - b against a: slower at both loads, 0.965× (8 clients) to 0.748× (4 clients).
             - c against a: slower at both loads, 0.449× (4 clients) to 0.400× (8 clients).
-            * b against a (95 % CIs, n = 3): throughput worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×); p95 response time worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×); server CPU per transaction worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
-            * c against a (95 % CIs, n = 3): throughput worse at 4 clients (0.449×, 0.440–0.459×) and 8 clients (0.400×, 0.391–0.409×); p95 response time worse at 4 clients (2.23×, 2.17–2.30×) and 8 clients (2.49×, 2.42–2.57×); server CPU per transaction worse at 4 clients (2.23×, 2.18–2.27×) and 8 clients (2.50×, 2.45–2.56×).
+            * b against a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×). p95 response time: worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×). Server CPU per transaction: worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
+            * c against a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.449×, 0.440–0.459×) and 8 clients (0.400×, 0.391–0.409×). p95 response time: worse at 4 clients (2.23×, 2.17–2.30×) and 8 clients (2.49×, 2.42–2.57×). Server CPU per transaction: worse at 4 clients (2.23×, 2.18–2.27×) and 8 clients (2.50×, 2.45–2.56×).
             * b against a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU −25.2 % (−26.7 to −23.6 %), worse; more clients than CPUs −3.5 % (−5.5 to −1.5 %), worse.
             * c against a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse."#]],
     );
@@ -710,10 +710,10 @@ fn what_differs_most_of_jobs_is_said_with_them() {
         &run,
         &expect![[r#"
             No difference: b and a are within 3 % of each other in job time without load.
-            - Job time: 0.0 % (all equal, n = 4), no difference.
-            - Size of the job: 1.00 MB against 4.02 MB, 0.250× (all equal, n = 4), better.
-            - Ms of the job: 90.4 ms against 6.03 ms, 15.0× (all equal, n = 4), worse.
-            * b against a without load: job time 0.0 % (all equal, n = 4), no difference; size of the job 0.250× (all equal, n = 4), better; ms of the job 15.0× (all equal, n = 4), worse."#]],
+            - Job time: 0.0 % (no spread, n = 4), no difference.
+            - Size of the job: 1.00 MB against 4.02 MB, 0.250× (no spread, n = 4), better.
+            - Ms of the job: 90.4 ms against 6.03 ms, 15.0× (no spread, n = 4), worse.
+            * b against a without load: job time 0.0 % (no spread, n = 4), no difference; size of the job 0.250× (no spread, n = 4), better; ms of the job 15.0× (no spread, n = 4), worse."#]],
     );
 }
 
@@ -772,5 +772,5 @@ fn one_comparison_among_many() {
     });
     let answer = analyse(&[run], &Options::default()).answer;
     let throughput = answer.details.iter().find(|d| d.starts_with("b against a ("));
-    expect!["b against a (95 % CIs, n = 3): throughput inconclusive at either load; about 10 repetitions in total would be needed to decide; p95 response time inconclusive at either load; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
+    expect!["b against a (95 % CIs, n = 3). Throughput: inconclusive at either load; about 10 repetitions in total would be needed to decide. p95 response time: inconclusive at either load; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
 }

@@ -62,14 +62,14 @@ const COLUMNS: &[Column] = &[
         name: "ips",
         unit: "1/s",
         formula: "inserted rows ÷ s",
-        ours: "rows of the kind insert per second",
+        ours: "rows per second of insert transactions",
         value: |_, work, _| work.inserted_rows,
     },
     Column {
         name: "qps",
         unit: "1/s",
         formula: "queries ÷ s",
-        ours: "throughput of the kinds that query",
+        ours: "throughput of the query transactions",
         value: |_, work, _| work.queries,
     },
     Column {
@@ -201,8 +201,8 @@ const COLUMNS: &[Column] = &[
     Column {
         name: LONGEST,
         unit: "s",
-        formula: "longest response time over all clients (due to done; the author's: of the \
-                  statement)",
+        formula: "longest response time over all clients, from due time to completion (the \
+                  author's: of the statement)",
         ours: "response_max",
         value: |s, _, _| longest(s),
     },

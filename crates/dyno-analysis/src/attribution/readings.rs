@@ -21,7 +21,7 @@ pub(crate) fn measured_intervals(summary: &StepSummary) -> Vec<(usize, f64, f64)
 ///
 /// Why there is none, in words.
 pub(crate) fn mean_rate(summary: &StepSummary, reading: &str) -> Result<f64, String> {
-    let missing = || format!("the reading `{reading}` is not in the record");
+    let missing = || format!("`{reading}` was not recorded");
     let column = summary.readings.get(reading).ok_or_else(missing)?;
     let (mut sum, mut seconds) = (0.0, 0.0);
     for (idx, _, length) in measured_intervals(summary) {
@@ -31,7 +31,7 @@ pub(crate) fn mean_rate(summary: &StepSummary, reading: &str) -> Result<f64, Str
         }
     }
     if seconds <= 0.0 {
-        return Err(format!("the reading `{reading}` has no value in measured time"));
+        return Err(format!("`{reading}` has no value in the measured time"));
     }
     Ok(sum / seconds)
 }
@@ -45,7 +45,7 @@ pub(crate) fn mean_rate_of_all(summary: &StepSummary, pattern: &str) -> Result<f
     let names = summary.readings.keys().filter(|name| fits(pattern, name));
     let rates: Vec<f64> = names.filter_map(|name| mean_rate(summary, name).ok()).collect();
     if rates.is_empty() {
-        return Err(format!("no reading `{pattern}` is in the record"));
+        return Err(format!("`{pattern}` was not recorded"));
     }
     Ok(rates.iter().sum())
 }

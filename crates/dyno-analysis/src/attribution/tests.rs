@@ -70,12 +70,9 @@ fn what_is_missing_says_why() {
     let facts = found(|step, _| step.readings.clear());
     let reads = of(&facts, "reads");
     assert_eq!(reads.per_transaction, None);
-    assert_eq!(
-        reads.absent.as_deref(),
-        Some("the reading `disk.reads_per_s` is not in the record")
-    );
+    assert_eq!(reads.absent.as_deref(), Some("`disk.reads_per_s` was not recorded"));
     let fsyncs = of(&facts, "fsyncs");
-    assert_eq!(fsyncs.absent.as_deref(), Some("the engine has no reading that counts them"));
+    assert_eq!(fsyncs.absent.as_deref(), Some("the engine has no counter for them"));
     // The server's CPU is in the summary even without readings.
     let server = of(&facts, "cpu.server").per_transaction.as_ref().unwrap();
     assert!((server.value - 8.0 / MEASURED_S / 1_000.0 * 1e6).abs() < 1e-6);
@@ -213,7 +210,7 @@ fn a_database_in_the_generators_process_is_no_server() {
     let (inside, beside) = (of_process(true), of_process(false));
     let why = |facts: &AttributionFacts| of(facts, "cpu.server").absent.clone().unwrap();
     assert_eq!(why(&inside), "the database runs inside the load generator's own process");
-    assert!(why(&beside).contains("is not in the record"));
+    assert!(why(&beside).contains("was not recorded"));
     assert!(of(&inside, "cpu.generator").title.ends_with("and the database inside it"));
     assert!(of(&beside, "cpu.generator").title.ends_with("load generator"));
 }

@@ -46,7 +46,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
     ("cpu.server", "CPU of the server", "µs", Origin::Reading(known::SERVER_CPU, 1e6)),
     (
         "cpu.server.foreground",
-        "CPU of the server's threads that work for clients",
+        "CPU of the server's foreground (client) threads",
         "µs",
         Origin::Reading(known::SERVER_FOREGROUND_CPU, 1e6),
     ),
@@ -81,17 +81,17 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
         "",
         Origin::Sum(known::SERVER_VOLUNTARY_SWITCHES, known::SERVER_INVOLUNTARY_SWITCHES),
     ),
-    ("reads", "reads of all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
+    ("reads", "reads from all disks (whole machine)", "", Origin::Reading(known::DISK_READS, 1.0)),
     ("read_bytes", "bytes read from all disks", "B", Origin::Reading(known::DISK_READ_BYTES, 1.0)),
-    ("writes", "writes of all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
+    ("writes", "writes to all disks", "", Origin::Reading(known::DISK_WRITES, 1.0)),
     (
         "written_bytes",
         "bytes written to all disks",
         "B",
         Origin::Reading(known::DISK_WRITE_BYTES, 1.0),
     ),
-    ("reads.data", "reads of the data's disk", "", Origin::Reading(known::DATA_DISK_READS, 1.0)),
-    ("writes.data", "writes of the data's disk", "", Origin::Reading(known::DATA_DISK_WRITES, 1.0)),
+    ("reads.data", "reads from the data disk", "", Origin::Reading(known::DATA_DISK_READS, 1.0)),
+    ("writes.data", "writes to the data disk", "", Origin::Reading(known::DATA_DISK_WRITES, 1.0)),
     (
         "read_bytes.server",
         "bytes read from disks by the server",
@@ -118,7 +118,7 @@ const RESOURCES: [(&str, &str, &str, Origin); 21] = [
         "B",
         Origin::All(known::NETWORK_SENT_BYTES),
     ),
-    ("statements", "statements, each with its reply", "", Origin::Statements),
+    ("statements", "statements", "", Origin::Statements),
 ];
 
 /// The resources of some steps: those that always are, and each kind of thread that they tell of.
@@ -170,7 +170,7 @@ impl Resource {
                 let sum_of = |patterns: &&[&str]| {
                     patterns.iter().find_map(|pattern| mean_rate_of_all(summary, pattern).ok())
                 };
-                let none = || "the engine has no reading that counts them".to_owned();
+                let none = || "the engine has no counter for them".to_owned();
                 engines.iter().filter_map(sum_of).reduce(|a, b| a + b).ok_or_else(none)
             }
             Origin::Statements => match statements(summary) {

@@ -168,9 +168,9 @@ fn noise_advice(findings: &Findings) -> String {
         "The noise widens the CIs."
     } else {
         "Interleaved repetitions spread the noise over all variants, so it mostly widens the CIs; but a \
-         variant that needs more CPU, or more of the disk, suffers more from it."
+         variant that uses more CPU or disk suffers more from it."
     };
-    format!("Stop the other work there, or use a dedicated machine. {effect}")
+    format!("Stop the other work on the host, or use a dedicated machine. {effect}")
 }
 
 /// CPU time that other processes used, as far as it was seen: much of what no tick saw is the load's
@@ -211,7 +211,7 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "the canary (a fixed piece of CPU work timed before and after each trial) took {} at trial {number} \
+        "the canary (a fixed piece of CPU work timed before and after each trial) took {} in trial {number} \
          ({}), against a median of {}",
         seconds(*most),
         findings.variants[*variant].name,

@@ -16,15 +16,15 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
         };
         let interval = ci_of(&worst.measured, findings.confidence);
         let load = format!(
-            "at {} it predicts {}, measured: {} ({interval})",
+            "at {} it predicts {}, but {} ({interval}) was measured",
             findings.steps[worst.step].name,
             rate(worst.law),
             rate(worst.measured.value),
         );
         let more = match law.misses.len() - 1 {
             0 => String::new(),
-            1 => ", and it misses 1 more load".to_owned(),
-            n => format!(", and it misses {n} more loads"),
+            1 => "; 1 more load is outside".to_owned(),
+            n => format!("; {n} more loads are outside"),
         };
         let r_squared = law.r_squared.map_or(String::new(), |r| format!(" (R² = {r:.3})"));
         let name = &findings.variants[scaling.variant].name;
@@ -35,11 +35,11 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::LawMisses,
         message: format!(
-            "The fitted scalability law misses some loads by more than their CIs. {}.",
+            "At some loads the fitted scalability law lies outside the CI of the measurement. {}.",
             parts.join(". ")
         ),
-        advice: "Use the measured values; ignore the law's parameters and its peak. A hard cap on \
-                 throughput does not follow this law."
+        advice: "Use the measured values; ignore the law's parameters and its peak. The law \
+                 cannot describe a hard cap on throughput."
             .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

@@ -208,7 +208,7 @@ fn a_measurement_too_short_for_its_quantile() {
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 150.0));
     let kinds: Vec<CaveatKind> = caveats.iter().map(|caveat| caveat.kind).collect();
     assert_eq!(kinds, [CaveatKind::ShortMeasurement]);
-    contains(&caveats[0].message, "The p99 and p99.9 response times rest on few observations");
+    contains(&caveats[0].message, "The p99 and p99.9 response times rest on too few observations");
     contains(
         &caveats[0].message,
         "the trial with the fewest has 1,500 transactions, of which about 15 lie beyond p99 and 2 beyond \
@@ -221,7 +221,7 @@ fn a_measurement_too_short_for_its_quantile() {
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));
-    contains(&caveats[0].message, "The p99.9 response time rests on few observations");
+    contains(&caveats[0].message, "The p99.9 response time rests on too few observations");
     contains(&caveats[0].message, "of which about 5 lie beyond p99.9.");
     // 20,000 transactions are just enough for p99.9.
     assert_eq!(caveats_of(run(&["a"], &[4], 3, |_, _, _| 2_000.0)), []);
@@ -267,5 +267,5 @@ fn a_simulation_says_so() {
             trial.server.transport = "simulated".to_owned();
         }
     });
-    contains(&caveat.message, "no database was measured");
+    contains(&caveat.message, "nothing real was measured");
 }

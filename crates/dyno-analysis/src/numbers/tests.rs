@@ -111,7 +111,7 @@ fn estimates_show_their_interval_or_that_there_is_none() {
     check(narrow, "12,350/s (12,340–12,350)", Some("12,340–12,350/s"));
     let narrow = estimate(1.0, Some(0.98), Some(1.04), "%");
     check(narrow, "+1.00 % (+0.98 to +1.04)", Some("+0.98 to +1.04 %"));
-    check(estimate(7.0, Some(7.0), Some(7.0), ""), "7 (all equal)", Some("all equal"));
+    check(estimate(7.0, Some(7.0), Some(7.0), ""), "7 (no spread)", Some("no spread"));
     let time = estimate(1_234.0, Some(1_200.0), Some(1_300.0), "µs");
     check(time, "1.23 ms (1.20–1.30 ms)", Some("1.20–1.30 ms"));
     let time = estimate(1_034.0, Some(900.0), Some(1_300.0), "µs");

@@ -156,7 +156,7 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     let findings = analyse(&[repeated(run)], &Options::default());
     assert_eq!(findings.void_blocks.len(), 1);
     assert_eq!(findings.void_blocks[0].block, 2);
-    let is_it = |caveat: &&Caveat| caveat.message.contains(": block 2, trial ");
+    let is_it = |caveat: &&Caveat| caveat.message.contains(". Block 2, trial ");
     let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
     assert!(
         caveat.message.contains("other processes used 50 % of the CPUs (quietest: "),

@@ -47,9 +47,10 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
         // By transaction where transactions are counted: a server that was only watched may not.
         table(out, view, &own, *more.remove(0));
         if !more.is_empty() {
-            let names: Vec<&str> = more.iter().map(|(name, _)| *name).collect();
+            let names: Vec<String> =
+                more.iter().map(|(name, _)| format!("resources {name}")).collect();
             out.raw("<details class=\"fold\">");
-            out.element("summary", format!("Resources {}", names.join(", ")));
+            out.element("summary", crate::words::sentence(&names.join("; ")));
             more.iter().for_each(|per| table(out, view, &own, **per));
             out.raw("</details>");
         }
@@ -75,7 +76,7 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
         return;
     }
     let (unread, missing): (Vec<_>, Vec<_>) =
-        missing.into_iter().partition(|(why, _)| why.ends_with(" in the record"));
+        missing.into_iter().partition(|(why, _)| why.ends_with(" was not recorded"));
     out.raw("<details class=\"fold aside\"><summary>What is not available, and why</summary>");
     // What the server and the machine do not report is one reason, however many readings there are.
     if !unread.is_empty() {
@@ -83,7 +84,7 @@ fn missing(out: &mut Markup, own: &[&AttributionFacts]) {
         let readings: Vec<&str> =
             unread.iter().filter_map(|(why, _)| why.split('`').nth(1)).collect();
         out.raw("<p class=\"absent\">Not available: ").text(titles.join("; "));
-        out.raw(". The server and the machine do not report ");
+        out.raw(". Not reported: ");
         out.text(readings.join(", ")).raw(".</p>");
     }
     for (why, titles) in &missing {
@@ -176,7 +177,7 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     if known.is_empty() {
         return;
     }
-    out.raw("<details class=\"fold aside\"><summary>The same figures in the Insert Benchmark's columns: ");
+    out.raw("<details class=\"fold aside\"><summary>The same figures under the Insert Benchmark's column names: ");
     let names: Vec<&str> = known.iter().map(|f| f.name.as_str()).collect();
     out.text(names.join(", ")).raw("</summary><div class=\"scroll\"><table class=\"uses\">");
     head(out, view, own, &["Name", "Formula (Q: see below)", "Dyno's metric"]);
@@ -195,8 +196,8 @@ fn field_names(out: &mut Markup, view: &View<'_>, own: &[&AttributionFacts]) {
     }
     out.raw("</tbody></table></div><p class=\"quiet\">");
     out.text(
-        "Q is operations per second: queries if there are any, otherwise inserted rows; transactions if \
-         the workload has neither as a separate kind. KiB, MiB and GiB are powers of 1024.",
+        "Q is the number of operations per second: queries if there are any, otherwise inserted rows, or \
+         transactions if the workload counts neither separately. KiB, MiB and GiB are powers of 1024.",
     );
     out.raw("</p></details>");
 }

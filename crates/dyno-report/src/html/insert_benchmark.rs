@@ -22,7 +22,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if cells.is_empty() {
         return None;
     }
-    let lead = "The steps of the Insert Benchmark, reported as its author does. Averages hide variance: see \
+    let lead = "The steps of the Insert Benchmark, reported the way its author, Mark Callaghan, reports them. Averages hide variance: see \
                 the charts by second. Every table can be copied as text, Markdown or CSV.";
     let mut section =
         Section::new("insert-benchmark", "Insert Benchmark", "Insert Benchmark", lead);
@@ -169,7 +169,7 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
         "lead",
         format!(
             "Rows inserted per second, and whether the whole step reached {share:.0} % of the target \
-             (the author's rule). Below: share of seconds that reached {share:.0} % of the target, and the \
+             (the author's rule). Second line: share of seconds that reached {share:.0} % of the target, and the \
              longest run of seconds that did not. Averages hide such stalls."
         ),
     );
@@ -209,7 +209,7 @@ fn smallest(out: &mut Markup, table: &Table<'_>) {
     if steps.is_empty() {
         return;
     }
-    out.element("h3", "Time of min(transactionid)");
+    out.element("h3", "Response time of select min(transactionid)");
     out.classed(
         "p",
         "lead",
@@ -239,8 +239,8 @@ fn columns(out: &mut Markup, table: &Table<'_>) {
         "p",
         "lead",
         "One row per configuration. ips, qps, rps, wps, csps: rows inserted, queries, disk reads, disk \
-         writes and context switches per second. rmbps, wmbps: MiB read and written per second. Q, in the columns \
-         that end in q, is one query; in steps that only insert, one inserted row. rpq, cspq: reads and context \
+         writes and context switches per second. rmbps, wmbps: MiB read and written per second. Columns \
+         that end in q are per query (Q); in steps that only insert, per inserted row. rpq, cspq: reads and context \
          switches per Q. rkbpq, wkbpi: KiB read per Q, KiB written per inserted row. wpi: writes per inserted \
          row. cpups: percent of all CPUs. cpupq: µs of CPU per Q. dbgb1, dbgb2, rss: size of tables and indexes, \
          of all files, and of the server's memory, in GiB. maxop is the longest insert (in steps with \
@@ -275,7 +275,7 @@ fn responses(out: &mut Markup, table: &Table<'_>) {
         "lead",
         "Percentage of all statements in each of the author's buckets (not cumulative), and the longest \
          response time, measured from when the statement was sent, as the author does. Statements that \
-         may have to wait for the previous one are also shown from when they were due.",
+         may have to wait for the previous one are also shown timed from when they were due.",
     );
     for step in table.steps(|cell| !cell.response.is_empty()) {
         parts::open_panel(out, table.view, step);

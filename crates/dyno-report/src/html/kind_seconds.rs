@@ -67,7 +67,7 @@ pub(crate) fn charts(out: &mut Markup, panel: &Panel<'_>, times: &Times) {
             };
         panel.overlay(out, &quantity(rate, group.note, Unit::PerSecond, &seconds.rates), large());
         let title = format!("Longest {}", group.one);
-        let note = "longest response time of each second, from due to done";
+        let note = "longest response time of each second, from due time to completion";
         panel.overlay(out, &quantity(title, note, Unit::Micros, &seconds.longest), large());
     }
     out.raw("</div>");
@@ -210,7 +210,7 @@ fn table(out: &mut Markup, panel: &Panel<'_>, found: &[(Group, Seconds)]) {
     out.raw("</tbody></table></div>").classed(
         "p",
         "quiet",
-        "All whole measured seconds of all repetitions.",
+        "Covers every complete measured second of every repetition.",
     );
 }
 

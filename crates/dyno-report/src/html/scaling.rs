@@ -66,7 +66,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if !all.is_empty() {
         table(out, view, &all);
         multiples(out, view, &all, ("Speed-up", speed_up));
-        multiples(out, view, &all, ("Saturation", saturation));
+        multiples(out, view, &all, ("Slowdown", saturation));
     }
     under_limit(out, view);
     Some(section)
@@ -76,20 +76,21 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
     out.classed(
         "p",
         "lead",
-        "Speed-up is throughput and saturation is mean response time, each as a multiple of its value \
+        "Speed-up is throughput and slowdown is mean response time, each as a multiple of its value \
          with the fewest clients. A variant saturates at the load from which response time grows \
-         faster than the square root of the clients. Contention and coherency are parameters of the \
+         faster than the square root of the number of clients; the knee may lie anywhere between that \
+         load and the next one tested. Contention and coherency are parameters of the \
          Universal Scalability Law (Gunther), fitted to each repetition: the share of work that is \
          serialised, and the cost of keeping each pair of clients consistent. Peaks beyond the tested \
-         loads are extrapolations. If R² is low or the law misses points, ignore its parameters.",
+         loads are extrapolations. If R² is low or the fitted curve misses measured points, ignore its parameters.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
         "Clients",
         "Highest speed-up",
-        "Saturation",
+        "Slowdown",
         "Saturates at",
-        "Fitted for one client",
+        "Fitted throughput at 1 client",
         "Contention",
         "Coherency",
         "Peak at",
@@ -194,8 +195,8 @@ fn under_limit(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         "The highest load tested that stayed within the limit, as did all lower ones; a question \
-         mark means that the upper end of the CI exceeds the limit. Below: the throughput at that \
-         load.",
+         mark means that the upper end of the CI exceeds the limit. The second line of a cell is the throughput at \
+         that load.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for (metric, bound) in &limits {
@@ -250,7 +251,7 @@ fn fit(out: &mut Markup, facts: &ScalingFacts) {
         let off = Unit::Effect.show(share(miss) * 100.0);
         let more = match law.misses.len() {
             1 => String::new(),
-            n => format!("; {} missed", words::counted(n - 1, "other load", "other loads")),
+            n => format!("; also off at {}", words::counted(n - 1, "other load", "other loads")),
         };
         out.element("small", format!("{off} at {clients}{more}"));
     }

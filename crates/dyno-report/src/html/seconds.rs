@@ -31,9 +31,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "By second",
         "Second by second",
         "Thin lines: single repetitions; thick line: their median. Warm-up is shaded and not part of any \
-         estimate. Dotted lines mark faults, stalls and changes of level. Drag over a chart, or hold shift and \
-         use the arrow keys, to select a period and see its percentiles; double-click or Escape shows \
-         all of it again.",
+         estimate. Dotted lines mark faults, stalls and level shifts. Drag over a chart, or hold shift and \
+         use the arrow keys, to select a period and see its percentiles; double-click or press Escape to \
+         zoom out again.",
     );
     let out = section.drawn();
     let drawn: Vec<usize> = (0..steps.len()).filter(|s| !steps[*s].is_empty()).collect();
@@ -122,8 +122,8 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     out.raw("</tbody></table>");
     out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
     out.text(
-        "Throughput and percentiles are the estimates under The numbers (means over repetitions), where \
-         there are any; transaction counts and longest times cover all repetitions. Select a period \
+        "Throughput and percentiles are the estimates of the section “The numbers” (means over repetitions), \
+         where there are any; transaction counts and longest times cover all repetitions. Select a period \
          in a chart to see its percentiles.",
     );
     out.raw("</p></div>");
@@ -214,7 +214,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
     }
     out.raw("</div>");
     if !quiet.is_empty() && !has_little {
-        let text = format!("Throughout this step, {}.", quiet.join(", "));
+        let text = format!("Throughout this step, {}.", words::list(&quiet));
         out.classed("p", "quiet", text);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
     out.raw(
         "</caption><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Within trials</th>",
     );
-    for title in ["Steady from", "Steadiness score", "Trend", "Changes of level"] {
+    for title in ["Steady from", "Steadiness score", "Trend", "Level shifts"] {
         out.raw(format_args!("<th class=\"n\" scope=\"col\">{title}</th>"));
     }
     out.raw("<th scope=\"col\">Period</th></tr></thead><tbody>");

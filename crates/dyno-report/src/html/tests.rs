@@ -550,7 +550,7 @@ fn percentiles_on_few_observations_are_marked() {
     let marked = tables(&findings);
     // One value, and what the mark means.
     assert_eq!(marked.matches('†').count(), 2, "{marked}");
-    assert!(marked.contains("†</b>") && marked.contains("† rests on few observations"));
+    assert!(marked.contains("†</b>") && marked.contains("† based on too few observations"));
 }
 
 #[test]

@@ -1,0 +1,181 @@
+//! The sentence on whether throughput grows faster than what is varied: shards, workers, threads.
+
+use super::AnswerWriter;
+use crate::numbers::EffectStyle;
+use crate::words::share;
+use crate::{Comparison, metrics};
+
+/// As many levels are named, those with the most of what is varied.
+const NAMED_MOST: usize = 3;
+
+/// How the growth of throughput compares with that of what is varied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// Its whole interval is above it.
+    More,
+    /// Its whole interval is below it.
+    Less,
+    /// Its interval includes it, or it has none.
+    Open,
+}
+
+/// A variant with more of what is varied than its baseline.
+struct Grown<'a> {
+    level: f64,
+    /// What is varied, as a multiple of the baseline's.
+    multiple: f64,
+    comparison: &'a Comparison,
+}
+
+impl Grown<'_> {
+    fn growth(&self) -> Growth {
+        let effect = &self.comparison.relative;
+        let Some((low, high)) = effect.low.zip(effect.high) else { return Growth::Open };
+        match (1.0 + low > self.multiple, 1.0 + high < self.multiple) {
+            (true, _) => Growth::More,
+            (_, true) => Growth::Less,
+            _ => Growth::Open,
+        }
+    }
+}
+
+impl AnswerWriter<'_> {
+    /// How throughput at the last step grows with the one number that is varied, against the variant with
+    /// the least of it; none if not exactly one is varied, or the baseline is another variant.
+    pub(super) fn linear(&self) -> Option<String> {
+        let (factor, levels) = self.only_number()?;
+        let step = self.findings.steps.len().checked_sub(1)?;
+        let mut all = Vec::new();
+        for variant in self.compared_variants() {
+            let comparisons = self.comparisons_of(variant, metrics::THROUGHPUT);
+            let comparison = comparisons.into_iter().find(|c| c.step == step)?;
+            let (level, least) = (levels[variant], levels[comparison.baseline]);
+            if least <= 0.0 || level <= least {
+                return None;
+            }
+            all.push(Grown { level, multiple: level / least, comparison });
+        }
+        all.sort_by(|a, b| a.level.total_cmp(&b.level));
+        let verdicts: Vec<Growth> = all.iter().map(Grown::growth).collect();
+        let first = verdicts.iter().position(|one| *one == Growth::More);
+        let what = match first {
+            Some(first) if verdicts[first..].iter().all(|one| *one == Growth::More) => {
+                let from = match first {
+                    0 => String::new(),
+                    _ => format!(" from {} on", all[first].level),
+                };
+                format!("better than linear in {factor}{from}")
+            }
+            Some(first) => format!("better than linear in {factor} at {}", all[first].level),
+            None if verdicts.iter().all(|one| *one == Growth::Less) => {
+                format!("less than linear in {factor}")
+            }
+            None => format!("not shown to be better than linear in {factor}"),
+        };
+        let style = EffectStyle::of(all.iter().map(|one| &one.comparison.relative));
+        let named = all.iter().skip(all.len().saturating_sub(NAMED_MOST));
+        let parts: Vec<String> = named
+            .enumerate()
+            .map(|(nth, one)| {
+                let effect = &one.comparison.relative;
+                let word = match nth {
+                    0 => format!("{} CI ", share(self.findings.confidence)),
+                    _ => String::new(),
+                };
+                let interval = style.interval(effect).map_or("no CI".to_owned(), |ci| word + &ci);
+                format!("{} at {} ({interval})", style.show(effect.value), one.level)
+            })
+            .collect();
+        let n = all.iter().map(|one| one.comparison.relative.n).min()?;
+        Some(format!("Throughput is {what}: {}; n = {n}.", parts.join(", ")))
+    }
+
+    /// The factor that is varied, if there is only one and its levels are numbers, with the level of
+    /// each variant.
+    fn only_number(&self) -> Option<(&str, Vec<f64>)> {
+        let variants = &self.findings.variants;
+        let level = |variant: usize, factor: &str| {
+            let levels = variants[variant].levels.iter();
+            levels.clone().find(|(name, _)| name == factor).map(|(_, level)| level.as_str())
+        };
+        let first = variants.first()?;
+        let differs = |factor: &&(String, String)| {
+            (1..variants.len()).any(|v| level(v, &factor.0) != Some(factor.1.as_str()))
+        };
+        let varied: Vec<&(String, String)> = first.levels.iter().filter(differs).collect();
+        let [(factor, _)] = varied.as_slice() else { return None };
+        let numbers = (0..variants.len()).map(|v| level(v, factor)?.parse::<f64>().ok());
+        let levels = numbers.collect::<Option<Vec<f64>>>()?;
+        Some((factor.rsplit('.').next().unwrap_or(factor), levels))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use dyno_record::LevelRecord;
+
+    use crate::fixtures::{run, wobble};
+    use crate::{Options, analyse};
+
+    /// The headline about variants with these levels and throughputs.
+    #[track_caller]
+    fn check(levels: &[(&str, f64)], expected: &Expect) {
+        let names: Vec<&str> = levels.iter().map(|(level, _)| *level).collect();
+        let mut run = run(&names, &[8], 5, |variant, step, repetition| {
+            levels[variant].1 * wobble(variant, step, repetition)
+        });
+        run.manifest.title = "Is throughput better than linear in the number of shards?".to_owned();
+        for (variant, (level, _)) in run.manifest.variants.iter_mut().zip(levels) {
+            let factor = "database.shards".to_owned();
+            variant.levels = vec![LevelRecord { factor, level: (*level).to_owned() }];
+        }
+        let answer = analyse(&[run], &Options::default()).answer;
+        let words = answer.headline.split_whitespace().count();
+        assert!(words <= 25, "{words} words: {}", answer.headline);
+        expected.assert_eq(&answer.headline);
+    }
+
+    #[test]
+    fn growth_is_compared_with_that_of_the_number_that_is_varied() {
+        check(
+            &[("1", 29.0), ("2", 67.0), ("3", 150.0), ("4", 219.0), ("8", 500.0)],
+            &expect![
+                "Throughput is better than linear in shards: 5.15× at 3 (95 % CI 5.09–5.22×), 7.55× at 4 (7.46–7.64×), 17.2× at 8 (17.0–17.5×); n = 5."
+            ],
+        );
+        check(
+            &[("1", 100.0), ("2", 150.0), ("4", 900.0)],
+            &expect![
+                "Throughput is better than linear in shards: 1.50× at 2 (95 % CI 1.48–1.52×), 8.97× at 4 (8.84–9.09×); n = 5."
+            ],
+        );
+        check(
+            &[("1", 100.0), ("2", 150.0), ("4", 300.0)],
+            &expect![
+                "Throughput is better than linear in shards: 1.50× at 2 (95 % CI 1.48–1.52×), 2.99× at 4 (2.95–3.03×); n = 5."
+            ],
+        );
+        check(
+            &[("1", 100.0), ("2", 200.0), ("4", 300.0)],
+            &expect![
+                "Throughput is better than linear in shards: 2.00× at 2 (95 % CI 1.97–2.03×), 2.99× at 4 (2.95–3.03×); n = 5."
+            ],
+        );
+        check(
+            &[("1", 100.0), ("2", 250.0), ("4", 300.0)],
+            &expect![
+                "Throughput is better than linear in shards: 2.50× at 2 (95 % CI 2.46–2.54×), 2.99× at 4 (2.95–3.03×); n = 5."
+            ],
+        );
+    }
+
+    #[test]
+    fn levels_that_are_no_numbers_are_ranked_as_usual() {
+        check(
+            &[("few", 100.0), ("many", 300.0)],
+            &expect!["many is 3.00× as fast as few: 300/s against 100/s at 8 clients."],
+        );
+    }
+}
