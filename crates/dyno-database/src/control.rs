@@ -20,7 +20,12 @@ pub struct ServerControl {
     pub(crate) clock: Arc<dyn Clock>,
     /// What has to be asked of the server besides an answer; none for nothing.
     pub(crate) is_back: Option<IsBack>,
+    /// How it is cut off from the other members; none if it cannot be.
+    pub(crate) isolation: Option<Isolation>,
 }
+
+/// Cuts a server off from the other members (true), or lets it reach them again; an error says why not.
+pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
 
 /// Asks a server whether it is back, once; an error says what it is doing.
 pub(crate) type IsBack = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
@@ -65,6 +70,23 @@ impl ServerControl {
         }
         *process = self.place.keeper().spawn(&self.folder, &self.spec)?;
         Ok(())
+    }
+
+    /// Cuts the server off from the other members of its cluster, or lets it reach them again.
+    ///
+    /// # Errors
+    ///
+    /// It has none, or refuses.
+    pub fn isolate(&self, is_cut: bool) -> Result<(), DeployError> {
+        let product = self.kind.product;
+        let Some(isolation) = &self.isolation else {
+            return Err(
+                self.failed(format!("this {product} cannot be isolated: it is in no cluster"))
+            );
+        };
+        isolation(is_cut).map_err(|why| {
+            self.failed(format!("{product} cannot be isolated from its cluster: {why}"))
+        })
     }
 
     /// Whether it does again what it did before, besides answering: a node has joined its cluster.

@@ -34,6 +34,8 @@ mod local;
 mod logs;
 mod members;
 #[cfg(feature = "servers")]
+mod mongodb;
+#[cfg(feature = "servers")]
 pub mod mysql;
 #[cfg(feature = "servers")]
 pub mod null;
@@ -48,7 +50,11 @@ mod probe;
 mod product;
 mod products;
 mod protocol;
+#[cfg(feature = "servers")]
+mod recipe;
 mod router;
+#[cfg(feature = "servers")]
+mod scram;
 mod server;
 mod settings_check;
 mod sharding;
@@ -113,8 +119,10 @@ pub use product::{
 };
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};
+#[cfg(feature = "servers")]
+pub use recipe::{Recipe, RecipeError, is_recipe};
 pub use router::{Router, RouterLaunch, RouterSpec};
 pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
-pub use sharding::{SHARD_ROUTER, SHARDS_MAX, Sharding, shard_name, sharding};
+pub use sharding::{SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, shard_name, sharding};
 pub use sql::{cancel, digest, session};
 pub use waiting::stop_waiting;

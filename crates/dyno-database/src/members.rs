@@ -61,7 +61,9 @@ pub fn clustering<'p>(
 ) -> Result<&'p dyn Clustering, DeployError> {
     product.clustering().filter(|clustering| clustering.kind() == kind).ok_or_else(|| {
         let title = &product.spec().title;
-        DeployError::new(format!("{title} has no cluster `{kind}`; leave `cluster` out"))
+        DeployError::new(format!(
+            "{title} has no cluster `{kind}`; leave it out, or choose another product"
+        ))
     })
 }
 

@@ -27,8 +27,9 @@ pub fn observe(endpoint: &Endpoint) -> Result<Box<dyn Server>, DeployError> {
 }
 
 impl Server for ObservedServer {
+    /// Without SQL it means nothing.
     fn dialect(&self) -> Dialect {
-        self.endpoint.protocol.spec().dialect
+        self.endpoint.protocol.spec().dialect.unwrap_or(Dialect::ALL[0])
     }
 
     fn connector(&self) -> Connector {

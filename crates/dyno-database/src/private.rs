@@ -309,6 +309,7 @@ impl OwnServer {
             kind: self.kind,
             clock: Arc::clone(&self.clock),
             is_back: None,
+            isolation: None,
         }
     }
 

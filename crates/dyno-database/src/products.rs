@@ -25,6 +25,10 @@ const FAMILIES: &[&Family] = &[
     #[cfg(feature = "servers")]
     &crate::clickhouse::FAMILY,
     #[cfg(feature = "servers")]
+    &crate::mongodb::FAMILY,
+    #[cfg(feature = "servers")]
+    &crate::recipe::FAMILY,
+    #[cfg(feature = "servers")]
     &crate::pgbouncer::FAMILY,
     &crate::haproxy::FAMILY,
     #[cfg(feature = "servers")]
@@ -256,6 +260,8 @@ pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use dyno_workload::Target;
+
     use super::*;
 
     #[test]
@@ -269,7 +275,10 @@ mod tests {
         for protocol in protocols() {
             let spec = protocol.spec();
             assert!(spec.schemes.contains(&spec.name), "{}", spec.name);
-            assert_eq!(sql_of(spec.dialect).dialect, spec.dialect);
+            if let Some(dialect) = spec.dialect {
+                assert_eq!(sql_of(dialect).dialect, dialect);
+            }
+            assert_eq!(spec.dialect.is_some(), spec.target() == Target::Sql, "{}", spec.name);
             assert!(crate::Endpoint::from_url(spec.example).is_ok(), "{}", spec.example);
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
-use dyno_workload::{Connector, Dialect};
+use dyno_workload::{Connector, Dialect, Target};
 
 use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts};
 
@@ -67,8 +67,8 @@ pub struct ProtocolSpec {
     pub schemes: &'static [&'static str],
     /// A URL with all its parts, for messages.
     pub example: &'static str,
-    /// The SQL of its servers.
-    pub dialect: Dialect,
+    /// The SQL of its servers; none if they hold documents.
+    pub dialect: Option<Dialect>,
     /// The port of a URL that names none.
     pub default_port: u16,
     /// How a URL names a Unix socket.
@@ -87,6 +87,13 @@ pub struct ProtocolSpec {
     pub file_kind: fn(&Path) -> FileKind,
     /// The purpose of the server's threads.
     pub thread_group: ThreadGroups,
+}
+
+impl ProtocolSpec {
+    /// What workloads must work on to run on its servers.
+    pub fn target(&self) -> Target {
+        self.dialect.map_or(Target::Documents, |_| Target::Sql)
+    }
 }
 
 /// The key of a URL's query that names a Unix socket.

@@ -161,7 +161,7 @@ mod tests {
     fn names_and_values_are_those_of_the_server() {
         check("sqlite", ("synchronous", "normal"), None);
         check("sqlite", ("synchronos", "normal"), Some("did you mean `synchronous`?"));
-        check("sqlite", ("synchronous", "sometimes"), Some("does not accept the setting"));
+        check("sqlite", ("synchronous", "sometimes"), Some("ignores the setting"));
         check("sqlite", ("cache_size", "-2000"), None);
         check("sqlite", ("journal_mode", "WAL"), None);
         check("sqlite", ("journal_mode", "wall"), Some("delete, truncate, persist"));

@@ -17,19 +17,62 @@ pub fn shard_name(number: u32) -> String {
     format!("shard-{number}")
 }
 
+/// What shards are given of the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SplitBy {
+    /// Whole tables, in turn.
+    #[default]
+    Table,
+    /// Rows of each table, by the remainder of the first column of its primary key.
+    Key,
+}
+
+impl SplitBy {
+    /// The words of all, the default first.
+    pub const WORDS: [&'static str; 2] = ["table", "key"];
+}
+
+impl std::fmt::Display for SplitBy {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(SplitBy::WORDS[usize::from(*self == SplitBy::Key)])
+    }
+}
+
+/// What each shard has been given, in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// How many tables were split.
+    pub tables: usize,
+    /// How many tables (by table) or rows (by key) each shard has.
+    pub each: Vec<u64>,
+}
+
 /// How servers of a product hold parts of the tables behind a router. All endpoints of shards are in the order
 /// of their numbers.
 pub trait Sharding: Sync {
-    /// Splits tables among shards that have the same ones, in turn: each is left on one shard, and dropped on
-    /// the others. Then makes the tables of the router that stand for them. Returns how many each shard has.
+    /// Tells a router where its shards are. Tables are then made on it by hand, or by [`Sharding::split`].
+    ///
+    /// # Errors
+    ///
+    /// The router refuses.
+    fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError>;
+
+    /// Splits tables among shards that have the same ones. By table, each is left on one shard, in turn, and
+    /// dropped on the others; by key, each shard keeps its rows of every table. Then makes the tables of the
+    /// router that stand for them. The router has been introduced to its shards.
     ///
     /// # Errors
     ///
     /// A server refuses, or there is what cannot be split: nothing has been dropped then.
-    fn split(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<Vec<usize>, DeployError>;
+    fn split(
+        &self,
+        router: &Endpoint,
+        shards: &[Endpoint],
+        by: SplitBy,
+    ) -> Result<Split, DeployError>;
 
-    /// The tables of which the router does not count as many rows as the shards in sum, and how many were
-    /// compared. Nothing writes meanwhile.
+    /// The tables of which the router does not count as many rows as the shards in sum or, by key, of which a
+    /// shard has rows of another one; and how many were compared. Nothing writes meanwhile.
     ///
     /// # Errors
     ///
@@ -38,6 +81,7 @@ pub trait Sharding: Sync {
         &self,
         router: &Endpoint,
         shards: &[Endpoint],
+        by: SplitBy,
     ) -> Result<(Vec<String>, usize), String>;
 
     /// A probe of the shard with this name.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
-    Products, Replication, Server, ServerSpec, Sharding, UrlError,
+    Products, Replication, Server, ServerSpec, Sharding, SplitBy, UrlError,
 };
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
@@ -291,11 +291,21 @@ impl Deployment {
             (Part::Alone, None) => "server".to_owned(),
             _ => "primary".to_owned(),
         };
+        let reads = &variant.database.reads_on;
+        let takes_reads: &[Entry] = match variant.database.reads_elsewhere() {
+            // The workload only reads: all that its clients send.
+            true => &[Entry::Write, Entry::Read],
+            false => &[],
+        };
+        if !takes_reads.is_empty() && reads == "replicas" {
+            entries.retain(|entry| *entry == Entry::Admin);
+        }
         let primary = member(&name, MemberRole::Primary, &entries, source);
         let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
         for (number, spec) in (1..).zip(replicas) {
             let name = dyno_database::replica_name(number);
-            members.push(member(&name, MemberRole::Replica, &[], Source::Follow(spec, number)));
+            let source = Source::Follow(spec, number);
+            members.push(member(&name, MemberRole::Replica, takes_reads, source));
         }
         let loads_all = variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all);
         let also: &[Entry] =
@@ -551,6 +561,14 @@ fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
 fn shards(variant: &Variant, first: &Source) -> Vec<ServerSpec> {
     let Source::Start(spec) = first else { return Vec::new() };
     vec![spec.clone(); variant.database.shards.saturating_sub(1) as usize]
+}
+
+/// What each shard of a variant is given of the tables.
+pub(crate) fn split_by(variant: &Variant) -> SplitBy {
+    match variant.database.shard_by == SplitBy::WORDS[1] {
+        true => SplitBy::Key,
+        false => SplitBy::Table,
+    }
 }
 
 /// The specification of the router in front of a variant's shards; none if it has no shards.

@@ -216,9 +216,11 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         kernel,
         replicas,
         replication,
+        reads_on,
         replica_settings,
         cluster,
         shards,
+        shard_by,
         router_settings,
         behind,
         data,
@@ -250,6 +252,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     if *replicas > 0 {
         asked.insert("replicas".to_owned(), replicas.to_string());
         asked.insert("replication".to_owned(), replication.clone());
+        asked.insert("reads_on".to_owned(), reads_on.clone());
         asked.extend(asked_settings("replica_settings", replica_settings));
     }
     if let Some(Cluster { kind, nodes, load_on_all }) = cluster {
@@ -259,6 +262,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     }
     if *shards > 0 {
         asked.insert("shards".to_owned(), shards.to_string());
+        asked.insert("shard_by".to_owned(), shard_by.clone());
         asked.extend(asked_settings("router_settings", router_settings));
     }
     if let Some(Behind { product, options }) = behind {

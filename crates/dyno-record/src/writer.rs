@@ -153,7 +153,7 @@ impl RunWriter {
     /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
     /// the same.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
-        make_folder(folder).map_err(|e| WriteError::io(folder, &e))?;
+        make_folder(folder).map_err(|error| not_made(folder, &error))?;
         check_empty(folder)?;
         let lock = RunLock::take(folder)?;
         // Another Dyno may have been there until just now.
@@ -456,6 +456,22 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
         Err(_) if folder.is_dir() => Ok(()),
         result => result,
     }
+}
+
+/// That a folder cannot be made, with what is in its way.
+fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
+    if error.kind() == std::io::ErrorKind::StorageFull {
+        return WriteError::io(folder, error);
+    }
+    let is_file = |path: &&Path| path.exists() && !path.is_dir();
+    let why = match folder.ancestors().find(is_file) {
+        Some(file) => format!("{} is not a folder", file.display()),
+        None => error.to_string(),
+    };
+    WriteError::new(
+        folder,
+        format!("the folder cannot be created: {why}; choose another folder with --out"),
+    )
 }
 
 /// Refuses a folder in which there is something. A Dyno that was killed, or met a full disk, while it

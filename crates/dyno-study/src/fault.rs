@@ -34,6 +34,11 @@ pub enum FaultKind {
     },
     /// It is shut down in order, and started again at once.
     Restart,
+    /// It loses the other nodes of its cluster.
+    Isolate {
+        /// For how long.
+        length: Nanoseconds,
+    },
 }
 
 impl FaultKind {
@@ -43,6 +48,7 @@ impl FaultKind {
             FaultKind::Kill { .. } => "kill",
             FaultKind::Stop { .. } => "stop",
             FaultKind::Restart => "restart",
+            FaultKind::Isolate { .. } => "isolate",
         }
     }
 
@@ -50,7 +56,7 @@ impl FaultKind {
     pub fn length(self) -> Nanoseconds {
         match self {
             FaultKind::Kill { start_after } => start_after.unwrap_or(Nanoseconds::ZERO),
-            FaultKind::Stop { length } => length,
+            FaultKind::Stop { length } | FaultKind::Isolate { length } => length,
             FaultKind::Restart => Nanoseconds::ZERO,
         }
     }
@@ -68,6 +74,7 @@ impl FaultChoice {
             "kill" => FaultKind::Kill { start_after: time("start_after") },
             "stop" => FaultKind::Stop { length: time("for")? },
             "restart" => FaultKind::Restart,
+            "isolate" => FaultKind::Isolate { length: time("for")? },
             _ => return None,
         };
         Some(FaultChoice {

@@ -33,6 +33,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             product("mysql", &["InnoDB"], false),
             product("postgresql", &[], false),
             product("clickhouse", &[], false),
+            product("ferretdb", &[], false),
             product("files", &[], true),
             product("simulated", &[], true),
         ],
@@ -54,6 +55,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             workload("dbstress", &[DBSTRESS]),
             workload("tpcc", &[TPCC]),
             workload("vectors", &[VECTORS]),
+            workload("documents", &[DOCUMENTS]),
             workload("file-io", &[FILE_IO]),
             workload("fsync", &[FSYNC]),
             workload("declared", &[&[("scale", "1")]]),
@@ -140,6 +142,17 @@ const FSYNC: Group = &[
     ("operations", "0"),
 ];
 const TPCC: Group = &[("tables", "1"), ("warehouses", "1"), ("consistency", "before-and-after")];
+const DOCUMENTS: Group = &[
+    ("documents", "100k"),
+    ("document_size", "1KiB"),
+    ("find_weight", "70"),
+    ("update_weight", "20"),
+    ("insert_weight", "5"),
+    ("range_weight", "5"),
+    ("range_size", "10"),
+    ("distribution", "uniform"),
+];
+
 const VECTORS: Group = &[
     ("data", "generated"),
     ("query_data", "generated"),

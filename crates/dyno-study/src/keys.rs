@@ -123,6 +123,8 @@ pub(crate) enum Shape {
     Declaration(&'static [DeclaredKey]),
     /// What is known of the machine.
     Machine,
+    /// Products that are described here, which their own reader checks.
+    Recipes,
 }
 
 /// Why `like` is not varied.
@@ -161,6 +163,13 @@ pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
             .example("{ clients = 8, repetitions = 6 }"),
         key("machine", Shape::Machine, "Facts about the machine that Dyno cannot detect.")
             .example("{ price_per_hour = \"0.192 USD\" }"),
+        key(
+            "product",
+            Shape::Recipes,
+            "Products that are described here, one table each, [product.NAME]: how their servers are \
+             found, initialised, started and stopped (docs/recipes.md).",
+        )
+        .example("{ fork = { title = \"My fork\", protocol = \"mysql\", program = \"forkd\", start = [\"--datadir={data}\"] } }"),
     ];
     [title].into_iter().chain(tables(true)).chain(others).chain(tables(false)).collect()
 });

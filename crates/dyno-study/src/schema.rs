@@ -145,6 +145,10 @@ fn table_shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
         Shape::Design => table(&DESIGN, vocabulary),
         Shape::Machine => table(MACHINE, vocabulary),
         Shape::Declaration(keys) => declared::tables(keys),
+        Shape::Recipes => json!({
+            "type": "object",
+            "additionalProperties": { "type": "object" },
+        }),
         Shape::Tables("workload") => workloads(vocabulary),
         Shape::Tables(kind) => json!({
             "type": "object",

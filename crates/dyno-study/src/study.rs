@@ -244,12 +244,16 @@ pub struct Database {
     pub replicas: u32,
     /// What a commit waits for: `asynchronous` or `synchronous`.
     pub replication: String,
+    /// Where clients that only read connect to: `primary`, `replicas` or `all`.
+    pub reads_on: String,
     /// Settings of the replicas that are not, or differ from, those of the server.
     pub replica_settings: BTreeMap<String, SettingValue>,
     /// The cluster that it is the first node of; none if it is in none.
     pub cluster: Option<Cluster>,
     /// Among how many shards its tables are split, behind a router; 0 if it is one server.
     pub shards: u32,
+    /// What each shard is given: whole tables (`table`), or its rows of each one (`key`).
+    pub shard_by: String,
     /// Settings of the router in front of the shards.
     pub router_settings: BTreeMap<String, SettingValue>,
     /// What stands in front of it; none if clients connect to it.
@@ -260,6 +264,13 @@ pub struct Database {
     pub keep_tables: bool,
     /// What an hour on it costs, or on the machine where only that is known.
     pub price_per_hour: Option<Price>,
+}
+
+impl Database {
+    /// Whether clients that read connect to replicas.
+    pub fn reads_elsewhere(&self) -> bool {
+        self.replicas > 0 && self.reads_on != "primary"
+    }
 }
 
 /// A cluster of servers that all take writes.

@@ -136,6 +136,22 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether it only reads with these options, so that its clients can connect to replicas. Asked only of a
+    /// request for which there are steps.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn check_reads(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        product: &Product,
+    ) -> Result<(), String> {
+        let _ = (options, request, product);
+        Ok(())
+    }
+
     /// Whether it can run on this product with these options. Asked only of a request for which
     /// there are steps.
     ///

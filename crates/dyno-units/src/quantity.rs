@@ -125,7 +125,9 @@ pub fn parse_count(text: &str) -> Result<u64, ParseQuantityError> {
 /// Reads a duration: `250ms`, `10s`, `5min`, `2h`, and sums of them such as `1h30min`.
 pub fn parse_duration(text: &str) -> Result<Nanoseconds, ParseQuantityError> {
     let refuse = || {
-        ParseQuantityError(format!("`{text}` is not a duration; write it like \"30s\", \"5min\""))
+        ParseQuantityError(format!(
+            "`{text}` is not a duration; write it like \"1500ms\", \"30s\", \"5min\""
+        ))
     };
     let mut rest = text.trim();
     let mut total = 0.0;

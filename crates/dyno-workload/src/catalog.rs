@@ -9,8 +9,8 @@ use dyno_units::Seed;
 
 use crate::options::Options;
 use crate::{
-    Target, Workload, dbstress, files, insert_benchmark, key_order, none, sysbench, tpcb, tpcc,
-    vectors,
+    Target, Workload, dbstress, documents, files, insert_benchmark, key_order, none, sysbench,
+    tpcb, tpcc, vectors,
 };
 
 /// A workload that can be named in a study.
@@ -137,6 +137,7 @@ impl Catalog {
             tpcb::spec(),
             tpcc::spec(),
             vectors::spec(),
+            documents::spec(),
         ]);
         workloads.extend(files::specs());
         workloads.push(none::spec());

@@ -16,6 +16,7 @@ pub mod catalog;
 mod connection;
 pub mod dbstress;
 pub mod declared;
+pub mod documents;
 mod drive;
 #[cfg(test)]
 mod fake;

@@ -206,6 +206,8 @@ pub enum Target {
     Sql,
     /// Files, by operations on them: [`crate::files::FileCommand`].
     Files,
+    /// Collections of documents, by operations on them: [`crate::documents::DocumentCommand`].
+    Documents,
     /// Of a workload: whatever is there, because it sends nothing to it. Of a product: nothing that
     /// anything could be sent to.
     Anything,

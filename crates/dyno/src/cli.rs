@@ -295,9 +295,9 @@ pub(crate) struct CompareOptions {
     /// Smallest effect that matters, instead of the baseline's own, such as 3%
     #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
-    /// Exit with 0 if a regression of the threshold or more is ruled out in the main metric at every
-    /// step, 1 if throughput or p95 response time is worse anywhere, 2 if neither is shown, or the runs
-    /// cannot be compared
+    /// Set the exit code: 0 if a regression of the threshold or more is ruled out in the main metric at
+    /// every step; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
+    /// inconclusive, or the runs cannot be compared
     #[arg(long)]
     pub(crate) gate: bool,
     /// What to print

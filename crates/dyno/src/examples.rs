@@ -301,6 +301,7 @@ pub(crate) fn of_workload(name: &str, target: Target) -> String {
     let (first, second) = match target {
         Target::Sql | Target::Anything => ("mariadb", "postgresql"),
         Target::Files => ("files", "files"),
+        Target::Documents => ("ferretdb", "mongodb://me@host/database"),
     };
     let mut lines = vec![format!("dyno bench {name} --on {first} --clients 8")];
     if name != "insert-benchmark" {

@@ -298,7 +298,7 @@ mod tests {
         check("percona", "mysql://user@host");
         check(
             "oracle",
-            "sqlite, mariadb, mysql, postgresql, clickhouse, null-mysql, null-postgresql, files, or the URL",
+            "sqlite, mariadb, mysql, postgresql, clickhouse, ferretdb, dolt, percona-server, tidb, null-mysql, ",
         );
     }
 }

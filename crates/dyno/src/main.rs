@@ -14,6 +14,7 @@ mod live;
 mod metrics;
 mod progress;
 mod readings;
+mod recipes;
 mod scripts;
 mod secrets;
 mod serve;

@@ -11,7 +11,7 @@ use dyno_study::{
 };
 use dyno_units::Seed;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
-use dyno_workload::{Dialect, Target, Workload};
+use dyno_workload::{Dialect, Statement, StatementClass, Target, Workload};
 
 /// All products and workloads of this Dyno.
 pub(crate) fn vocabulary() -> Vocabulary {
@@ -137,7 +137,11 @@ impl Rules {
             };
         }
         let (offered, product) = match product {
-            Product::Url(_) => (Target::Sql, "a server with a URL"),
+            Product::Url(url) => {
+                let protocol = self.endpoint(url).ok().map(|endpoint| endpoint.protocol);
+                let target = protocol.map_or(self.workload.target, |it| it.spec().target());
+                (target, "a server with a URL")
+            }
             Product::Private(product) => match self.products.spec(product) {
                 Some(spec) if !spec.is_simulated => (spec.target, product.as_str()),
                 _ => return Ok(()),
@@ -151,6 +155,17 @@ impl Rules {
                 "`{name}` needs a database, but {product} have no SQL; choose a database, or one \
                  of the workloads file-io and fsync"
             )),
+            (Target::Files, Target::Documents) => Err(format!(
+                "`{name}` works on files, but {product} holds documents; use the product `files`"
+            )),
+            (Target::Documents, Target::Sql | Target::Files) => Err(format!(
+                "`{name}` works on documents, and {product} has none; choose {}",
+                self.of_documents()
+            )),
+            (Target::Sql, Target::Documents) => Err(format!(
+                "`{name}` sends SQL, but {product} holds documents and takes none; choose a database with \
+                 SQL, or the workload `documents`"
+            )),
             (_, Target::Anything) => Err(format!(
                 "`{name}` needs something to work on, but {product} is a machine without a \
                  server; choose a database"
@@ -159,11 +174,21 @@ impl Rules {
         }
     }
 
+    /// What holds documents, in words.
+    fn of_documents(&self) -> String {
+        let products = self.products.specs().filter(|spec| spec.target == Target::Documents);
+        let products = products.map(|spec| format!("the product `{}`", spec.name));
+        let protocols = dyno_database::protocols().map(|protocol| protocol.spec());
+        let protocols = protocols.filter(|spec| spec.target() == Target::Documents);
+        let urls = protocols.map(|spec| format!("a URL like {}", spec.example));
+        products.chain(urls).collect::<Vec<_>>().join(" or ")
+    }
+
     /// The server that a URL names; one that is only observed needs no catalog.
     fn endpoint(&self, url: &str) -> Result<Endpoint, String> {
         let endpoint = match self.workload.target {
             Target::Anything => Endpoint::from_url_of_server(url),
-            Target::Sql | Target::Files => Endpoint::from_url(url),
+            Target::Sql | Target::Files | Target::Documents => Endpoint::from_url(url),
         };
         endpoint.map_err(|error| error.0)
     }
@@ -172,7 +197,7 @@ impl Rules {
     fn dialect(&self, product: &Product) -> Option<Dialect> {
         match product {
             Product::Private(name) => self.products.spec(name)?.dialect,
-            Product::Url(url) => Some(self.endpoint(url).ok()?.protocol.spec().dialect),
+            Product::Url(url) => self.endpoint(url).ok()?.protocol.spec().dialect,
         }
     }
 }
@@ -197,6 +222,26 @@ impl WorkloadRules for Rules {
 
     fn check_apart(&self, options: &Options, request: StepRequest) -> Result<(), String> {
         self.plan(options, request)?.check_apart()
+    }
+
+    fn check_reads(
+        &self,
+        options: &Options,
+        request: StepRequest,
+        product: &Product,
+    ) -> Result<(), String> {
+        let Some(dialect) = self.dialect(product) else { return Ok(()) };
+        let workload = self.plan(options, request)?;
+        let statements = workload.statements(dialect);
+        let is_write = |one: &Statement| one.class == StatementClass::Write;
+        if !statements.is_empty() && !statements.iter().any(is_write) {
+            return Ok(());
+        }
+        Err(match statements.is_empty() {
+            true => "what its statements do is known only when they are sent",
+            false => "it writes, and replicas only read",
+        }
+        .to_owned())
     }
 
     fn check(

@@ -139,7 +139,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     name: "clickhouse",
     schemes: &["clickhouse"],
     example: "clickhouse://user:password@host:8123/database",
-    dialect: Dialect::ClickHouse,
+    dialect: Some(Dialect::ClickHouse),
     default_port: 8123,
     socket: SocketKey::of_path("socket"),
     has_server_public_key: false,

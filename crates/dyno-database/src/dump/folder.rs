@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DumpError, Table};
 
-/// The file that says what the others are. A folder without it is no complete dump.
+/// The file that says what the others are. A folder without it is not a complete dump.
 const CONTENTS: &str = "dump.json";
 
 /// The format that this Dyno writes and reads.
@@ -91,7 +91,7 @@ impl Dump {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DumpError::new(format!(
-                    "{} is no complete dump of Dyno: it has no {CONTENTS}, which is written last",
+                    "{} is not a complete Dyno dump: {CONTENTS}, which is written last, is missing",
                     folder.display()
                 )));
             }
@@ -200,7 +200,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DumpError> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(folder);
     made.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => DumpError::new(format!(
-            "{} is there already; name a folder that Dyno can make",
+            "{} already exists; name a folder that does not exist yet",
             folder.display()
         )),
         _ => DumpError::new(format!("{} cannot be made: {error}", folder.display())),
@@ -283,7 +283,7 @@ mod tests {
         check(vec![piece("link.tsv", "1\n")], "link.tsv:");
         let folder = tempfile::tempdir().unwrap();
         let error = Dump::open(folder.path()).unwrap_err();
-        assert!(error.0.contains("is no complete dump of Dyno"), "{error}");
+        assert!(error.0.contains("is not a complete Dyno dump"), "{error}");
         std::fs::write(folder.path().join(CONTENTS), "{\"format\": 2}").unwrap();
         let error = Dump::open(folder.path()).unwrap_err();
         assert!(error.0.contains("format 2; this Dyno reads format 1"), "{error}");

@@ -37,7 +37,7 @@ pub fn restore(
     let there = loaders[0].tables()?;
     if let Some(table) = dump.tables.iter().find(|one| there.contains(&one.table.name)) {
         return Err(DumpError::new(format!(
-            "the table `{}` is there already; drop it yourself, or restore into another database",
+            "the table `{}` already exists; drop it yourself, or restore into another database",
             table.table.name
         )));
     }
@@ -54,7 +54,7 @@ pub fn restore(
 
 pub(super) fn not_there(endpoint: &Endpoint) -> DumpError {
     DumpError::new(format!(
-        "Dyno does not dump or restore a server that speaks the protocol {}; use the server's own tools",
+        "Dyno does not dump or restore {} servers; use the server's own tools",
         endpoint.protocol.name()
     ))
 }

@@ -163,7 +163,9 @@ impl Router for HaProxy {
         };
         let endpoint = Endpoint { address: Address::Unix(socket), ..launch.to.clone() };
         let connector = endpoint.protocol.connector(&endpoint);
-        let dialect = endpoint.protocol.spec().dialect;
+        let dialect = endpoint.protocol.spec().dialect.ok_or_else(|| {
+            DeployError::new("Dyno puts HAProxy in front of servers that speak SQL")
+        })?;
         let reach = || connector().map(drop).map_err(|error| error.reason);
         let (server, ()) = OwnServer::start(folder, &process, KIND, launch.clock, reach)?;
         let options = self.spec.options.iter().map(|option| {

@@ -178,6 +178,13 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
     let numbers = (1..=node.cluster.ports.len() as u32).rev().filter(|one| *one != node.number);
     let donors: String = numbers.map(|number| format!("{},", node_name(number))).collect();
     spec.arguments.push(format!("--wsrep-sst-donor={donors}"));
+    let to = endpoint.clone();
+    let isolate = move |is_cut: bool| {
+        let mut connection = connect(&to).map_err(|error| error.to_string())?;
+        let sql =
+            format!("SET GLOBAL wsrep_provider_options = 'gmcast.isolate={}'", u8::from(is_cut));
+        connection.query(&sql).map(|_| ()).map_err(|error| error.to_string())
+    };
     let endpoint = endpoint.clone();
     let is_back = move || {
         let state = Galera.state(&endpoint).map_err(|error| error.message)?;
@@ -186,7 +193,12 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
             false => Err(format!("it is {}", state.words)),
         }
     };
-    ServerControl { spec, is_back: Some(Arc::new(is_back)), ..control }
+    ServerControl {
+        spec,
+        is_back: Some(Arc::new(is_back)),
+        isolation: Some(Arc::new(isolate)),
+        ..control
+    }
 }
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";

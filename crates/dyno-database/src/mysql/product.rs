@@ -207,7 +207,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     name: "mysql",
     schemes: &["mysql", "mariadb"],
     example: "mysql://user:password@host:3306/database",
-    dialect: Dialect::MySql,
+    dialect: Some(Dialect::MySql),
     default_port: 3306,
     socket: SocketKey::of_path("socket"),
     has_server_public_key: true,

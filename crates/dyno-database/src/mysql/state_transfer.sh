@@ -55,7 +55,11 @@ if [ "$bypass" = no ]; then
     position=$(cat tables_flushed)
     rm -f tables_flushed
     for one in "$to"/*; do is_own "${one##*/}" || rm -rf "$one"; done
-    for one in *; do is_own "$one" || cp -a "$one" "$to/"; done
+    for one in *; do
+        is_own "$one" && continue
+        # Temporary files may go while they are copied: what is still there is copied once more.
+        cp -a "$one" "$to/" || [ ! -e "$one" ] || cp -a "$one" "$to/"
+    done
     echo continue
 fi
 echo "$position" >"$address.new"

@@ -77,7 +77,10 @@ impl Wire {
 
     /// The SQL that is sent over it.
     pub fn dialect(self) -> Dialect {
-        self.protocol().spec().dialect
+        match self {
+            Wire::MySql => Dialect::MySql,
+            Wire::PostgreSql => Dialect::PostgreSql,
+        }
     }
 
     /// The protocol of Dyno's connections to it.

@@ -179,7 +179,7 @@ static SPEC: ProtocolSpec = ProtocolSpec {
     name: "postgresql",
     schemes: &["postgresql", "postgres"],
     example: "postgresql://user:password@host:5432/database",
-    dialect: Dialect::PostgreSql,
+    dialect: Some(Dialect::PostgreSql),
     default_port: 5432,
     socket: SocketKey { name: "host", join: join_socket, split: split_socket },
     has_server_public_key: false,

@@ -200,7 +200,7 @@ pub(super) fn apply(database: &rusqlite::Connection, pragmas: &[Pragma]) -> Resu
             }
             Some(found) if !is_same(name, value, &found) => {
                 return Err(format!(
-                    "SQLite does not accept the setting {name} = {value}: it is still {found}"
+                    "SQLite ignores the setting {name} = {value}: the value remains {found}"
                 ));
             }
             Some(_) => {}
@@ -355,15 +355,15 @@ mod tests {
         };
         let text = |text: &str| SettingValue::Text(text.to_owned());
         check("innodb_buffer_pool_size", SettingValue::Integer(1), "has no setting");
-        check("page_size", SettingValue::Integer(5000), "it is still 4096");
-        check("journal_mode", text("wall"), "does not accept");
-        check("synchronous", text("sometimes"), "does not accept");
+        check("page_size", SettingValue::Integer(5000), "the value remains 4096");
+        check("journal_mode", text("wall"), "ignores the setting");
+        check("synchronous", text("sometimes"), "ignores the setting");
         check("encoding", text("latin-1"), "encoding");
         check("integrity_check", SettingValue::Integer(1), "integrity_check = 1");
         check("wal_checkpoint", text("FULL"), "cannot be read back");
         check("wal_autocheckpoint", SettingValue::Bytes(ByteCount(1 << 20)), "plain number");
         check("cache_size", SettingValue::PercentOfMemory(3.0), "not resolved");
-        check("page_size", text("4096'; DROP TABLE x; --"), "does not accept");
+        check("page_size", text("4096'; DROP TABLE x; --"), "ignores the setting");
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(crate) fn check(fixture: &Fixture) {
         ]
     );
     let error = dump(&endpoint("source"), &options, &moved).unwrap_err().0;
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("already exist"), "{error}");
     restored(root.as_mut(), &written, &made, &endpoint("target"));
     // A server that takes no files of clients is sent statements.
     text(root.as_mut(), "SET GLOBAL local_infile = OFF").unwrap();
@@ -130,7 +130,7 @@ fn refused(
     let moved = Moved::default();
     let check = |error: String, expected: &str| assert!(error.contains(expected), "{error}");
     let error = restore(written, folder, &endpoint("target"), 2, &moved).unwrap_err().0;
-    check(error, "the table `child` is there already");
+    check(error, "the table `child` already exists");
     let unknown = DumpOptions {
         folder: folder.with_extension("2"),
         tables: vec!["nothing".to_owned()],

@@ -129,7 +129,7 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
     );
     let Some(governor) = &symptoms.governor else {
         let advice = if symptoms.virtualisation.is_some() {
-            "nothing to do: in a virtual machine the hypervisor decides"
+            "nothing; in a virtual machine the hypervisor decides"
         } else {
             "in the firmware's power settings, choose performance"
         };

@@ -1,4 +1,4 @@
-//! Faults: a server that Dyno started is killed, stopped or restarted, at given times of a step.
+//! Faults: a server that Dyno started is killed, stopped, restarted or isolated, at given times of a step.
 //!
 //! They act on the process by the handle with which it was started, and on no other. Whatever happens, the
 //! server is up again when the step has ended, so that what it had confirmed can be audited; one that does
@@ -97,6 +97,17 @@ impl Faults {
                 at.wait(&*self.clock, until);
                 self.control.thaw();
                 fault.ended_s = Some(now());
+                return Ok(());
+            }
+            FaultKind::Isolate { length } => {
+                let until = later(length);
+                self.control.isolate(true)?;
+                // Also when the step ends meanwhile.
+                at.wait(&*self.clock, until);
+                self.control.isolate(false)?;
+                fault.ended_s = Some(now());
+                self.wait_until_it_answers()?;
+                fault.answered_s = Some(now());
                 return Ok(());
             }
             FaultKind::Kill { start_after } => {

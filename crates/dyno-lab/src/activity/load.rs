@@ -206,7 +206,7 @@ impl<'a> LoadActivity<'a> {
             return Ok(Generated { totals, hosts: Vec::new(), process_cpu: None });
         };
         if self.spread.is_some() {
-            let why = "agents connect to one server; write load_on = \"first\"";
+            let why = "agents connect to one server; write load_on = \"first\" and reads_on = \"primary\"";
             return Err(LoadError(why.to_owned()));
         }
         let endpoint = self.target.server().and_then(Server::endpoint).ok_or_else(|| {

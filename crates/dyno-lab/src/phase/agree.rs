@@ -1,14 +1,14 @@
 //! Whether the members have, after the last step, what the first of them has.
 
 use dyno_database::{
-    Following, Replicating, ReplicationMode, Server, tables_that_differ, wait_until_caught_up,
-    wait_until_synced,
+    Following, Replicating, ReplicationMode, Server, SplitBy, tables_that_differ,
+    wait_until_caught_up, wait_until_synced,
 };
 use dyno_record::{AuditRow, EventKind};
 use dyno_units::{Clock, Nanoseconds};
 
 use super::Phase;
-use crate::deployment::Source;
+use crate::deployment::{Source, split_by};
 use crate::trial::{Trial, TrialError};
 
 /// How long a replica may take to apply what it is behind.
@@ -114,8 +114,15 @@ impl Phase for AgreeShards {
             return Ok(());
         };
         let began = lab.clock.now();
-        let found = sharding.tables_that_differ(&router, &shards);
-        let name = "the router counts as many rows as all shards together".to_owned();
+        let by = split_by(trial.variant);
+        let found = sharding.tables_that_differ(&router, &shards, by);
+        let name = match by {
+            SplitBy::Table => "the router counts as many rows as all shards together",
+            SplitBy::Key => {
+                "the router counts as many rows as all shards together, and each shard has only its own"
+            }
+        };
+        let name = name.to_owned();
         trial.audited(vec![equal(name, found)], began)
     }
 }

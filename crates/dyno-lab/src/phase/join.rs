@@ -2,7 +2,7 @@
 //! front of it.
 
 use dyno_database::{
-    Endpoint, Part, Replication, RouterLaunch, ServerSpec, finish, lead, replicating,
+    Endpoint, Part, Replication, RouterLaunch, ServerSpec, SplitBy, finish, lead, replicating,
     start_replica, wait_until_synced,
 };
 use dyno_host::{CopyError, CopyLayout};
@@ -10,7 +10,7 @@ use dyno_units::Nanoseconds;
 
 use super::Phase;
 use crate::datasets::Staging;
-use crate::deployment::{Route, Source, part_of};
+use crate::deployment::{Route, Source, part_of, split_by};
 use crate::trial::{Trial, TrialError, log_bytes};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
@@ -154,20 +154,32 @@ impl Trial<'_, '_> {
             self.check_abort()?;
         }
         let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
-        let placed = sharding.split(&router, &shards)?;
+        let by = split_by(self.variant);
+        sharding.introduce(&router, &shards)?;
+        let split = sharding.split(&router, &shards, by)?;
         // What the data take from here on, so that it can be compared with what they take after the last step.
         let all = || self.deployment.holding();
         self.results.data.bytes = all().map(|server| server.data_bytes()).sum();
         self.results.data.log_bytes = all().map(log_bytes).sum();
-        let each: Vec<String> = (1..)
-            .zip(&placed)
-            .map(|(number, n)| format!("{n} on {}", dyno_database::shard_name(number)))
-            .collect();
-        let n: usize = placed.iter().sum();
-        self.note(format!(
-            "{n} tables were split among the shards, whole and in turn: {}",
-            each.join(", ")
-        ))
+        let each = (1..).zip(&split.each);
+        let each = |unit: &str| -> Vec<String> {
+            let part = |(number, n): (u32, &u64)| {
+                format!("{n}{unit} on {}", dyno_database::shard_name(number))
+            };
+            each.clone().map(part).collect()
+        };
+        self.note(match by {
+            SplitBy::Table => format!(
+                "{} tables were split among the shards, whole and in turn: {}",
+                split.tables,
+                each("").join(", ")
+            ),
+            SplitBy::Key => format!(
+                "the rows of {} tables were split among the shards by key: {}",
+                split.tables,
+                each(" rows").join(", ")
+            ),
+        })
     }
 
     fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {

@@ -129,6 +129,14 @@ const KEYS: &[Key] = &[
          (PostgreSQL calls this synchronous, MariaDB and MySQL semi-synchronous).",
     )
     .example("\"synchronous\""),
+    with_default(
+        "reads_on",
+        Shape::Words(&READS_ON),
+        "\"primary\"",
+        "Which members clients of a workload that only reads connect to: the primary, its `replicas` \
+         in turn, or `all` in turn. Without replicas, the primary.",
+    )
+    .example("\"replicas\""),
     key(
         "replica_settings",
         Shape::Settings,
@@ -161,11 +169,20 @@ const KEYS: &[Key] = &[
         "shards",
         Shape::Integer(0, SHARDS_MAX),
         "0",
-        "Number of servers among which the tables are split, whole and in turn, behind a router \
+        "Number of servers among which the tables are split, behind a router \
          to which clients connect (MariaDB: the router's tables have the engine Spider); 0 for \
          one server without a router. Only for servers that Dyno starts.",
     )
     .example("4"),
+    with_default(
+        "shard_by",
+        Shape::Words(&SHARD_BY),
+        "\"table\"",
+        "What each shard gets: whole tables in turn (`table`), or its rows of every table \
+         (`key`): those whose first column of the primary key, an integer, has the shard's \
+         remainder when divided by the number of shards.",
+    )
+    .example("\"key\""),
     key(
         "router_settings",
         Shape::Settings,
@@ -222,6 +239,9 @@ const REPLICAS_MAX: u64 = 8;
 /// The most shards of a database.
 const SHARDS_MAX: u64 = 8;
 
+/// What `shard_by` may be.
+const SHARD_BY: [&str; 2] = ["table", "key"];
+
 /// The kinds of clusters.
 const CLUSTERS: [&str; 1] = ["galera"];
 
@@ -234,6 +254,9 @@ const NODES: u32 = 3;
 
 /// What `load_on` may be.
 const LOAD_ON: [&str; 2] = ["first", "all"];
+
+/// What `reads_on` may be.
+const READS_ON: [&str; 3] = ["primary", "replicas", "all"];
 
 /// What `replication` may be.
 const REPLICATION_WORDS: [&str; 2] = ["asynchronous", "synchronous"];
@@ -339,11 +362,13 @@ impl Database {
                 load_on_all: table.text("load_on") == Some(LOAD_ON[1]),
             }),
             replication: text("replication").unwrap_or_else(|| REPLICATION_WORDS[0].to_owned()),
+            reads_on: text("reads_on").unwrap_or_else(|| READS_ON[0].to_owned()),
             replica_settings: table.settings_in("replica_settings"),
             shards: match table.fields.get("shards") {
                 Some(FieldValue::Number(shards)) => u32::try_from(*shards).ok()?,
                 _ => 0,
             },
+            shard_by: text("shard_by").unwrap_or_else(|| SHARD_BY[0].to_owned()),
             router_settings: table.settings_in("router_settings"),
             behind: behind::of(table),
             allow_existing_tables: table.is_on("allow_existing_tables"),
@@ -392,10 +417,12 @@ fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
         "log_volume",
         "replicas",
         "replication",
+        "reads_on",
         "cluster",
         "nodes",
         "load_on",
         "shards",
+        "shard_by",
         "data",
     ];
     for map in ["replica_settings", "router_settings", "behind", "kernel"] {
@@ -476,6 +503,7 @@ fn check_private<'v>(
     if !word.replicates {
         check_replicas(problems, raw, name);
     }
+    check_reads(problems, raw);
     check_cluster(problems, raw, word);
     check_shards(problems, raw, word);
     let others = raw.named("replica_settings").chain(raw.named("router_settings"));
@@ -575,12 +603,24 @@ fn check_cluster(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord
     }
 }
 
+/// Reports reads that are to go to replicas past what stands in front of the primary.
+fn check_reads(problems: &mut Problems, raw: &RawTable<'_>) {
+    let elsewhere = raw.entry("reads_on").filter(|_| raw.text("reads_on") != Some(READS_ON[0]));
+    if let (Some(given), Some(_)) = (elsewhere, raw.named("behind").next()) {
+        problems.add(
+            Diagnostic::new(given.key_span.clone(), "`reads_on` and `behind` cannot be combined")
+                .with_label("clients connect to what stands in front of the primary")
+                .with_help("leave one of the two out"),
+        );
+    }
+}
+
 /// Reports shards that a product lacks, and what cannot be combined with them.
 fn check_shards(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
     let is_on = |given: &&Entry<'_>| given.value.as_integer().is_none_or(|one| one.as_str() != "0");
     let shards = raw.entry("shards").filter(is_on);
     let settings = raw.named("router_settings").map(|(_, given)| given).next();
-    let Some(given) = shards.or(settings) else { return };
+    let Some(given) = shards.or(settings).or(raw.entry("shard_by")) else { return };
     if !word.has_shards {
         problems.add(
             Diagnostic::new(
@@ -670,7 +710,7 @@ fn check_engine(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord)
     let problem = if word.engines.is_empty() {
         let message = format!("product `{}` has just one storage engine", word.name);
         Diagnostic::new(given.key_span.clone(), message)
-            .with_label("nothing to choose")
+            .with_label("no other engine to choose")
             .with_help("leave this key out")
     } else {
         let message = format!("product `{}` has no storage engine `{engine}`", word.name);

@@ -17,8 +17,9 @@ pub(crate) const KIND: Kind = Kind {
     name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
     lead: "One table for each fault: at a given time of each step a server that Dyno has started \
-           is killed, stopped or restarted, and the report shows the effect on the load. The \
-           network of a server cannot be cut: clients reach it through a socket. Each variant has \
+           is killed, stopped, restarted or isolated from its cluster, and the report shows the \
+           effect on the load. The network between clients and a server cannot be cut: they reach \
+           it through a socket. Each variant has \
            one fault; without such a table nothing happens. See docs/faults.md.",
     example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
     names: ["\"crash\"", "\"pause\""],
@@ -39,10 +40,10 @@ const OWN_TABLE: &str = "give each fault a table and vary `fault`";
 const KEYS: &[Key] = &[
     key(
         "do",
-        Shape::Words(&["kill", "stop", "restart", "nothing"]),
+        Shape::Words(&["kill", "stop", "restart", "isolate", "nothing"]),
         "Kill: the server's processes are killed (SIGKILL). Stop: they are suspended (SIGSTOP) \
-         for a while. Restart: the server is shut down cleanly and started again. Nothing: for \
-         variants without a fault.",
+         for a while. Restart: the server is shut down cleanly and started again. Isolate: a node of \
+         a cluster loses the other nodes for a while. Nothing: for variants without a fault.",
     )
     .fixed(OWN_TABLE),
     key(
@@ -58,8 +59,12 @@ const KEYS: &[Key] = &[
          step.",
     )
     .example("\"60s\""),
-    key("for", Shape::PositiveDuration, "For `stop`: how long the server is suspended.")
-        .example("\"5s\""),
+    key(
+        "for",
+        Shape::PositiveDuration,
+        "For `stop` and `isolate`: how long the server is suspended or isolated.",
+    )
+    .example("\"5s\""),
     key(
         "start_after",
         Shape::Duration,
@@ -96,7 +101,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         missing(
             "does not say what happens",
             "no `do`",
-            "add do = \"kill\", \"stop\" or \"restart\"",
+            "add do = \"kill\", \"stop\", \"restart\" or \"isolate\"",
         );
     }
     let happens = kind.is_some_and(|kind| kind != "nothing");
@@ -110,19 +115,25 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             "add for = \"5s\"; to leave a server down, use do = \"kill\"",
         );
     }
-    if let (Some("network" | "partition" | "isolate"), Some(entry)) = (kind, raw.entry("do")) {
+    if kind == Some("isolate") && raw.entry("for").is_none() {
+        missing("does not say how long the node is isolated", "no `for`", "add for = \"5s\"");
+    }
+    if let (Some("network" | "partition"), Some(entry)) = (kind, raw.entry("do")) {
         problems.add(
             Diagnostic::new(entry.span.clone(), "the network of a server cannot be cut")
                 .with_label("clients reach private servers through Unix sockets and loopback")
-                .with_help("kill the server, or stop it for a while"),
+                .with_help(
+                    "kill the server, or stop it for a while; a node of a cluster can be isolated",
+                ),
         );
     }
-    let only = [("for", "stop"), ("start_after", "kill")];
-    for (field, of) in only.into_iter().filter(|(_, of)| happens && kind != Some(of)) {
+    let only = [("for", &["stop", "isolate"][..]), ("start_after", &["kill"])];
+    let is_other = |of: &[&str]| happens && kind.is_none_or(|kind| !of.contains(&kind));
+    for (field, of) in only.into_iter().filter(|(_, of)| is_other(of)) {
         if let Some(entry) = raw.entry(field) {
             problems.add(
                 Diagnostic::new(entry.key_span.clone(), format!("`{field}` has no effect here"))
-                    .with_label(format!("only with do = \"{of}\"")),
+                    .with_label(format!("only with do = \"{}\"", of.join("\" or \""))),
             );
         }
     }
@@ -234,6 +245,18 @@ fn wrong_member(
             format!("give it nodes = {NODES_LEAST}"),
         ));
     }
+    let is_node = member == "primary" || member.starts_with("node-");
+    if matches!(fault.kind, FaultKind::Isolate { .. }) && !(database.cluster.is_some() && is_node) {
+        return Some((
+            None,
+            format!(
+                "the fault `{name}` cannot isolate {member} of the database `{}`",
+                database.name
+            ),
+            "only nodes of a cluster have a network between them that can be cut".to_owned(),
+            "give the database a cluster, or kill or stop the server".to_owned(),
+        ));
+    }
     let mut known = vec!["primary".to_owned()];
     known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
     let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
@@ -264,7 +287,7 @@ fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
     (fault.at >= duration || end > duration).then(|| {
         let what = match fault.kind {
             _ if fault.at >= duration => "begins",
-            FaultKind::Stop { .. } => "ends",
+            FaultKind::Stop { .. } | FaultKind::Isolate { .. } => "ends",
             _ => "starts the server",
         };
         (

@@ -34,7 +34,7 @@ mod tests;
 
 use std::ops::Range;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 pub use self::value::parse_setting;
 
@@ -99,6 +99,20 @@ struct Lowered {
     generators_span: Range<usize>,
 }
 
+/// Whether products that the study describes are tables. What they say is checked by who starts them.
+fn check_recipes(problems: &mut Problems, study: &Section<'_>) {
+    let Some(given) = study.entry("product") else { return };
+    let DeValue::Table(recipes) = given.value else {
+        value::wrong_type(problems, &given, "a table");
+        return;
+    };
+    for recipe in value::entries(recipes) {
+        if !matches!(recipe.value, DeValue::Table(_)) {
+            value::wrong_type(problems, &recipe, "a table");
+        }
+    }
+}
+
 fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -> Option<Lowered> {
     let section = Section::closed(problems, ("a study file", 0..0), tree, &STUDY);
     let title = section.read("title", problems, value::text);
@@ -108,6 +122,7 @@ fn lower(problems: &mut Problems, tree: &DeTable<'_>, vocabulary: &Vocabulary) -
                 .with_help("add a line such as: title = \"Is a faster than b?\""),
         );
     }
+    check_recipes(problems, &section);
     let names = workload::name_values(&section);
     let implied = Implied {
         workloads: workload::implied(&names, vocabulary),

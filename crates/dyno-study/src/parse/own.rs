@@ -33,6 +33,7 @@ pub(super) fn resolve(
         checked: HashMap::new(),
         loaded: HashMap::new(),
         apart: HashMap::new(),
+        reads: HashMap::new(),
         planned: HashMap::new(),
         first: None,
     };
@@ -59,6 +60,9 @@ pub(super) fn resolve(
         is_refused |= !asking.check(variant, request);
         if design.generators.is_some() {
             is_refused |= !asking.check_apart(variant, request);
+        }
+        if variant.database.reads_elsewhere() {
+            is_refused |= !asking.check_reads(variant, request);
         }
         for &is_open in &kinds {
             is_refused |= !asking.check_load(variant, request, is_open);
@@ -103,6 +107,8 @@ struct Asking<'a, 't> {
     loaded: HashMap<(Arc<WorkloadChoice>, bool), bool>,
     /// Whether the clients of a workload with these options can run on several generators.
     apart: HashMap<Arc<WorkloadChoice>, bool>,
+    /// Whether a workload with these options only reads, on a database.
+    reads: HashMap<(Arc<WorkloadChoice>, String), bool>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
     /// The first steps that were found.
@@ -156,6 +162,25 @@ impl<'a> Asking<'a, '_> {
         self.apart.insert(Arc::clone(workload), result.is_ok());
         let Err(why) = result else { return true };
         let message = format!("workload `{}` cannot be combined with `generators`", workload.name);
+        self.refuse(variant, message, why);
+        false
+    }
+
+    /// Whether the workload of a variant only reads, so that replicas can take it.
+    fn check_reads(&mut self, variant: &Variant, request: StepRequest) -> bool {
+        let Some(rules) = self.rules(variant) else { return true };
+        let (workload, database) = (&variant.workload, &variant.database);
+        let key = (Arc::clone(workload), database.name.clone());
+        if let Some(known) = self.reads.get(&key) {
+            return *known;
+        }
+        let result = rules.check_reads(&workload.options, request, &database.product);
+        self.reads.insert(key, result.is_ok());
+        let Err(why) = result else { return true };
+        let message = format!(
+            "workload `{}` cannot be combined with reads_on = \"{}\" of database `{}`",
+            workload.name, database.reads_on, database.name
+        );
         self.refuse(variant, message, why);
         false
     }

@@ -207,6 +207,10 @@ pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &
     let found = match entry.value {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
+        DeValue::Float(_) => "a number with a decimal point",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::String(_) => "a string",
+        DeValue::Boolean(_) => "a boolean",
         other => other.type_str(),
     };
     let mut wrong =

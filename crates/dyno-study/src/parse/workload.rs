@@ -202,13 +202,15 @@ fn report_unknown_workload(
     let words = vocabulary.workloads.iter().map(|word| word.name.as_str());
     let mut help = did_you_mean(name, words);
     if !help.ends_with('?') {
-        help.push_str("; scripts are run by `sysbench` and `pgbench`, with `script = \"FILE\"`");
+        help.push_str(
+            "; a script is run by the workload `sysbench` or `pgbench`, with `script = \"FILE\"`",
+        );
     }
     if given.span == given.key_span {
         let sign = if help.ends_with('?') { "" } else { "." };
         help.push_str(sign);
         help.push_str(
-            " A table whose name is not a workload needs workload = \"…\" or like = \"…\".",
+            " A [workload.NAME] whose NAME is not a workload needs workload = \"…\" or like = \"…\".",
         );
     }
     problems.add(

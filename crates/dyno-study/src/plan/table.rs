@@ -184,12 +184,30 @@ fn trials_text(plan: &Plan) -> String {
     }
 }
 
+/// That the budget is shorter than the trials take at least; none if it suffices, or may suffice.
+pub fn over_budget(plan: &Plan, context: &TableContext) -> Option<String> {
+    let (budget, (least, _)) = (context.budget?, time_bounds(plan, context));
+    (least > budget).then(|| {
+        format!(
+            "the trials take at least {least}, and the budget is {budget}; trials that would exceed it are \
+             not started"
+        )
+    })
+}
+
+/// What the run takes at least and at most, populating included.
+fn time_bounds(plan: &Plan, context: &TableContext) -> (Nanoseconds, Nanoseconds) {
+    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
+    let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
+    let (least, most) = plan.time_bounds(prepare);
+    (least + populate, most + populate)
+}
+
 /// What the run takes, how that is known, and whether the budget suffices.
 fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)> {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
-    let (least, most) = plan.time_bounds(prepare);
-    let (least, most) = (least + populate, most + populate);
+    let (least, most) = time_bounds(plan, context);
     let what = match context.prepare {
         Some(prepare) if populate > Nanoseconds::ZERO => {
             format!("with {prepare} to deploy in each trial, and {populate} to populate in all")

@@ -32,6 +32,7 @@ fn only_these_workloads_work_on_files() {
         let expected = match &*spec.name {
             "file-io" | "fsync" => Target::Files,
             "none" => Target::Anything,
+            "documents" => Target::Documents,
             _ => Target::Sql,
         };
         let planned = made(&spec.name, &[], 1).unwrap();

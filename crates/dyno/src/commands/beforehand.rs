@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use dyno_database::Products;
 use dyno_host::Keeper;
 use dyno_lab::Lab;
 use dyno_study::{Design, Plan};
@@ -30,8 +31,12 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
 }
 
 /// The same as far as it is known without running a program.
-pub(crate) fn check_without_programs(plan: &Plan, memory: ByteCount) -> anyhow::Result<()> {
-    refuse(dyno_lab::check_without_programs(&dyno_lab::products(), plan, memory), "")
+pub(crate) fn check_without_programs(
+    products: &Products,
+    plan: &Plan,
+    memory: ByteCount,
+) -> anyhow::Result<()> {
+    refuse(dyno_lab::check_without_programs(products, plan, memory), "")
 }
 
 /// Each reason once, with the first variant for which it holds.
@@ -91,8 +96,8 @@ pub(crate) fn warn_of_disk(plan: &Plan, lab: &Lab) -> anyhow::Result<()> {
 }
 
 /// The question, the size of the run, and where its record goes.
-pub(crate) fn headline(plan: &Plan, design: &Design, folder: &Path) -> String {
-    let start = start_time(&dyno_lab::products(), plan);
+pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder: &Path) -> String {
+    let start = start_time(products, plan);
     let whole = |time: Nanoseconds| Nanoseconds::from_secs(time.0.div_ceil(1_000_000_000));
     let time = match plan.time_bounds(start) {
         // What ends when it is done has no time that is known beforehand, and its limit is no guess.
@@ -136,7 +141,7 @@ mod tests {
                       [design]\nclients = 1\n";
         let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
-        let text = super::headline(&plan, &study.design, "x".as_ref());
+        let text = super::headline(&dyno_lab::products(), &plan, &study.design, "x".as_ref());
         assert!(text.contains("(a guess, as some steps end") && !text.contains(" to "), "{text}");
     }
 }

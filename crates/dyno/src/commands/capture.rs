@@ -37,7 +37,7 @@ pub(crate) struct CaptureOptions {
     /// The format of the log, if it is not recognised
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
-    /// PostgreSQL's setting log_line_prefix, if what stands before each message is not recognised
+    /// The value of PostgreSQL's log_line_prefix, if the prefix of the log's lines is not recognised
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
     /// The file to write instead of printing the study; it must not exist

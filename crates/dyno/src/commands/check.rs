@@ -1,7 +1,9 @@
 //! `dyno check`: all errors of a study.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use dyno_database::Products;
 use dyno_host::Keeper;
 use dyno_lab::{RefusedSql, StatementCheck};
 use dyno_study::{Diagnostic, Plan, Product, Variant};
@@ -26,7 +28,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let plan = dyno_study::plan(study, seed);
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
     let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
-    beforehand::check_without_programs(&plan, memory)?;
+    beforehand::check_without_programs(&file.products, &plan, memory)?;
     if plan.drop_caches || plan.variants.iter().any(asks_of_the_machine) {
         let keeper = Keeper::new(&root)?;
         // Whether a device may be formatted is said when the study is run.
@@ -43,7 +45,14 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let past = plan::past(&plan, &study.design);
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
     let mut later = String::new();
-    if has_programs(&plan) {
+    let context = plan::context(&plan, &file, &past)?;
+    if let Some(why) = dyno_study::plan::over_budget(&plan, &context) {
+        later += &format!("warning: {why}\n");
+    }
+    for why in missing_versions(&plan, &root)? {
+        later += &format!("warning: {why}\n");
+    }
+    if has_programs(&file.products, &plan) {
         later += "not checked: the servers' programs and the values of their settings; `dyno run` \
                   checks them before the first trial\n";
     }
@@ -61,14 +70,35 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
 }
 
 /// Whether a variant has a private server that is started from programs.
-fn has_programs(plan: &Plan) -> bool {
-    let products = dyno_lab::products();
+fn has_programs(products: &Products, plan: &Plan) -> bool {
     plan.variants.iter().any(|variant| match &variant.database.product {
         Product::Private(name) => products
             .spec(name)
             .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
         Product::Url(_) => false,
     })
+}
+
+/// Versions that the study asks for by number, and that are not here. Programs that the study itself
+/// describes are not asked for theirs: a study that is only checked starts nothing.
+fn missing_versions(plan: &Plan, root: &Path) -> anyhow::Result<Vec<String>> {
+    let products = dyno_lab::products();
+    let keeper = crate::lab::keeper(root)?.with_builds(crate::lab::builds()?);
+    let mut seen = HashSet::new();
+    let mut missing = Vec::new();
+    for database in plan.variants.iter().map(|variant| &variant.database) {
+        let (Product::Private(name), Some(version)) = (&database.product, &database.version) else {
+            continue;
+        };
+        let from = database.from.as_deref();
+        if database.programs.is_some() || database.fetch || !seen.insert((name, version, from)) {
+            continue;
+        }
+        let Some(product) = products.find(name) else { continue };
+        let found = dyno_database::find_programs(product, (Some(version), from), &keeper);
+        missing.extend(found.err().map(|error| error.message));
+    }
+    Ok(missing)
 }
 
 /// Prepares the statements of declared workloads.
@@ -78,7 +108,7 @@ fn statements(file: &StudyFile, plan: &Plan, start: bool) -> anyhow::Result<Stat
         true => Some(crate::lab::make(design.data_folder.as_deref().map(Path::new))?),
         false => None,
     };
-    let words = (&dyno_lab::products(), &file.catalog);
+    let words = (&file.products, &file.catalog);
     Ok(dyno_lab::check_statements(words, (plan, design), lab.as_ref()))
 }
 

@@ -157,7 +157,7 @@ fn measure(
     beforehand::warn_of_disk(&plan, &lab)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
     if !options.quiet {
-        terminal::say(&beforehand::headline(&plan, &study.design, folder));
+        terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, folder));
     }
     let order = RunOrder {
         plan: &plan,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    Cluster, DeployError, Following, Node, Part, Place, Products, Replication, RouterLaunch,
-    Server, ServerSpec,
+    Cluster, DeployError, Endpoint, Following, Node, Part, Place, Products, Replication,
+    RouterLaunch, Server, ServerSpec,
 };
 use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember, ServerLimits};
 use dyno_load::AbortFlag;
@@ -117,7 +117,7 @@ impl Holder {
             from: order.from.clone(),
             programs: order.programs.clone(),
             engine: order.engine.clone(),
-            settings: settings(&order.settings, ByteCount(environment.memory_bytes))?,
+            settings: settings("--setting", &order.settings, ByteCount(environment.memory_bytes))?,
             limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },
             ..ServerSpec::new(&order.product)
         };
@@ -172,6 +172,9 @@ impl Deploying<'_> {
         let order = self.order;
         if let Some(nodes) = order.nodes {
             return self.cluster(&spec, nodes);
+        }
+        if let Some(shards) = order.shards {
+            return self.shards(&spec, shards);
         }
         self.products.check_settings(&spec, &self.place)?;
         let replication = match order.replicas {
@@ -230,6 +233,41 @@ impl Deploying<'_> {
         Ok((servers, members))
     }
 
+    /// Starts shards without tables, and the router in front of them, which knows where they are. It is the
+    /// first of the members, because it is what a client connects to.
+    fn shards(
+        &self,
+        spec: &ServerSpec,
+        shards: u32,
+    ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
+        let memory = ByteCount(lab::environment(&self.order.root).memory_bytes);
+        let front = ServerSpec {
+            settings: settings("--router-setting", &self.order.router_settings, memory)?,
+            engine: None,
+            part: Part::Router,
+            ..spec.clone()
+        };
+        self.products.check_settings(spec, &self.place)?;
+        self.products.check_settings(&front, &self.place)?;
+        let (mut servers, mut members) = (Servers::default(), Vec::new());
+        let mut start = |spec: &ServerSpec, name: &str, role: &str| {
+            let server = self.products.start(spec, &self.place, self.clock)?;
+            let found = member((name, role), &spec.product, &*server);
+            let reach = server.reach();
+            servers.0.push((name.to_owned(), server));
+            members.push(found?);
+            Ok(reach.context("the server has no address")?.endpoint)
+        };
+        let endpoints: Vec<Endpoint> = (1..=shards)
+            .map(|number| start(spec, &dyno_database::shard_name(number), "shard"))
+            .collect::<anyhow::Result<_>>()?;
+        let router = start(&front, dyno_database::SHARD_ROUTER, "router")?;
+        members.rotate_right(1);
+        let product = self.products.get(&spec.product)?;
+        dyno_database::sharding(product)?.introduce(&router, &endpoints)?;
+        Ok((servers, members))
+    }
+
     fn replicas(
         &self,
         spec: &ServerSpec,
@@ -281,18 +319,19 @@ fn member(
     })
 }
 
-/// Settings of the form NAME=VALUE, shares of memory resolved.
+/// Settings that an option gives in the form NAME=VALUE, shares of memory resolved.
 pub(super) fn settings(
+    option: &str,
     pairs: &[String],
     memory: ByteCount,
 ) -> anyhow::Result<BTreeMap<String, SettingValue>> {
     let setting = |pair: &String| {
         let Some((name, value)) = pair.split_once('=') else {
-            bail!("--setting: write NAME=VALUE, not `{pair}`");
+            bail!("{option}: write NAME=VALUE, not `{pair}`");
         };
         match dyno_study::parse_setting(&scalar(value).to_string()) {
             Ok(value) => Ok((name.to_owned(), value.resolve(memory))),
-            Err(why) => bail!("--setting {name}: {why}"),
+            Err(why) => bail!("{option} {name}: {why}"),
         }
     };
     pairs.iter().map(setting).collect()
@@ -309,7 +348,7 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_in_a_study() {
-        let read = |pair: &str| settings(&[pair.to_owned()], ByteCount(1 << 30));
+        let read = |pair: &str| settings("--setting", &[pair.to_owned()], ByteCount(1 << 30));
         let found = read("shared_buffers=25%").unwrap();
         assert_eq!(found["shared_buffers"], SettingValue::Bytes(ByteCount(1 << 28)));
         assert_eq!(read("a=1").unwrap()["a"], SettingValue::Integer(1));

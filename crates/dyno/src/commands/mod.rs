@@ -47,10 +47,11 @@ pub(crate) mod watch;
 use std::path::Path;
 
 use anyhow::Context;
+use dyno_database::Products;
 use dyno_study::{Diagnostic, Product, Study, Vocabulary, diagnostic};
 use dyno_workload::catalog::Catalog;
 
-use crate::{scripts, secrets, terminal, vocabulary};
+use crate::{recipes, scripts, secrets, terminal, vocabulary};
 
 /// `1 row`, `2 rows`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
@@ -85,6 +86,8 @@ pub(crate) struct StudyFile {
     pub(crate) source: String,
     /// The workloads that it can name: also the scripts that it does.
     pub(crate) catalog: Catalog,
+    /// The products that it can name: also those that it describes.
+    pub(crate) products: Products,
 }
 
 /// Refuses what cannot be the folder of a run: a missing folder, or a file.
@@ -148,12 +151,15 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .map_err(crate::usage_error)?;
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let catalog = scripts::catalog(&source, folder)?;
-    let words = vocabulary::vocabulary_of(&dyno_lab::products(), &catalog);
+    let products = recipes::products(&source)
+        .with_context(|| format!("the study {}", path.display()))
+        .map_err(crate::usage_error)?;
+    let words = vocabulary::vocabulary_of(&products, &catalog);
     let Some(mut study) = parse_with(&path.display().to_string(), &source, &words) else {
         return Ok(None);
     };
     expand_urls(&mut study).map_err(crate::usage_error)?;
-    Ok(Some(StudyFile { study, source, catalog }))
+    Ok(Some(StudyFile { study, source, catalog, products }))
 }
 
 /// Reads the text of a study that messages call `name`. None when it has errors, all of which have been

@@ -24,30 +24,17 @@ const POPULATE_ROWS_PER_S: u64 = 50_000;
 
 /// Prints the plan of a study.
 pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow::Result<End> {
-    let Some(StudyFile { study, catalog, .. }) = read_study(path)? else {
-        return Ok(End::Misused);
-    };
+    let Some(file) = read_study(path)? else { return Ok(End::Misused) };
+    let study = &file.study;
     let is_seed_given = seed.is_some();
     let seed = study.design.seed.or(seed).unwrap_or(Seed(1));
-    let plan = dyno_study::plan(&study, seed);
+    let plan = dyno_study::plan(study, seed);
     if is_canonical {
-        terminal::out(&canonical_text(&plan, &study));
+        terminal::out(&canonical_text(&plan, study));
         return Ok(End::Good);
     }
-    let data = dyno_lab::expected_disk(&catalog, &plan)?;
-    let products = dyno_lab::products();
-    let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
     let past = past(&plan, &study.design);
-    let sends = plan.steps.iter().any(|step| step.load.clients() > 0);
-    let context = TableContext {
-        measured: past.steps.clone(),
-        disk: disk::lines(&products, &plan, &data, study.design.reuse),
-        budget: study.design.budget,
-        void_repeats: study.design.void_repeats,
-        sizes: data.iter().map(size).filter(|_| sends).collect(),
-        prepare: Some(start_time(&products, &plan)),
-        populate: populate_times(&plan, &rows, study.design.reuse),
-    };
+    let context = context(&plan, &file, &past)?;
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
     let order = match (study.design.seed, is_seed_given) {
         (None, false) => {
@@ -57,6 +44,23 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     };
     terminal::out(&format!("{}{finds}{order}", render_table(&plan, &context)));
     Ok(End::Good)
+}
+
+/// What is known of a plan besides the plan itself.
+pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Result<TableContext> {
+    let StudyFile { study, catalog, products, .. } = file;
+    let data = dyno_lab::expected_disk(catalog, plan)?;
+    let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
+    let sends = plan.steps.iter().any(|step| step.load.clients() > 0);
+    Ok(TableContext {
+        measured: past.steps.clone(),
+        disk: disk::lines(products, plan, &data, study.design.reuse),
+        budget: study.design.budget,
+        void_repeats: study.design.void_repeats,
+        sizes: data.iter().map(size).filter(|_| sends).collect(),
+        prepare: Some(start_time(products, plan)),
+        populate: populate_times(plan, &rows, study.design.reuse),
+    })
 }
 
 /// A guess of how long it takes to start and stop the server of a trial.

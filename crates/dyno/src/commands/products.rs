@@ -135,7 +135,8 @@ fn offers(products: &Products, sources: &[SourceInfo]) -> String {
             rows.push([product.spec().name.clone(), offer.source.to_owned(), what]);
         }
     }
-    table(&rows, &[]) + "`dyno products fetch PRODUCT@VERSION` fetches one; nothing is installed\n"
+    table(&rows, &[])
+        + "`dyno products fetch PRODUCT@VERSION` fetches one into Dyno's own folder; nothing is installed system-wide\n"
 }
 
 fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::Result<End> {

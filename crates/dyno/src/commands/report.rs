@@ -237,10 +237,8 @@ fn joined_name(names: &[String]) -> String {
 /// Reads runs, each of which may be there once.
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
     folders.iter().try_for_each(|folder| check_run_folder(folder))?;
-    let runs: Vec<Run> = folders
-        .iter()
-        .map(|folder| crate::readings::read_run(folder).context("cannot use the record"))
-        .collect::<anyhow::Result<_>>()?;
+    let runs: Vec<Run> =
+        folders.iter().map(|folder| crate::readings::read_run(folder)).collect::<Result<_, _>>()?;
     if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
         anyhow::bail!(
             "{} and {} hold the same run: its trials would count twice; name different runs",

@@ -19,7 +19,9 @@ use crate::{End, lab, terminal};
 
 /// Runs a study, or continues it, and writes its report.
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
-    let Some(StudyFile { mut study, source, catalog }) = read_study(&options.study)? else {
+    let Some(StudyFile { mut study, source, catalog, products: known }) =
+        read_study(&options.study)?
+    else {
         return Ok(End::Misused);
     };
     if options.no_reuse {
@@ -31,6 +33,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let of_study = study.design.data_folder.as_ref().map(Path::new);
     let mut lab = lab::make(options.data_folder.as_deref().or(of_study))?;
     lab.catalog = catalog;
+    lab.products = known;
     lab.data_sets = Limits { bytes: options.keep_data, unused: options.keep_data_for };
     lab.format_devices = options.format_device.clone();
     let now = lab.clock.unix_millis();
@@ -42,7 +45,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
     products::provide(&lab, &plan, options.fetch)?;
     beforehand::check_settings(&lab, &plan, &study.design)?;
-    terminal::say(&beforehand::headline(&plan, &study.design, &folder));
+    terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, &folder));
     let order = RunOrder {
         plan: &plan,
         design: &study.design,

@@ -11,8 +11,7 @@ use crate::{End, terminal};
 /// Runs a query and prints its rows.
 pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<End> {
     check_run_folder(folder)?;
-    let answer = dyno_record::query(folder, as_statement(query))
-        .context("cannot query the record (`.schema` lists its tables and columns)")?;
+    let answer = dyno_record::query(folder, as_statement(query)).with_context(|| failed(query))?;
     let is_schema = is_schema(query);
     terminal::out(&match is_tsv {
         true => tsv(&answer),
@@ -20,6 +19,13 @@ pub(crate) fn run(folder: &Path, query: &str, is_tsv: bool) -> anyhow::Result<En
         false => table(&answer),
     });
     Ok(End::Good)
+}
+
+fn failed(query: &str) -> &'static str {
+    match is_schema(query) {
+        true => "cannot query the record",
+        false => "cannot query the record (`.schema` lists its tables and columns)",
+    }
 }
 
 fn is_schema(query: &str) -> bool {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
 use dyno_database::{
-    MACHINE, NODES_MAX, NODES_MIN, Product, Products, REPLICAS_MAX, ReplicationMode,
+    MACHINE, NODES_MAX, NODES_MIN, Product, Products, REPLICAS_MAX, ReplicationMode, SHARDS_MAX,
 };
 use dyno_host::{Register, Registered};
 use dyno_units::ByteCount;
@@ -66,6 +66,13 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "N", requires = "cluster",
           value_parser = clap::value_parser!(u32).range(i64::from(NODES_MIN)..=i64::from(NODES_MAX)))]
     nodes: Option<u32>,
+    /// Number of shards behind a router
+    #[arg(long, value_name = "N", conflicts_with_all = ["replicas", "cluster", "behind"],
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(SHARDS_MAX)))]
+    shards: Option<u32>,
+    /// Setting of the router in front of the shards; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "shards")]
+    router_setting: Vec<String>,
     /// Pooler or proxy in front of it: pgbouncer, haproxy
     #[arg(long, value_name = "ROUTER")]
     behind: Option<String>,
@@ -90,6 +97,9 @@ pub(super) struct Order {
     pub(super) replication: String,
     /// Nodes of a cluster; none if it is in none.
     pub(super) nodes: Option<u32>,
+    /// Shards behind a router; none if there is one server.
+    pub(super) shards: Option<u32>,
+    pub(super) router_settings: Vec<String>,
     pub(super) behind: Option<String>,
     pub(super) behind_options: BTreeMap<String, String>,
 }
@@ -145,11 +155,17 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
         replicas: options.replicas,
         replication: options.replication.clone(),
         nodes: options.cluster.as_ref().map(|_| options.nodes.unwrap_or(NODES)),
+        shards: options.shards,
+        router_settings: options.router_setting.clone(),
         behind: options.behind.clone(),
         behind_options,
     };
     // A wrong setting is said here, not by a process that nobody sees.
-    hold::settings(&order.settings, ByteCount(0)).map_err(crate::usage_error)?;
+    for (option, pairs) in
+        [("--setting", &order.settings), ("--router-setting", &order.router_settings)]
+    {
+        hold::settings(option, pairs, ByteCount(0)).map_err(crate::usage_error)?;
+    }
     let registered = start_holder(&order)?;
     terminal::out(&text(&registered));
     Ok(End::Good)
@@ -167,6 +183,9 @@ fn members(
     }
     if let Some(kind) = &options.cluster {
         dyno_database::clustering(product, kind)?;
+    }
+    if options.shards.is_some() {
+        dyno_database::sharding(product)?;
     }
     let Some(behind) = &options.behind else { return Ok(BTreeMap::new()) };
     let router = products.router(behind)?.spec();
@@ -194,9 +213,12 @@ fn members(
 /// A product that has servers of its own.
 fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Product> {
     let Some(product) = products.find(name) else {
+        let words: Vec<&str> = products.names();
+        let hint = crate::hints::did_you_mean(name, &words);
+        let hint = hint.map_or_else(|| ".".to_owned(), |hint| format!("; {hint}"));
         bail!(
-            "there is no product `{}`; `up` starts private servers of {}, and a server that is \
-             already running is reached by its URL, in `dyno bench --on` or in a study",
+            "there is no product `{}`{hint} `up` can start {}. A server that is already running is reached \
+             by its URL, in `dyno bench --on` or in a study",
             dyno_units::redact_url(name),
             startable(products)
         );
@@ -210,7 +232,7 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
             startable(products)
         );
     }
-    if spec.is_embedded || spec.is_simulated || product.offers().is_empty() {
+    if spec.is_embedded || spec.is_simulated || spec.dialect.is_none() {
         bail!(
             "{} has no server to start; `up` starts private servers of {}",
             spec.title,
@@ -224,7 +246,11 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
 fn startable(products: &Products) -> String {
     let names = products.names().into_iter();
     let is_startable = |name: &&str| {
-        products.find(name).is_some_and(|one| !one.spec().is_embedded && !one.offers().is_empty())
+        products.find(name).is_some_and(|one| {
+            let spec = one.spec();
+            let is_server = !spec.is_embedded && !spec.is_simulated && spec.dialect.is_some();
+            is_server && !one.client_needs_password()
+        })
     };
     names.filter(is_startable).collect::<Vec<_>>().join(", ")
 }

@@ -68,7 +68,7 @@ fn what_is_no_log_is_refused_in_words() {
         assert_eq!(answer.code, 2, "{}", answer.err);
         assert!(answer.err.contains(expected), "{}", answer.err);
     };
-    check(&["notes.txt"], "neither a general log nor a slow log");
+    check(&["notes.txt"], "look like neither a general or slow log");
     check(&["missing.log"], "cannot open missing.log");
     check(&["notes.txt", "--url", "mysql://"], "mysql");
     check(&["notes.txt", "--kinds", "0"], "--kinds");

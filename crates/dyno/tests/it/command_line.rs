@@ -187,8 +187,8 @@ fn check_finds_what_no_program_need_be_asked_for() {
     let sqlite = |setting: &str| format!("product = \"sqlite\"\nsettings = {{ {setting} }}");
     let workload = "[workload.oltp_read_only]";
     check(&sqlite("synchronos = \"full\""), workload, "did you mean `synchronous`?");
-    check(&sqlite("synchronous = \"sometimes\""), workload, "does not accept the setting");
-    check(&sqlite("page_size = 1000"), workload, "does not accept the setting page_size = 1000");
+    check(&sqlite("synchronous = \"sometimes\""), workload, "ignores the setting");
+    check(&sqlite("page_size = 1000"), workload, "ignores the setting page_size = 1000");
     check(
         "product = \"files\"",
         "[workload.file-io]\n[job.x]\nsql = [\"SELECT 1\"]",

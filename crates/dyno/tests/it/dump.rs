@@ -32,9 +32,9 @@ fn a_database_is_dumped_and_restored_into_another() {
         assert_eq!(answer.code, code, "{arguments:?} {}", answer.err);
         assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
     };
-    check(&["dump", &url, "kept"], 1, "kept is there already");
-    check(&["restore", "kept", &other], 1, "the table `t` is there already");
-    check(&["restore", ".", &other], 2, "is no complete dump of Dyno");
+    check(&["dump", &url, "kept"], 1, "kept already exists");
+    check(&["restore", "kept", &other], 1, "the table `t` already exists");
+    check(&["restore", ".", &other], 2, "is not a complete Dyno dump");
     check(&["dump", "sqlite://x", "y"], 2, "unsupported URL scheme `sqlite`");
     check(&["dump", "postgresql://x@localhost/y", "z"], 1, "use the server's own tools");
     check(&["dump", &url, "z", "--rows", "0"], 2, "a file has at least 1 row");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::bench::check_audit;
 use crate::support::{DataFolder, Workbench, read_json, trial_folder};
 
-const LENGTH: [&str; 4] = ["--duration", "500ms", "--warm-up", "100ms"];
+const LENGTH: [&str; 4] = ["--duration", "1s", "--warm-up", "100ms"];
 
 fn run(folder: &DataFolder, arguments: &[&str]) -> Value {
     let place = ["--on", "files", "--data-folder", folder.text()];

@@ -192,11 +192,12 @@ pages! {
 
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
 /// log on a drive of its own, nor a snapshot, nor another database, nor versions, nor replicas, nor shards, nor a pooler, nor
-/// columns that are stored apart, and agents cannot connect to it.
-const WITHOUT_PAGE: [&str; 13] = [
+/// columns that are stored apart, nor documents, and agents cannot connect to it.
+const WITHOUT_PAGE: [&str; 14] = [
     "archive",
     "clickhouse",
     "create-index",
+    "documents",
     "migration",
     "pooling",
     "replicas",

@@ -252,3 +252,53 @@ fn what_a_deployment_cannot_be_is_said_by_check() {
         "`pgbouncer` has no option `pool_sise`",
     );
 }
+
+#[test]
+fn replicas_take_the_load_of_a_workload_that_only_reads() {
+    let check = |reads_on: &str, primary_reads: bool| {
+        let (bench, data) = (Workbench::new(), DataFolder::new());
+        let text = format!(
+            "title = \"x\"\n[database.a]\nproduct = \"postgresql\"\nreplicas = 2\nreads_on = \"{reads_on}\"\n\
+             [workload.oltp_read_only]\ntables = 1\ntable_size = 1000\n[design]\nclients = 4\n\
+             repetitions = 1\nwarm_up = \"100ms\"\nduration = \"3s\"\nrest = \"0s\"\n"
+        );
+        bench.write("study.toml", &text);
+        bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+        let summary = read_json(&trial_folder(&bench.path("run"), 1).join("summary.json"));
+        assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+        let audit = summary["audit"].as_array().unwrap();
+        assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+        let step = &summary["steps"][0];
+        assert!(step["kinds"][0]["outcomes"]["committed"].as_u64() > Some(0), "{step:#}");
+        let cpu = |name: &str| {
+            let values = step["readings"][name].as_array().unwrap().iter();
+            values.filter_map(serde_json::Value::as_f64).fold(0.0, f64::max)
+        };
+        let replicas = ["replica-1.cpu_s_per_s", "replica-2.cpu_s_per_s"].map(cpu);
+        assert!(replicas.iter().all(|cpu| *cpu > 0.05), "{replicas:?}");
+        let primary = cpu("server.cpu_s_per_s");
+        assert_eq!(primary > replicas[0] / 4.0, primary_reads, "{primary} {replicas:?}");
+    };
+    check("replicas", false);
+    check("all", true);
+}
+
+#[test]
+fn replicas_take_no_load_that_writes() {
+    let bench = Workbench::new();
+    let check = |workload: &str, database: &str, expected: &str| {
+        let text = format!(
+            "title = \"x\"\n[database.a]\nproduct = \"postgresql\"\nreplicas = 1\nreads_on = \"replicas\"\n\
+             {database}\n[workload.{workload}]\n[design]\nclients = 4\n"
+        );
+        bench.write("study.toml", &text);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, if expected.is_empty() { 0 } else { 2 }, "{}", answer.err);
+        assert!(answer.err.contains(expected), "{workload}: {}", answer.err);
+    };
+    check("oltp_read_only", "", "");
+    check("oltp_read_write", "", "it writes, and replicas only read");
+    check("tpcb", "", "it writes, and replicas only read");
+    let behind = "behind = { product = \"pgbouncer\" }";
+    check("oltp_read_only", behind, "`reads_on` and `behind` cannot be combined");
+}

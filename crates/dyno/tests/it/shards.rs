@@ -37,10 +37,12 @@ fn servers(trial: &Path) -> Vec<i32> {
 }
 
 #[track_caller]
-fn check_load(workload: &str) {
+fn check_load(workload: &str, by: &str, placed: &str, agreed: &str) {
     let (bench, data) = (Workbench::new(), DataFolder::new());
-    let database = "shards = 3\nrouter_settings = { spider_conn_recycle_mode = 1 }";
-    bench.write("study.toml", &study(workload, database, "2500ms"));
+    let database = format!(
+        "shards = 3\nshard_by = \"{by}\"\nrouter_settings = {{ spider_conn_recycle_mode = 1 }}"
+    );
+    bench.write("study.toml", &study(workload, &database, "2500ms"));
     bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     let trial = trial_folder(&bench.path("run"), 1);
     let summary = read_json(&trial.join("summary.json"));
@@ -52,11 +54,10 @@ fn check_load(workload: &str) {
         [("shard-1", "primary"), ("shard-2", "shard"), ("shard-3", "shard"), ("router", "router")];
     assert_eq!(members, expected);
     let said = events(&trial);
-    assert!(said.contains("2 on shard-1, 2 on shard-2, 1 on shard-3"), "{said}");
+    assert!(said.contains(placed), "{said}");
     let audit = summary["audit"].as_array().unwrap();
     assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
-    let sum = "the router counts as many rows as all shards together";
-    let row = audit.iter().find(|row| row["name"] == sum).unwrap();
+    let row = audit.iter().find(|row| row["name"] == agreed).unwrap();
     assert_eq!(row["measured"], "5 of 5 tables");
     assert!(audit.len() > 1, "{audit:#?}");
     let step = &summary["steps"][0];
@@ -77,12 +78,34 @@ fn check_load(workload: &str) {
 
 #[test]
 fn shards_answer_reads_through_their_router() {
-    check_load("oltp_read_only");
+    let placed = "2 on shard-1, 2 on shard-2, 1 on shard-3";
+    let agreed = "the router counts as many rows as all shards together";
+    check_load("oltp_read_only", "table", placed, agreed);
 }
 
 #[test]
-fn shards_take_writes_through_their_router() {
-    check_load("oltp_read_write");
+fn shards_that_have_rows_by_key_take_writes_through_their_router() {
+    // Of the keys 1 to 500 of each of five tables, 166 leave no remainder, and 167 each of the two others.
+    let placed = "830 rows on shard-1, 835 rows on shard-2, 835 rows on shard-3";
+    let agreed =
+        "the router counts as many rows as all shards together, and each shard has only its own";
+    check_load("oltp_read_write", "key", placed, agreed);
+}
+
+#[test]
+fn tables_without_a_primary_key_are_not_split_by_key() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let text = "title = \"x\"\n[database.a]\nproduct = \"mariadb\"\nshards = 2\nshard_by = \"key\"\n\
+        [workload.own]\n[workload.own.table.t]\nrows = 10\n[workload.own.table.t.columns]\n\
+        a = { type = \"int\", value = { uniform = [1, 9] } }\n[workload.own.transaction.read]\n\
+        steps = [{ sql = \"SELECT COUNT(*) FROM t\" }]\n[design]\nclients = 1\nrepetitions = 1\n\
+        warm_up = \"0s\"\nduration = \"1s\"\n";
+    bench.write("study.toml", text);
+    let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(all.contains("cannot be split by key: it has no primary key"), "{all}");
+    assert_eq!(left_in(data.path()), Vec::<String>::new());
 }
 
 #[test]

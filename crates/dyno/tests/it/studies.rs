@@ -45,6 +45,7 @@ fn every_shipped_study_is_right_and_can_be_planned() {
         "versions/bench-top.toml",
         "vectors/bench-top.toml",
         "clickhouse/bench-top.toml",
+        "documents/bench-top.toml",
         "aa/full.toml",
         "aa/bench-top.toml",
     ] {

@@ -265,6 +265,48 @@ fn a_cluster_of_three_nodes_is_up_listens_at_the_loopback_alone_and_is_gone_afte
 }
 
 #[test]
+fn four_shards_behind_their_router_are_up_and_gone() {
+    let bench = UpBench::new();
+    let urls = bench.up(&["mariadb", "--name", "s", "--shards", "4"]);
+    assert_eq!(urls.lines().count(), 5, "{urls}");
+    let listed = bench.ls();
+    let members = listed[0]["members"].as_array().unwrap();
+    let names: Vec<&str> = members.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["router", "shard-1", "shard-2", "shard-3", "shard-4"]);
+    let parts = |number: u32| {
+        let shard = format!("s/shard-{number}");
+        bench.good(&["connect", &shard, "--", "-e", "CREATE TABLE t (a INT PRIMARY KEY)"]);
+        format!("PARTITION p{number} COMMENT = 'srv \"shard-{number}\"'")
+    };
+    let parts: Vec<String> = (1..=4).map(parts).collect();
+    let made = format!(
+        "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=SPIDER COMMENT='wrapper \"mysql\", table \"t\"' \
+         PARTITION BY HASH (a) ({}); INSERT INTO t VALUES (0), (1), (2), (3), (4), (5)",
+        parts.join(", ")
+    );
+    bench.good(&["connect", "s", "--", "-e", &made]);
+    let sum = |member: &str| {
+        let sql = "SELECT CONCAT('sum=', SUM(a)) FROM t";
+        bench.good(&["connect", member, "--", "-e", sql]).out
+    };
+    for (member, expected) in [("s/shard-1", 4), ("s/shard-2", 6), ("s/shard-4", 3), ("s", 15)] {
+        let found = sum(member);
+        assert!(found.contains(&format!("sum={expected}")), "{member}: {found}");
+    }
+    let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
+    let heard = pids.iter().map(|pid| dyno_host::listens_by_network(*pid).unwrap());
+    assert_eq!(heard.flatten().count(), 0, "all members are reached by sockets");
+    let holder = parent(pids[0]);
+    kill(holder);
+    while is_alive(holder) {
+        std::thread::yield_now();
+    }
+    bench.good(&["down", "s"]);
+    assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
 fn members_that_cannot_be_are_refused_before_anything_starts() {
     let bench = UpBench::new();
     let check = |arguments: &[&str], expected: &str| {
@@ -280,4 +322,6 @@ fn members_that_cannot_be_are_refused_before_anything_starts() {
     check(&["postgresql", "--replicas", "9"], "9 is not in 0..=8");
     check(&["postgresql", "--cluster", "galera"], "PostgreSQL has no cluster `galera`");
     check(&["mariadb", "--nodes", "3"], "--cluster");
+    check(&["postgresql", "--shards", "2"], "PostgreSQL has no shards");
+    check(&["mariadb", "--shards", "2", "--replicas", "1"], "cannot be used with");
 }

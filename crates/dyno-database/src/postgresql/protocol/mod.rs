@@ -9,10 +9,10 @@ mod frame;
 mod keep;
 mod message;
 mod reply;
-mod scram;
 #[cfg(test)]
 mod tests;
 
+pub(super) use crate::scram::{Binding, ScramCache, ScramExchange, endpoint_hash};
 pub(super) use bind::{Encoding, ExecuteTemplate, SYNC, write_parse_named, write_unprepared};
 pub(super) use frame::{
     HEADER_BYTES, ProtocolError, cut_text, header, parameter_types, row_texts, write_query,
@@ -20,4 +20,3 @@ pub(super) use frame::{
 pub(super) use keep::{column_names, column_types};
 pub(super) use message::ServerMessage;
 pub(super) use reply::{ReplyScanner, Scan, command_rows};
-pub(super) use scram::{Binding, ScramCache, ScramExchange, endpoint_hash};

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::bind::{ExecuteTemplate, write_unprepared};
 use super::message::ServerMessage;
 use super::reply::{ReplyScanner, Scan, command_rows};
-use super::scram::{Binding, ScramCache, ScramExchange, endpoint_hash};
 use super::*;
+use crate::scram::{Binding, ScramCache, ScramExchange, endpoint_hash};
 
 /// A message: kind, length, body.
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {

@@ -69,64 +69,64 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
     check(
         &with("product = 'mariadb'", faults, "fault = 'a'"),
         expect![[r#"
-        error: `[fault.a]` does not say what happens
-         --> study.toml:5:8
-          |
-        5 | [fault.a]
-          |        ^ no `do`
-          |
-          = help: add do = "kill", "stop" or "restart"
+            error: `[fault.a]` does not say what happens
+             --> study.toml:5:8
+              |
+            5 | [fault.a]
+              |        ^ no `do`
+              |
+              = help: add do = "kill", "stop", "restart" or "isolate"
 
-        error: `[fault.b]` does not say how long the server is stopped
-         --> study.toml:6:8
-          |
-        6 | [fault.b]
-          |        ^ no `for`
-          |
-          = help: add for = "5s"; to leave a server down, use do = "kill"
+            error: `[fault.b]` does not say how long the server is stopped
+             --> study.toml:6:8
+              |
+            6 | [fault.b]
+              |        ^ no `for`
+              |
+              = help: add for = "5s"; to leave a server down, use do = "kill"
 
-        error: `[fault.b]` does not say when it happens
-         --> study.toml:6:8
-          |
-        6 | [fault.b]
-          |        ^ no `at`
-          |
-          = help: add at = "30s"
+            error: `[fault.b]` does not say when it happens
+             --> study.toml:6:8
+              |
+            6 | [fault.b]
+              |        ^ no `at`
+              |
+              = help: add at = "30s"
 
-        error: `start_after` has no effect here
-         --> study.toml:8:1
-          |
-        8 | start_after = '1s'
-          | ^^^^^^^^^^^ only with do = "kill"
+            error: `start_after` has no effect here
+             --> study.toml:8:1
+              |
+            8 | start_after = '1s'
+              | ^^^^^^^^^^^ only with do = "kill"
 
-        error: `for` has no effect here
-          --> study.toml:12:1
-           |
-        12 | for = '1s'
-           | ^^^ only with do = "stop"
+            error: `for` has no effect here
+              --> study.toml:12:1
+               |
+            12 | for = '1s'
+               | ^^^ only with do = "stop" or "isolate"
 
-        error: `every` must be longer than the fault lasts
-          --> study.toml:17:9
-           |
-        17 | every = '5s'
-           |         ^^^^ the next one would begin before this one is over
+            error: `every` must be longer than the fault lasts
+              --> study.toml:17:9
+               |
+            17 | every = '5s'
+               |         ^^^^ the next one would begin before this one is over
 
-        error: the network of a server cannot be cut
-          --> study.toml:19:6
-           |
-        19 | do = 'network'
-           |      ^^^^^^^^^ clients reach private servers through Unix sockets and loopback
-           |
-           = help: kill the server, or stop it for a while
+            error: the network of a server cannot be cut
+              --> study.toml:19:6
+               |
+            19 | do = 'network'
+               |      ^^^^^^^^^ clients reach private servers through Unix sockets and loopback
+               |
+               = help: kill the server, or stop it for a while; a node of a cluster can be isolated
 
-        error: unknown value `network`
-          --> study.toml:19:6
-           |
-        19 | do = 'network'
-           |      ^^^^^^^^^ not accepted for `do`
-           |
-           = help: choose one of `kill`, `stop`, `restart`, `nothing`
-    "#]],
+            error: unknown value `network`
+              --> study.toml:19:6
+               |
+            19 | do = 'network'
+               |      ^^^^^^^^^ not accepted for `do`
+               |
+               = help: choose one of `kill`, `stop`, `restart`, `isolate`, `nothing`
+        "#]],
     );
 }
 

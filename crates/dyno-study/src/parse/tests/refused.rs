@@ -77,7 +77,7 @@ fn many_errors_at_once() {
               |
               = help: did you mean `tables`?
 
-            error: expected a whole number such as 100 or "250k", found boolean
+            error: expected a whole number such as 100 or "250k", found a boolean
              --> study.toml:7:14
               |
             7 | table_size = true
@@ -202,7 +202,7 @@ fn unknown_top_level_table() {
             2 | [disk.small]
               |  ^^^^ unknown key
               |
-              = help: choose one of `title`, `database`, `workload`, `volume`, `job`, `fault`, `design`, `machine`, `host`, `probe`
+              = help: choose one of `title`, `database`, `workload`, `volume`, `job`, `fault`, `design`, `machine`, `product`, `host`, `probe`
         "#]],
     );
 }
@@ -212,19 +212,19 @@ fn wrong_types_of_tables() {
     check(
         "title = 1\ndatabase = 2\nworkload = 'x'\ndesign = []\n",
         expect![[r#"
-            error: expected a text, found integer
+            error: expected a text, found a whole number
              --> study.toml:1:9
               |
             1 | title = 1
               |         ^ wrong type for `title`
 
-            error: expected a table, found integer
+            error: expected a table, found a whole number
              --> study.toml:2:12
               |
             2 | database = 2
               |            ^ wrong type for `database`
 
-            error: expected a table, found string
+            error: expected a table, found a string
              --> study.toml:3:12
               |
             3 | workload = 'x'
@@ -361,7 +361,7 @@ fn embedded_product_has_no_programs() {
              --> study.toml:6:1
               |
             6 | engine = 'x'
-              | ^^^^^^ nothing to choose
+              | ^^^^^^ no other engine to choose
               |
               = help: leave this key out
         "#]],
@@ -587,7 +587,7 @@ fn unknown_workload() {
             4 | [workload.oltp_readonly]
               |           ^^^^^^^^^^^^^ Dyno does not know it
               |
-              = help: did you mean `oltp_read_only`? A table whose name is not a workload needs workload = "…" or like = "…".
+              = help: did you mean `oltp_read_only`? A [workload.NAME] whose NAME is not a workload needs workload = "…" or like = "…".
         "#]],
     );
 }
@@ -603,7 +603,7 @@ fn unknown_workload_in_a_named_table() {
             5 | workload = 'linkbench'
               |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; scripts are run by `sysbench` and `pgbench`, with `script = "FILE"`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; a script is run by the workload `sysbench` or `pgbench`, with `script = "FILE"`
         "#]],
     );
 }
@@ -648,7 +648,7 @@ fn workload_options() {
             9 | skip_trx = 'maybe'
               |            ^^^^^^^ not accepted for `skip_trx`
 
-            error: expected a whole number such as 100 or "250k", found float
+            error: expected a whole number such as 100 or "250k", found a number with a decimal point
               --> study.toml:10:14
                |
             10 | range_size = 1.5
@@ -690,7 +690,7 @@ fn values_of_the_design() {
               |
               = help: choose one of `interleaved`, `sequential`
 
-            error: `soon` is not a duration; write it like "30s", "5min"
+            error: `soon` is not a duration; write it like "1500ms", "30s", "5min"
               --> study.toml:10:11
                |
             10 | warm_up = 'soon'
@@ -742,7 +742,7 @@ fn values_of_the_design() {
             17 | server_cpus = [1, 1]
                |                   ^ given before
 
-            error: expected a whole number, found string
+            error: expected a whole number, found a string
               --> study.toml:18:11
                |
             18 | retries = 'three'
@@ -802,7 +802,7 @@ fn rates() {
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
               |                                 ^^^ not accepted for `rate`
 
-            error: expected a rate in transactions per second such as 500 or "2k", found boolean
+            error: expected a rate in transactions per second such as 500 or "2k", found a boolean
              --> study.toml:9:38
               |
             9 | vary = { rate = [0, -1, 'fast', nan, true] }
@@ -1116,20 +1116,20 @@ fn limits() {
     check(
         &with_design("database = 'a'\nfind_clients = 20\narrivals = 'poisson'"),
         expect![[r#"
-        error: expected a limit such as "p99 <= 20ms", found integer
-         --> study.toml:9:16
-          |
-        9 | find_clients = 20
-          |                ^^ wrong type for `find_clients`
+            error: expected a limit such as "p99 <= 20ms", found a whole number
+             --> study.toml:9:16
+              |
+            9 | find_clients = 20
+              |                ^^ wrong type for `find_clients`
 
-        error: `arrivals` needs a rate
-          --> study.toml:10:1
-           |
-        10 | arrivals = 'poisson'
-           | ^^^^^^^^ this load is closed: each client waits for its answer
-           |
-           = help: add rate = 500, or leave this key out
-    "#]],
+            error: `arrivals` needs a rate
+              --> study.toml:10:1
+               |
+            10 | arrivals = 'poisson'
+               | ^^^^^^^^ this load is closed: each client waits for its answer
+               |
+               = help: add rate = 500, or leave this key out
+        "#]],
     );
 }
 

@@ -157,12 +157,12 @@ fn wrong_prices() {
     refused(
         &with("", "[machine]\nprice_per_hour = 0.2"),
         expect![[r#"
-        error: expected an amount and its currency such as "0.192 USD", found float
-          --> study.toml:11:18
-           |
-        11 | price_per_hour = 0.2
-           |                  ^^^ wrong type for `price_per_hour`
-    "#]],
+            error: expected an amount and its currency such as "0.192 USD", found a number with a decimal point
+              --> study.toml:11:18
+               |
+            11 | price_per_hour = 0.2
+               |                  ^^^ wrong type for `price_per_hour`
+        "#]],
     );
     refused(
         &with("", "[machine]\nprice_per_hour = '1 USD'")
@@ -222,17 +222,17 @@ fn wrong_probes() {
     refused(
         &with("", "[probe.p]\ncommand = 'uptime -p'\n[probe.q]\ncommand = []"),
         expect![[r#"
-        error: expected a list of strings such as ["cat", "/proc/loadavg"], found string
-          --> study.toml:11:11
-           |
-        11 | command = 'uptime -p'
-           |           ^^^^^^^^^^^ wrong type for `command`
+            error: expected a list of strings such as ["cat", "/proc/loadavg"], found a string
+              --> study.toml:11:11
+               |
+            11 | command = 'uptime -p'
+               |           ^^^^^^^^^^^ wrong type for `command`
 
-        error: the command names no program
-          --> study.toml:13:11
-           |
-        13 | command = []
-           |           ^^ not accepted for `command`
-    "#]],
+            error: the command names no program
+              --> study.toml:13:11
+               |
+            13 | command = []
+               |           ^^ not accepted for `command`
+        "#]],
     );
 }

@@ -217,9 +217,8 @@ pub enum CaptureError {
     Io(#[from] io::Error),
     /// Its format is unknown.
     #[error(
-        "this is neither a general log nor a slow log of MariaDB or MySQL nor a log of PostgreSQL, as far as its \
-         first lines tell; if it is one, name its format with --format, and the setting log_line_prefix of \
-         PostgreSQL with --prefix"
+        "the first lines look like neither a general or slow log of MariaDB or MySQL nor a log of PostgreSQL; if \
+         it is one, give --format and, for PostgreSQL, --prefix with the value of log_line_prefix"
     )]
     UnknownFormat,
     /// The setting `log_line_prefix` that was given, or none that fits.

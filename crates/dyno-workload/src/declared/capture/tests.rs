@@ -571,8 +571,8 @@ fn what_is_no_log_is_refused() {
         let error = capture(&mut &*log, &request()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
-    check(b"", "neither a general log nor a slow log");
-    check(b"SELECT 1;\n", "neither a general log nor a slow log");
+    check(b"", "look like neither a general or slow log");
+    check(b"SELECT 1;\n", "look like neither a general or slow log");
     check(general(&["SET x = 1"]).as_bytes(), "1 of the session");
 }
 

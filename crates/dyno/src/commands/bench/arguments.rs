@@ -29,9 +29,13 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand_value_name("WORKLOAD")
+        .override_usage("dyno bench <WORKLOAD> --on <DATABASE> [OPTIONS]")
         .subcommand_help_heading("Workloads and jobs")
         .disable_help_subcommand(true)
-        .after_help(examples::of_bench())
+        .after_help(format!(
+            "{}\n\n`dyno bench <WORKLOAD> --help` lists all options of a workload.",
+            examples::of_bench()
+        ))
         .subcommands(Catalog::built_in().workloads().iter().filter(is_load).map(workload_command))
         .subcommands(job::commands())
 }
@@ -204,7 +208,10 @@ pub(super) fn workload_argument(spec: &OptionSpec) -> Arg {
     let argument = Arg::new(format!("option:{}", spec.name))
         .long(spec.name.replace('_', "-"))
         .alias(spec.name.clone().into_owned())
-        .value_name("VALUE")
+        .value_name(match spec.kind {
+            OptionKind::Switch => "on|off",
+            _ => "VALUE",
+        })
         .default_value(spec.default.clone().into_owned())
         .help(with_words(spec))
         .help_heading(WORKLOAD);

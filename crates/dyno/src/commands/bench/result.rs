@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn advice_names_options_and_not_keys_of_a_study() {
         let check = |advice: &str, expected: &str| assert_eq!(for_command_line(advice), expected);
-        check("lengthen `duration`.", "lengthen --duration.");
+        check("increase `duration`.", "increase --duration.");
         check("give it more `workers`", "give it more --workers");
         check("Raise `statement_timeout`.", "Raise --statement-timeout.");
         check("See `dyno calibrate`.", "See `dyno calibrate`.");

@@ -82,7 +82,7 @@ pub(crate) struct ImportOptions {
     /// The run's folder, which is created
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// The question, as the report's title
+    /// Title of the report, phrased as a question
     #[arg(long)]
     title: Option<String>,
     /// The variant that others are compared with [default: the first]

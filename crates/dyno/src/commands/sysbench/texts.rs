@@ -97,7 +97,12 @@ const RANDOM: &[Known] = &[
         Some("special"),
         "default distribution: uniform, gaussian, special, pareto, zipfian",
     ),
-    known("rand-spec-iter", Kind::Int, Some("12"), "numbers that gaussian and special average"),
+    known(
+        "rand-spec-iter",
+        Kind::Int,
+        Some("12"),
+        "how many uniform numbers are averaged for gaussian and special",
+    ),
     known("rand-spec-pct", Kind::Int, Some("1"), "percentage of the values that are special"),
     known("rand-spec-res", Kind::Int, Some("75"), "percentage of the draws that are special"),
     known("rand-seed", Kind::Int, Some("0"), "seed of the random numbers; 0: the current time"),

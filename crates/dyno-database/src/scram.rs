@@ -29,7 +29,7 @@ struct Keys {
 
 /// The keys of one endpoint's password, derived once. Never shown.
 #[derive(Default)]
-pub(in crate::postgresql) struct ScramCache {
+pub(crate) struct ScramCache {
     derived: Mutex<Option<Derived>>,
 }
 
@@ -91,7 +91,7 @@ fn sign(key: &[u8], message: &[u8]) -> [u8; 32] {
 
 /// How the exchange is bound to the TLS channel under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::postgresql) enum Binding {
+pub(crate) enum Binding {
     /// No TLS, or a certificate that has no hash to bind to.
     Unsupported,
     /// TLS, but the server offers no binding.
@@ -102,7 +102,7 @@ pub(in crate::postgresql) enum Binding {
 
 impl Binding {
     /// The name of the mechanism to ask for.
-    pub(in crate::postgresql) fn mechanism(&self) -> &'static str {
+    pub(crate) fn mechanism(&self) -> &'static str {
         match self {
             Binding::EndPoint(_) => "SCRAM-SHA-256-PLUS",
             Binding::Unsupported | Binding::NotOffered => "SCRAM-SHA-256",
@@ -119,7 +119,7 @@ impl Binding {
 }
 
 /// The client's side of one exchange.
-pub(in crate::postgresql) struct ScramExchange {
+pub(crate) struct ScramExchange {
     binding: Binding,
     // Of our first message, what is signed: `n=…,r=…`.
     first: String,
@@ -130,12 +130,12 @@ pub(in crate::postgresql) struct ScramExchange {
 
 impl ScramExchange {
     /// An exchange for `user` (PostgreSQL wants it empty) with a nonce that is used once.
-    pub(in crate::postgresql) fn new(user: &str, nonce: String, binding: Binding) -> ScramExchange {
+    pub(crate) fn new(user: &str, nonce: String, binding: Binding) -> ScramExchange {
         let first = format!("n={user},r={nonce}");
         ScramExchange { binding, first, nonce, server_signature: None }
     }
 
-    pub(in crate::postgresql) fn make_nonce() -> Result<String, String> {
+    pub(crate) fn make_nonce() -> Result<String, String> {
         let bytes: [u8; 18] = ring::rand::generate(&ring::rand::SystemRandom::new())
             .map_err(|_| "the system gives no random bytes".to_owned())?
             .expose();
@@ -143,12 +143,12 @@ impl ScramExchange {
     }
 
     /// The first message to send.
-    pub(in crate::postgresql) fn first_message(&self) -> String {
+    pub(crate) fn first_message(&self) -> String {
         format!("{}{}", self.binding.header(), self.first)
     }
 
     /// Answers the server's first message with the proof of the password.
-    pub(in crate::postgresql) fn answer(
+    pub(crate) fn answer(
         &mut self,
         challenge: &[u8],
         password: &str,
@@ -187,7 +187,7 @@ impl ScramExchange {
     }
 
     /// Checks that the server knows the password too.
-    pub(in crate::postgresql) fn verify(self, message: &[u8]) -> Result<(), String> {
+    pub(crate) fn verify(self, message: &[u8]) -> Result<(), String> {
         let proof = message.strip_prefix(b"v=").and_then(|text| STANDARD.decode(text).ok());
         match (proof, self.server_signature) {
             (Some(proof), Some(expected)) if proof == expected => Ok(()),
@@ -198,7 +198,7 @@ impl ScramExchange {
 
 /// The hash of a certificate (DER) that `tls-server-end-point` binds to, or none for signature
 /// algorithms that leave it open (Ed25519).
-pub(in crate::postgresql) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     // Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm SEQUENCE { OID, … }, … }
     let (0x30, body, _) = cut_der(certificate)? else { return None };
     let (_, _, rest) = cut_der(body)?;

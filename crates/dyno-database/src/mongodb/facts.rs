@@ -1,0 +1,84 @@
+//! The facts that a server reports.
+
+use std::collections::BTreeMap;
+
+use bson::raw::{RawBsonRef, RawDocument};
+use bson::rawdoc;
+
+use super::command_failed;
+use super::connection::MongoConnection;
+use super::reply::text;
+use crate::cleaner::Cleaner;
+use crate::{Address, DeployError, Durability, Endpoint, ServerFacts};
+
+/// Product and version: `FerretDB`, `1.24.0`.
+pub(super) fn version(
+    connection: &mut MongoConnection,
+) -> Result<(&'static str, String), DeployError> {
+    let asked = connection.command(&rawdoc! { "buildInfo": 1, "$db": "admin" });
+    let info = asked.map_err(|error| command_failed("read the server's version", error))?;
+    let ferretdb = text(&info, "ferretdbVersion").or_else(|| {
+        let own = info.get("ferretdb").ok().flatten().and_then(RawBsonRef::as_document)?;
+        text(own, "version")
+    });
+    let (product, version) = match ferretdb {
+        Some(version) => ("FerretDB", Some(version)),
+        None => ("MongoDB", text(&info, "version")),
+    };
+    let version =
+        version.ok_or_else(|| DeployError::new("the server does not report its version"))?;
+    Ok((product, version.trim_start_matches('v').to_owned()))
+}
+
+/// Asks the server on an open connection.
+pub(super) fn ask(
+    endpoint: &Endpoint,
+    connection: &mut MongoConnection,
+) -> Result<ServerFacts, DeployError> {
+    let cleaner = Cleaner::new(endpoint.password.as_ref());
+    let (product, version) = version(connection)?;
+    let hello = connection.command(&rawdoc! { "hello": 1, "$db": "admin" });
+    let hello = hello.map_err(|error| command_failed("ask the server what it is", error))?;
+    Ok(ServerFacts {
+        product: product.to_owned(),
+        version: cleaner.clean(&version),
+        transport: match endpoint.address {
+            Address::Unix(_) => "unix",
+            Address::Tcp { .. } => "tcp",
+        },
+        tls: connection.is_tls(),
+        settings: of_deployment(&hello, connection, &cleaner),
+        durability: Durability::unknown(),
+        durability_settings: &[],
+        memory_bytes: None,
+        memory_settings: &[],
+        in_process: false,
+        stores_data: true,
+        build: None,
+    })
+}
+
+/// What the server is in its deployment, and its storage engine, as far as it says so.
+fn of_deployment(
+    hello: &RawDocument,
+    connection: &mut MongoConnection,
+    cleaner: &Cleaner,
+) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    if text(hello, "msg") == Some("isdbgrid") {
+        found.insert("role".to_owned(), "router of shards (mongos)".to_owned());
+    }
+    if let Some(name) = text(hello, "setName") {
+        found.insert("replica_set".to_owned(), cleaner.clean(name));
+    }
+    // Not every user may ask for it.
+    let status = connection.command(&rawdoc! { "serverStatus": 1, "$db": "admin" }).ok();
+    let engine = status.as_deref().and_then(|status| {
+        let engine = status.get("storageEngine").ok().flatten()?.as_document()?;
+        text(engine, "name")
+    });
+    if let Some(engine) = engine {
+        found.insert("storage_engine".to_owned(), cleaner.clean(engine));
+    }
+    found
+}

@@ -1,0 +1,62 @@
+//! Stores of documents that speak MongoDB's protocol: a private FerretDB from the program on this machine, or any
+//! running server by its URL.
+//!
+//! What an expert must know to read its numbers:
+//!
+//! - Each operation is a command in one OP_MSG, and its answer another; nothing is compressed. A command is a
+//!   template that is made once, with its values written into it.
+//! - Commands give no write concern and no read concern: those of the server hold.
+//! - There are no sessions and no retries of the driver's kind: a command that fails is an error of its class.
+//! - The connection is to the one server that the URL names: a `mongos`, a server that stands alone, or the primary of
+//!   a replica set.
+//!
+//! FerretDB 1 keeps documents as JSON in SQLite or PostgreSQL. Dyno starts it with SQLite, a file for each database.
+
+mod attached;
+mod cold;
+mod connection;
+mod facts;
+mod login;
+mod notes;
+mod private;
+mod product;
+mod programs;
+mod reply;
+mod settings;
+mod template;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub(crate) use product::FAMILY;
+pub(crate) use product::PROTOCOL;
+
+use std::sync::Arc;
+
+use dyno_workload::{Connection, Connector};
+
+use crate::scram::ScramCache;
+use crate::{DeployError, Endpoint};
+use connection::MongoConnection;
+
+/// Opens connections to one endpoint, which derive the keys of its password only once.
+fn connector(endpoint: Endpoint) -> Connector {
+    let cache = ScramCache::default();
+    Arc::new(move || {
+        let mut connection = login::open(&endpoint, &cache)?;
+        // Its commands may take long, such as making an index or adding up all documents.
+        connection.set_cold_limit(0);
+        Ok(Box::new(connection) as Box<dyn Connection>)
+    })
+}
+
+/// Opens one connection; cold calls have half a minute each.
+fn open(endpoint: &Endpoint) -> Result<MongoConnection, DeployError> {
+    login::open(endpoint, &ScramCache::default())
+        .map_err(|error| DeployError::new(error.to_string()))
+}
+
+/// An error of a command that Dyno needed for itself.
+fn command_failed(what: &str, error: impl std::fmt::Display) -> DeployError {
+    DeployError::new(format!("cannot {what}: {error}"))
+}

@@ -1,0 +1,165 @@
+//! Which collections are Dyno's: only those are ever dropped.
+//!
+//! Dyno notes the collections that it makes, before it makes them, in one of its own: `dyno_tables`, with a document for
+//! each. The server does not say who made a collection; who may write into a database of it may drop its collections
+//! as well, so the notes are worth as much as the database itself.
+
+use bson::raw::{RawBsonRef, RawDocument};
+use bson::rawdoc;
+use dyno_workload::StatementError;
+
+use super::connection::{MongoConnection, refused};
+use super::reply::{first_batch, text};
+
+/// The collection with the notes.
+const NOTES: &str = "dyno_tables";
+
+/// What each note says besides a name, so that somebody else's collection is not taken for Dyno's.
+const MADE_BY: &str = "Dyno";
+
+/// The prefix of collections of the server itself.
+const SYSTEM: &str = "system.";
+
+/// The code of an error for a collection that is not there.
+const NO_COLLECTION: &str = "26";
+
+/// Collections that a refusal names, at most.
+const NAMED_MAX: usize = 5;
+
+/// The texts of this field in the first batch of an answer.
+fn texts(answer: &RawDocument, field: &str) -> Option<Vec<Option<String>>> {
+    let cursor = answer.get("cursor").ok()??.as_document()?;
+    if super::reply::number(cursor, "id") != Some(0) {
+        // More of them than one batch has.
+        return None;
+    }
+    let documents = first_batch(cursor)?.into_iter();
+    let of_document = |element: bson::error::Result<RawBsonRef<'_>>| {
+        text(element.ok()?.as_document()?, field).map(str::to_owned)
+    };
+    Some(documents.map(of_document).collect())
+}
+
+fn too_many(what: &str) -> StatementError {
+    refused(format!("the database has more {what} than Dyno looks through"))
+}
+
+/// The collections of the database, those of the server itself not included.
+pub(super) fn collections(connection: &mut MongoConnection) -> Result<Vec<String>, StatementError> {
+    let list = rawdoc! {
+        "listCollections": 1, "nameOnly": true, "cursor": { "batchSize": 10_000 },
+        "$db": connection.database(),
+    };
+    let answer = connection.command(&list)?;
+    let names = texts(&answer, "name").ok_or_else(|| too_many("collections"))?;
+    let names = names.into_iter().flatten();
+    Ok(names.filter(|name| !name.starts_with(SYSTEM)).collect())
+}
+
+/// The collections that are noted as Dyno's, out of these.
+fn noted(
+    connection: &mut MongoConnection,
+    collections: &[String],
+) -> Result<Vec<String>, StatementError> {
+    if !collections.iter().any(|name| name == NOTES) {
+        return Ok(Vec::new());
+    }
+    let find = rawdoc! {
+        "find": NOTES, "filter": {}, "batchSize": 10_000, "$db": connection.database(),
+    };
+    let answer = connection.command(&find)?;
+    let names = texts(&answer, "_id").ok_or_else(|| too_many("notes"))?;
+    let makers = texts(&answer, "made_by").ok_or_else(|| too_many("notes"))?;
+    let is_ours = makers.iter().all(|maker| maker.as_deref() == Some(MADE_BY));
+    if !is_ours || names.iter().any(Option::is_none) {
+        return Err(refused(format!(
+            "the database holds a collection `{NOTES}` that Dyno did not create in this form, so Dyno cannot know \
+             what it may drop; find out what it is and drop it, or give Dyno a database of its own"
+        )));
+    }
+    Ok(names.into_iter().flatten().collect())
+}
+
+/// Refuses a database with collections that Dyno did not make, unless those are allowed.
+pub(super) fn claim(
+    connection: &mut MongoConnection,
+    allow_existing: bool,
+) -> Result<(), StatementError> {
+    let all = collections(connection)?;
+    let noted = noted(connection, &all)?;
+    let foreign: Vec<&str> = all
+        .iter()
+        .filter(|name| *name != NOTES && !noted.contains(name))
+        .map(String::as_str)
+        .collect();
+    if foreign.is_empty() || allow_existing {
+        return Ok(());
+    }
+    let named = foreign[..foreign.len().min(NAMED_MAX)].join(", ");
+    let more = match foreign.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    Err(refused(format!(
+        "the database holds collections that Dyno did not create ({named}{more}); give Dyno a database of its own, \
+         or allow them with `--allow-existing-tables` (in a study: `allow_existing_tables = true`), and Dyno \
+         leaves them alone"
+    )))
+}
+
+/// Makes an empty collection, in the place of one that is Dyno's, and notes it first.
+pub(super) fn make(
+    connection: &mut MongoConnection,
+    collection: &str,
+) -> Result<(), StatementError> {
+    let all = collections(connection)?;
+    let noted = noted(connection, &all)?;
+    let is_noted = noted.iter().any(|name| name == collection);
+    let is_there = all.iter().any(|name| name == collection);
+    if collection == NOTES || (is_there && !is_noted) {
+        return Err(refused(format!(
+            "the database holds a collection `{collection}` that Dyno did not create and will not replace; give \
+             Dyno a database of its own, or rename it"
+        )));
+    }
+    if is_there {
+        drop_one(connection, collection)?;
+    }
+    if !is_noted {
+        let database = connection.database().to_owned();
+        let note = rawdoc! { "_id": collection, "made_by": MADE_BY };
+        let insert = rawdoc! { "insert": NOTES, "documents": [note], "$db": database.as_str() };
+        connection.command(&insert)?;
+    }
+    let create = rawdoc! { "create": collection, "$db": connection.database() };
+    let created = connection.command(&create);
+    if created.is_err() && !is_noted {
+        // Whatever is there now is not Dyno's. The first error is the one to report.
+        let database = connection.database().to_owned();
+        let one = rawdoc! { "q": { "_id": collection }, "limit": 1 };
+        let _ = connection
+            .command(&rawdoc! { "delete": NOTES, "deletes": [one], "$db": database.as_str() });
+    }
+    created.map(drop)
+}
+
+fn drop_one(connection: &mut MongoConnection, collection: &str) -> Result<(), StatementError> {
+    let command = rawdoc! { "drop": collection, "$db": connection.database() };
+    match connection.command(&command) {
+        Err(error) if error.code != NO_COLLECTION => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Drops the collections that are noted as Dyno's, and the notes.
+pub(super) fn drop_all(connection: &mut MongoConnection) -> Result<(), StatementError> {
+    let all = collections(connection)?;
+    let noted = noted(connection, &all)?;
+    for collection in noted.iter().filter(|name| all.contains(name)) {
+        drop_one(connection, collection)?;
+    }
+    match all.iter().any(|name| name == NOTES) {
+        true => drop_one(connection, NOTES),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,151 @@
+//! FerretDB as a product, and MongoDB's protocol.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_host::{Keeper, ThreadGroup};
+use dyno_units::SettingValue;
+use dyno_workload::{Connector, Target};
+
+use super::{attached, facts, private, programs, settings};
+use crate::product::texts;
+use crate::products::Family;
+use crate::{
+    AttachOptions, Client, DataShape, DeployError, DiskUse, Endpoint, Installation, Launch, Place,
+    Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec, SocketKey,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// The product folder for the registry.
+pub(crate) const FAMILY: Family = Family {
+    products: || vec![Arc::new(FerretDb { spec: ferretdb() })],
+    routers: Vec::new,
+    protocol: Some(PROTOCOL),
+    sql: None,
+    thread_group: None,
+    probes: &[],
+    readings: &[],
+};
+
+/// The protocol of MongoDB, with the URL scheme `mongodb`.
+pub(crate) const PROTOCOL: &dyn Protocol = &MongoProtocol;
+
+struct FerretDb {
+    spec: ProductSpec,
+}
+
+fn ferretdb() -> ProductSpec {
+    let words = ["mongodb", "mongo", "mongod", "ferret"];
+    let advice = "Dyno starts `ferretdb`, and uses a running MongoDB by its URL: \
+                  mongodb://user:password@host:27017/database";
+    ProductSpec {
+        target: Target::Documents,
+        confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
+        // Documents of 1000 bytes took 1.4 kB each in SQLite (1.24, both indexes included); the rest is an estimate.
+        disk: Some(DiskUse { kept: MIB, grown: 0, running: 16 * MIB, log: None, spread: 1.5 }),
+        disk_full: texts(["database or disk is full"]),
+        refusals: texts(["FerretDB has no setting", "FerretDB does not accept"]),
+        ..ProductSpec::new(
+            "ferretdb",
+            "FerretDB",
+            "a private FerretDB, a store of documents, from the program on this machine",
+            None,
+        )
+    }
+}
+
+impl Product for FerretDb {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        private::start(launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape, DeployError> {
+        private::check_spec(spec)?;
+        Err(DeployError::new("data sets of FerretDB are not kept"))
+    }
+
+    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+        settings::spelled(settings).err().map(|error| error.message)
+    }
+
+    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
+        programs::installations(keeper)
+    }
+
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+        programs::version_in(programs, keeper).ok_or_else(|| {
+            DeployError::new(format!(
+                "there is no program `{}` in {} that tells its version",
+                programs::PROGRAM,
+                programs.display()
+            ))
+        })
+    }
+
+    fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
+        let crate::Address::Unix(socket) = &endpoint.address else { return None };
+        let socket = socket.to_str()?;
+        let encoded = dyno_units::PercentEncoded { bytes: socket.as_bytes(), keep: b"" };
+        Some(Client {
+            programs: &["mongosh"],
+            arguments: vec![format!("mongodb://{encoded}/{}", endpoint.catalog)],
+        })
+    }
+
+    fn refused_setting(&self, name: &str) -> Option<String> {
+        settings::refused_setting(name)
+    }
+}
+
+struct MongoProtocol;
+
+static SPEC: ProtocolSpec = ProtocolSpec {
+    name: "mongodb",
+    schemes: &["mongodb"],
+    example: "mongodb://user:password@host:27017/database",
+    dialect: None,
+    default_port: 27017,
+    socket: SocketKey::of_path("socket"),
+    has_server_public_key: false,
+    // `authSource=DATABASE`.
+    has_session_options: true,
+    common_catalog: "admin",
+    programs: &["mongod", "mongos", "ferretdb"],
+    // Where it lies is not asked: most users may not know it.
+    data_folder: super::connection::PING,
+    file_kind: private::file_kind,
+    thread_group,
+};
+
+/// Threads of these servers have no names that would say what they are for.
+fn thread_group(_process: &str, _thread: &str) -> Option<ThreadGroup> {
+    None
+}
+
+impl Protocol for MongoProtocol {
+    fn spec(&self) -> &'static ProtocolSpec {
+        &SPEC
+    }
+
+    fn connector(&self, endpoint: &Endpoint) -> Connector {
+        super::connector(endpoint.clone())
+    }
+
+    fn attach(
+        &self,
+        endpoint: &Endpoint,
+        options: AttachOptions,
+    ) -> Result<Box<dyn Server>, DeployError> {
+        attached::attach(endpoint, options)
+    }
+
+    fn facts(&self, endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
+        facts::ask(endpoint, &mut super::open(endpoint)?)
+    }
+}

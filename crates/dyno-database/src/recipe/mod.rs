@@ -1,0 +1,67 @@
+//! Products that a file describes: programs that speak a protocol which Dyno knows, and how they are found,
+//! initialised, started and stopped.
+//!
+//! A recipe is a TOML table. Those in `shipped` are built in; a study adds its own as `[product.NAME]`.
+//! docs/recipes.md describes the keys.
+
+mod places;
+mod private;
+mod product;
+mod text;
+
+pub use text::{Recipe, RecipeError};
+
+use crate::Products;
+use crate::products::Family;
+
+/// The recipes that come with Dyno, for the registry.
+pub(crate) const FAMILY: Family = Family {
+    products: shipped,
+    routers: Vec::new,
+    protocol: None,
+    sql: None,
+    thread_group: None,
+    probes: &[],
+    readings: &[],
+};
+
+/// The recipes that come with Dyno, by the names of their products.
+const SHIPPED: [(&str, &str); 3] = [
+    ("dolt", include_str!("shipped/dolt.toml")),
+    ("percona-server", include_str!("shipped/percona-server.toml")),
+    ("tidb", include_str!("shipped/tidb.toml")),
+];
+
+/// Whether a product of this name comes with Dyno as a recipe, which another one may replace.
+pub fn is_recipe(name: &str) -> bool {
+    SHIPPED.iter().any(|(shipped, _)| *shipped == name)
+}
+
+/// The products of the recipes that come with Dyno.
+fn shipped() -> Vec<std::sync::Arc<dyn crate::Product>> {
+    let product = |(name, text): &(&str, &str)| {
+        let recipe = Recipe::parse(name, text).expect("a test reads each of them");
+        product::product(recipe)
+    };
+    SHIPPED.iter().map(product).collect()
+}
+
+impl Products {
+    /// Adds the product of a recipe at the end; it replaces one of the same name.
+    pub fn with_recipe(self, recipe: Recipe) -> Products {
+        self.with(product::product(recipe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recipes_that_are_shipped_can_be_read() {
+        for (name, text) in SHIPPED {
+            let recipe = Recipe::parse(name, text);
+            assert!(recipe.is_ok(), "{name}: {}", recipe.unwrap_err());
+        }
+    }
+}

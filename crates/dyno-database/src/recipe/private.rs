@@ -1,0 +1,407 @@
+//! A private server by a recipe: made, started, stopped and removed by Dyno.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dyno_host::{
+    DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_port,
+    random_token,
+};
+use dyno_units::{Nanoseconds, SettingValue};
+use dyno_workload::{Connection, Connector, Dialect};
+
+use super::places::fill;
+use super::product::Programs;
+use super::text::{ListensOn, Recipe};
+use crate::logs::LogFiles;
+use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::{
+    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Secret, Server,
+    ServerControl, ServerFacts, TlsMode, sql_probe, version_fits,
+};
+
+/// The catalog of a private server, unless the recipe names another.
+const CATALOG: &str = "dyno";
+
+/// How long each command that initialises the data may take.
+const INITIALISE_LIMIT: Nanoseconds = Nanoseconds::from_secs(300);
+
+/// The file with the output of the commands that initialise the data.
+const INITIALISE_LOG: &str = "initialise.log";
+
+struct PrivateServer {
+    server: OwnServer,
+    recipe: Recipe,
+    title: &'static str,
+    endpoint: Endpoint,
+    programs: Programs,
+    given: BTreeMap<String, String>,
+}
+
+/// Settings as the recipe writes them.
+///
+/// # Errors
+///
+/// The recipe has no form for settings, or a name or value cannot be written safely.
+pub(super) fn spelled(
+    recipe: &Recipe,
+    title: &str,
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<BTreeMap<String, String>, DeployError> {
+    if let Some(name) = settings.keys().next().filter(|_| recipe.text.setting.is_none()) {
+        return Err(DeployError::new(format!(
+            "the recipe of {title} does not say how a setting reaches the server (`setting`), so `{name}` \
+             cannot be set"
+        )));
+    }
+    let spelled = |(name, value): (&String, &SettingValue)| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        if name.is_empty() || name.starts_with('-') || !name.bytes().all(is_plain) {
+            return Err(DeployError::new(format!(
+                "`{name}` cannot be the name of a setting of {title}"
+            )));
+        }
+        let form = recipe.text.setting.as_ref().and_then(|form| form.bytes.as_deref());
+        let text = match value {
+            SettingValue::Bytes(bytes) => {
+                form.unwrap_or("{bytes}").replace("{bytes}", &bytes.0.to_string())
+            }
+            other => other.to_string(),
+        };
+        match text.contains(char::is_control) {
+            true => Err(DeployError::new(format!("the value of `{name}` has a control character"))),
+            false => Ok((name.clone(), text)),
+        }
+    };
+    settings.iter().map(spelled).collect()
+}
+
+/// The settings in one form of the recipe.
+fn written(
+    form: Option<&String>,
+    given: &BTreeMap<String, String>,
+    quote: fn(&str) -> String,
+) -> Vec<String> {
+    let Some(form) = form else { return Vec::new() };
+    let one = |(name, value): (&String, &String)| {
+        fill(form, &BTreeMap::from([("name", name.clone()), ("value", quote(value))]))
+    };
+    given.iter().map(one).collect()
+}
+
+/// A value in a statement: numbers as they are, everything else as a text.
+fn literal(value: &str) -> String {
+    match value.parse::<f64>().is_ok_and(f64::is_finite) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''")),
+    }
+}
+
+/// Starts a private server, on the kept data of another one if there are any, and waits until it
+/// answers.
+pub(super) fn start(
+    recipe: &Recipe,
+    title: &'static str,
+    programs: Programs,
+    launch: &Launch<'_>,
+) -> Result<Box<dyn Server>, DeployError> {
+    let Launch { spec, data, place, clock } = *launch;
+    let given = spelled(recipe, title, &spec.settings)?;
+    let text = &recipe.text;
+    let folder = ServerFolder::make(place, &spec.product)?;
+    let (port, password) = match text.listens_on {
+        ListensOn::Socket => (None, None),
+        ListensOn::Port => {
+            let failed = |what: &str, error: std::io::Error| {
+                DeployError::new(format!("there is no {what} for {title}: {error}"))
+            };
+            let port = free_loopback_port().map_err(|error| failed("free port", error))?;
+            let password = random_token().map_err(|error| failed("password", error))?;
+            (Some(port), Some(Secret::new(password)))
+        }
+    };
+    let form = text.setting.clone().unwrap_or_default();
+    let mut places = BTreeMap::from([
+        ("program", programs.program.display().to_string()),
+        ("folder", folder.path().display().to_string()),
+        ("data", folder.data().display().to_string()),
+        ("run", folder.run().display().to_string()),
+        ("tmp", folder.tmp().display().to_string()),
+    ]);
+    places.extend(port.map(|port| ("port", port.to_string())));
+    places.insert("socket", fill(&text.socket, &places));
+    let mut in_files = places.clone();
+    in_files.insert("settings", written(form.line.as_ref(), &given, str::to_owned).join("\n"));
+    in_files.extend(password.as_ref().map(|password| ("password", password.reveal().to_owned())));
+    for (name, text) in &text.files {
+        folder.write(name, &fill(text, &in_files))?;
+    }
+    let kind = ServerKind {
+        product: title,
+        stop_signal: stop_signal(&text.stop),
+        log_files: LogFiles::Named(&[]),
+        ports: [port, None],
+        start_limit: recipe.start_limit,
+    };
+    folder.put_data(data, kind)?;
+    let environment: Vec<(String, String)> = [("TMPDIR".to_owned(), places["tmp"].clone())]
+        .into_iter()
+        .chain(text.environment.iter().map(|(name, value)| (name.clone(), fill(value, &places))))
+        .collect();
+    let process = |program: PathBuf, arguments: &[String], log: &str| ProcessSpec {
+        program,
+        arguments: arguments.iter().map(|one| fill(one, &places)).collect(),
+        environment: environment.clone(),
+        log: folder.path().join(log),
+        ..ProcessSpec::default()
+    };
+    if data.is_none() {
+        for command in &text.initialise {
+            let Some((program, arguments)) = command.split_first() else { continue };
+            let program = beside(&programs.program, &fill(program, &places), folder.keeper())?;
+            let process = process(program, arguments, INITIALISE_LOG);
+            let made =
+                folder.keeper().run(folder.path(), &process, clock.as_ref(), INITIALISE_LIMIT);
+            made.map_err(|error| DeployError {
+                message: format!("the data of {title} cannot be initialised: {error}"),
+                log: dyno_host::last_lines(&folder.path().join(INITIALISE_LOG), LOG_LINES),
+            })?;
+        }
+    }
+    let mut arguments = text.start.clone();
+    arguments.extend(written(form.argument.as_ref(), &given, str::to_owned));
+    let process = ProcessSpec {
+        cpus: spec.cpus.clone(),
+        limits: spec.limits,
+        log: folder.log(),
+        ..process(programs.program.clone(), &arguments, "server.log")
+    };
+    let endpoint = Endpoint {
+        protocol: recipe.protocol,
+        address: match port {
+            Some(port) => Address::Tcp { host: "127.0.0.1".to_owned(), port },
+            None => Address::Unix(places["socket"].clone().into()),
+        },
+        user: text.user.clone(),
+        password,
+        catalog: text.catalog.clone().unwrap_or_else(|| CATALOG.to_owned()),
+        tls: TlsMode::Off,
+        server_public_key: None,
+        session_options: None,
+    };
+    // The catalog is there once it has been prepared.
+    let common = recipe.protocol.spec().common_catalog.to_owned();
+    let first = match data {
+        None => Endpoint { catalog: common, ..endpoint.clone() },
+        Some(_) => endpoint.clone(),
+    };
+    let connector = recipe.protocol.connector(&first);
+    let reach = || connector().map_err(|error| error.to_string());
+    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
+        .map_err(|error| DeployError { log: hidden(error.log, &endpoint), ..error })?;
+    let prepared = prepare(
+        recipe,
+        spec.version.as_deref(),
+        &programs,
+        &given,
+        data.is_none(),
+        &mut *connection,
+    );
+    match prepared {
+        Ok(()) => {
+            let recipe = recipe.clone();
+            Ok(Box::new(PrivateServer { server, recipe, title, endpoint, programs, given }))
+        }
+        Err(message) => {
+            let log = hidden(server.folder().log_tail(LOG_LINES), &endpoint);
+            // The first error is the one to report.
+            let _ = server.stop();
+            Err(DeployError { message: format!("{title}: {message}"), log })
+        }
+    }
+}
+
+/// A program that a recipe names: in the folder of the server's program, or else where programs are.
+fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf, DeployError> {
+    if name.contains('/') {
+        return Ok(PathBuf::from(name));
+    }
+    let folder: Vec<PathBuf> = server.parent().map(Path::to_owned).into_iter().collect();
+    keeper.find_program(name, &folder).ok_or_else(|| {
+        DeployError::new(format!(
+            "the program `{name}`, which initialises the data, is neither beside {} nor in PATH",
+            server.display()
+        ))
+    })
+}
+
+/// Lines of a log without the server's password: some servers write down what they are configured with.
+fn hidden(lines: Vec<String>, endpoint: &Endpoint) -> Vec<String> {
+    let Some(password) = &endpoint.password else { return lines };
+    lines.into_iter().map(|line| line.replace(password.reveal(), "***")).collect()
+}
+
+/// The name of a signal that a recipe may have.
+fn stop_signal(name: &str) -> &'static str {
+    match name {
+        "INT" => "INT",
+        "QUIT" => "QUIT",
+        _ => "TERM",
+    }
+}
+
+/// Checks the version, and sends the statements that make a new server ready and those that set settings.
+fn prepare(
+    recipe: &Recipe,
+    wanted: Option<&str>,
+    programs: &Programs,
+    given: &BTreeMap<String, String>,
+    is_new: bool,
+    connection: &mut dyn Connection,
+) -> Result<(), String> {
+    let version = &programs.installation.version;
+    if let Some(wanted) = wanted
+        && !version_fits(version, wanted)
+    {
+        return Err(format!("{} is version {version}, not {wanted}", programs.program.display()));
+    }
+    connection.set_cold_limit(INITIALISE_LIMIT.0);
+    let form = recipe.text.setting.as_ref().and_then(|form| form.statement.as_ref());
+    let own = recipe.text.prepare.iter().filter(|_| is_new).cloned();
+    let default = format!("CREATE DATABASE {CATALOG}");
+    let makes_catalog = is_new && recipe.text.catalog.is_none() && recipe.text.prepare.is_empty();
+    let all = makes_catalog.then_some(default).into_iter().chain(own);
+    for statement in all.chain(written(form, given, literal)) {
+        connection.query(&statement).map_err(|error| format!("{statement}: {error}"))?;
+    }
+    Ok(())
+}
+
+impl Server for PrivateServer {
+    fn dialect(&self) -> Dialect {
+        self.recipe.dialect
+    }
+
+    fn connector(&self) -> Connector {
+        self.recipe.protocol.connector(&self.endpoint)
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        let mut facts = self.recipe.protocol.facts(&self.endpoint)?;
+        facts.product = self.title.to_owned();
+        facts.version.clone_from(&self.programs.installation.version);
+        for (name, value) in &self.given {
+            facts.settings.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if let Some(durability) = self.recipe.durability(&facts.settings) {
+            facts.durability = durability;
+        }
+        let installation = &self.programs.installation;
+        facts.build = Some(BuildFacts {
+            origin: installation.origin.clone(),
+            programs: installation.programs.clone(),
+            configured: None,
+        });
+        Ok(facts)
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![self.server.pid()]
+    }
+
+    fn client_environment(&self) -> Vec<(String, String)> {
+        self.endpoint.client_environment(|_| Vec::new())
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn control(&self) -> Option<ServerControl> {
+        Some(self.server.control())
+    }
+
+    fn down(&mut self) -> Option<String> {
+        self.server.down()
+    }
+
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        hidden(self.server.folder().log_tail(lines), &self.endpoint)
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        self.server.data_bytes()
+    }
+
+    fn data_files(&self) -> Option<DataFiles> {
+        Some(self.server.data_files(self.recipe.protocol.spec().file_kind))
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        Some(self.recipe.protocol.spec().thread_group)
+    }
+
+    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        let own = self.recipe.text.ask.iter().map(|(name, sql)| {
+            let name = format!("{}.{name}", self.recipe.name);
+            sql_probe(self.connector(), &name, sql, Nanoseconds::SECOND)
+        });
+        self.recipe.protocol.probes(&self.endpoint, threads).into_iter().chain(own).collect()
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        self.recipe.protocol.debt_meter(&self.endpoint)
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        let PrivateServer { server, endpoint, .. } = *self;
+        server.stop().map_err(|error| DeployError { log: hidden(error.log, &endpoint), ..error })
+    }
+
+    fn can_keep_data(&self) -> bool {
+        // What a password is kept in would be opened with another one.
+        self.recipe.text.listens_on == ListensOn::Socket
+    }
+
+    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
+        self.server.stop_and_keep_data(to, |_| Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_that_a_server_writes_down_is_not_shown() {
+        let mut endpoint = Endpoint::from_url("mysql://root@127.0.0.1:1/dyno").unwrap();
+        let said = || vec!["U=dyno P=s3cret".to_owned()];
+        assert_eq!(hidden(said(), &endpoint), said());
+        endpoint.password = Some(Secret::new("s3cret".to_owned()));
+        assert_eq!(hidden(said(), &endpoint), ["U=dyno P=***"]);
+    }
+
+    #[test]
+    fn settings_are_written_as_the_recipe_says() {
+        let text = "title = \"X\"\nprotocol = \"mysql\"\nprogram = \"xd\"\nstart = []\n";
+        let none = Recipe::parse("x", text).unwrap();
+        let settings = |name: &str, value: &str| {
+            BTreeMap::from([(name.to_owned(), SettingValue::Text(value.to_owned()))])
+        };
+        let error = spelled(&none, "X", &settings("a", "1")).unwrap_err().message;
+        assert!(error.contains("does not say how a setting reaches the server"), "{error}");
+        let with = format!("{text}setting = {{ argument = \"--{{name}}={{value}}\" }}\n");
+        let recipe = Recipe::parse("x", &with).unwrap();
+        let given = spelled(&recipe, "X", &settings("a-b", "{c} d")).unwrap();
+        let form = "--{name}={value}".to_owned();
+        assert_eq!(written(Some(&form), &given, str::to_owned), ["--a-b={c} d"]);
+        let statement = "SET {name} = {value}".to_owned();
+        assert_eq!(written(Some(&statement), &given, literal), ["SET a-b = '{c} d'"]);
+        assert_eq!(literal("1.5"), "1.5");
+        assert_eq!(literal("it's \\"), "'it''s \\\\'");
+        for name in ["", "--x", "a b", "a;b", "a'"] {
+            assert!(spelled(&recipe, "X", &settings(name, "1")).is_err(), "{name}");
+        }
+        assert!(spelled(&recipe, "X", &settings("a", "1\n2")).is_err());
+    }
+}

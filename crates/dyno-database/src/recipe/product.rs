@@ -1,0 +1,245 @@
+//! A recipe as a product.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dyno_host::Keeper;
+use dyno_units::SettingValue;
+
+use super::places::fill;
+use super::private;
+use super::text::{ListensOn, Recipe};
+use crate::data::build_of;
+use crate::installation::{builder_in, choose};
+use crate::{
+    Client, DataShape, DeployError, Endpoint, Installation, Launch, Part, Place, Product,
+    ProductSpec, Products, Server, ServerSpec,
+};
+
+pub(super) struct FromRecipe {
+    recipe: Recipe,
+    /// The title, for as long as this process lives: messages of servers that outlive the product have it.
+    title: &'static str,
+    spec: ProductSpec,
+}
+
+/// The product that a recipe describes.
+pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
+    let title: &'static str = Box::leak(recipe.text.title.clone().into_boxed_str());
+    let tried = match &recipe.text.tried {
+        Some(with) => format!("tried with {with}"),
+        None => "not tried".to_owned(),
+    };
+    let summary = format!("a private {title} server, by a recipe ({tried})");
+    let dialect = recipe.dialect;
+    let spec = ProductSpec::new(&recipe.name, title, &summary, Some(dialect));
+    Arc::new(FromRecipe { recipe, title, spec })
+}
+
+/// The programs of one installation.
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    pub(super) program: PathBuf,
+    pub(super) installation: Installation,
+}
+
+impl FromRecipe {
+    fn folders(&self, keeper: &Keeper) -> Vec<PathBuf> {
+        let program = keeper.find_program(&self.recipe.text.program, &self.recipe.text.folders);
+        let in_path = program.as_deref().and_then(Path::parent).map(Path::to_owned);
+        in_path.into_iter().chain(self.recipe.text.folders.iter().cloned()).collect()
+    }
+
+    fn on_machine(&self, folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+        let mut all: Vec<Installation> = Vec::new();
+        for folder in folders {
+            let of = |folder: &Path| folder.join(&self.recipe.text.program).canonicalize().ok();
+            if all.iter().any(|one| of(&one.programs) == of(folder)) {
+                continue;
+            }
+            if let Ok(version) = self.version_in(folder, keeper) {
+                let builder = builder_in(&version);
+                all.push(Installation::on_machine(folder.clone(), version, builder));
+            }
+        }
+        all
+    }
+
+    /// The program to start a server with: the one in the folder of the spec, else the best that fits.
+    fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+        let folders = match &spec.programs {
+            Some(folder) => vec![folder.clone(), folder.join("bin"), folder.join("sbin")],
+            None => self.folders(keeper),
+        };
+        let found = self.on_machine(&folders, keeper);
+        let name = &self.recipe.text.program;
+        if let Some(chosen) = choose(&found, spec) {
+            let program = chosen.programs.join(name);
+            return Ok(Programs { program, installation: chosen.clone() });
+        }
+        let wanted =
+            spec.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+        let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
+        let what = match here.as_slice() {
+            [] => {
+                format!("its program `{name}` is neither in PATH nor in the folders of its recipe")
+            }
+            here => format!("here is {}", here.join(", ")),
+        };
+        Err(DeployError::new(format!(
+            "{}{wanted} is not on this machine: {what}. Install it, or name its folder with `programs`; Dyno \
+             cannot fetch it",
+            self.title
+        )))
+    }
+}
+
+/// A folder for a program that is only asked something; it is removed when this is dropped.
+struct Scratch<'a> {
+    keeper: &'a Keeper,
+    folder: PathBuf,
+}
+
+impl Scratch<'_> {
+    fn make(keeper: &Keeper) -> Result<Scratch<'_>, DeployError> {
+        let folder = keeper.make_folder("version")?;
+        let scratch = Scratch { keeper, folder };
+        keeper.make_inner(&scratch.folder, SCRATCH)?;
+        Ok(scratch)
+    }
+
+    fn path(&self) -> String {
+        self.folder.join(SCRATCH).display().to_string()
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // What remains is found and removed by the next run.
+        let _ = self.keeper.remove_folder(&self.folder);
+    }
+}
+
+/// The part of such a folder that the program may write to.
+const SCRATCH: &str = "tmp";
+
+/// The first word with a digit and a full stop in what a program says of itself: `1.43.2`.
+fn version_within(text: &str) -> Option<String> {
+    let is_version = |word: &&str| {
+        let digits = word.trim_start_matches(['v', 'V', '(', '"']);
+        digits.starts_with(|c: char| c.is_ascii_digit()) && digits.contains('.')
+    };
+    let word = text.split([' ', '\t', '\n', ',']).find(is_version)?;
+    Some(word.trim_start_matches(['v', 'V', '(', '"']).trim_end_matches([')', '"', '.']).to_owned())
+}
+
+impl Product for FromRecipe {
+    fn spec(&self) -> &ProductSpec {
+        &self.spec
+    }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        if !matches!(launch.spec.part, Part::Alone) {
+            return Err(DeployError::new(format!(
+                "{} is described by a recipe, and Dyno starts such products alone: without replicas, cluster \
+                 or shards",
+                self.title
+            )));
+        }
+        if let Some(engine) = &launch.spec.engine {
+            return Err(DeployError::new(format!(
+                "{} is described by a recipe, which knows no engine `{engine}`; leave `engine` out",
+                self.title
+            )));
+        }
+        let programs = self.find(launch.spec, launch.place.keeper())?;
+        private::start(&self.recipe, self.title, programs, launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape, DeployError> {
+        let programs = self.find(spec, place.keeper())?;
+        let settings = private::spelled(&self.recipe, self.title, &spec.settings)?;
+        if let Some((name, _)) = settings.iter().find(|(_, value)| value.contains('/')) {
+            return Err(DeployError::new(format!(
+                "the setting `{name}` may point outside the data folder, so a copy of the folder could be \
+                 incomplete"
+            )));
+        }
+        Ok(DataShape {
+            product: spec.product.clone(),
+            build: format!("{}, recipe {}", build_of(&programs.program)?, self.recipe.digest),
+            version: programs.installation.version,
+            engine: None,
+            settings,
+        })
+    }
+
+    fn settings_refusal(&self, settings: &BTreeMap<String, SettingValue>) -> Option<String> {
+        private::spelled(&self.recipe, self.title, settings).err().map(|error| error.message)
+    }
+
+    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
+        self.on_machine(&self.folders(keeper), keeper)
+    }
+
+    /// That of a built-in product with the same protocol.
+    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
+        let dialect = self.recipe.dialect;
+        let built_in = Products::built_in();
+        let mut all = built_in.specs().filter(|spec| spec.dialect == Some(dialect));
+        all.find_map(|spec| match spec.name == self.spec.name {
+            true => None,
+            false => built_in.find(&spec.name)?.client(endpoint, version),
+        })
+    }
+
+    fn client_needs_password(&self) -> bool {
+        self.recipe.text.listens_on == ListensOn::Port
+    }
+
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+        let program = programs.join(&self.recipe.text.program);
+        let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));
+        if !program.is_file() {
+            return Err(failed("there is no such program".to_owned()));
+        }
+        let text = &self.recipe.text;
+        // Some programs write into a folder of their user's, even when they only tell their version.
+        let scratch = match text.environment.is_empty() {
+            true => None,
+            false => Some(Scratch::make(keeper)?),
+        };
+        let path = scratch.as_ref().map_or_else(|| "/".to_owned(), Scratch::path);
+        let folders = ["folder", "data", "run", "tmp"].map(|name| (name, path.clone()));
+        let folders = BTreeMap::from(folders);
+        let environment = text.environment.iter();
+        let environment =
+            environment.map(|(name, value)| format!("{name}={}", fill(value, &folders)));
+        let mut arguments: Vec<String> = environment.collect();
+        arguments.push(program.display().to_string());
+        arguments.extend(text.version.iter().cloned());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let said = keeper.ask(Path::new("/usr/bin/env"), &arguments)?;
+        if let Some(name) = text.version_has.iter().find(|name| !said.contains(*name)) {
+            return Err(failed(format!("it does not name {name} in its version: {said}")));
+        }
+        version_within(&said).ok_or_else(|| failed(format!("it does not tell its version: {said}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_say() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(version_within(text).as_deref(), expected, "{text}");
+        };
+        check("dolt version 1.43.2", Some("1.43.2"));
+        check("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server)", Some("8.0.36-28"));
+        check("Release Version: v8.1.0\nEdition: Community", Some("8.1.0"));
+        check("built 2024", None);
+    }
+}

@@ -1,0 +1,375 @@
+//! The text of a recipe, and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use dyno_units::Nanoseconds;
+use dyno_workload::Dialect;
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+
+use super::places::{NAMES, placeholders};
+use crate::durability::{CommitSafety, Durability};
+use crate::{Protocol, protocols};
+
+/// What is wrong with a recipe, in words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RecipeError(pub String);
+
+/// A product as a recipe describes it.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    pub(super) name: String,
+    pub(super) protocol: &'static dyn Protocol,
+    pub(super) dialect: Dialect,
+    pub(super) start_limit: Nanoseconds,
+    /// What distinguishes it from other recipes: data that were made by another one are not used again.
+    pub(super) digest: String,
+    pub(super) text: Text,
+}
+
+/// The keys of a recipe.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Text {
+    pub(super) title: String,
+    pub(super) protocol: String,
+    pub(super) program: String,
+    #[serde(default)]
+    pub(super) folders: Vec<PathBuf>,
+    #[serde(default = "version_argument")]
+    pub(super) version: Vec<String>,
+    /// What it must say with these arguments; a program of the same name may be another product's.
+    #[serde(default)]
+    pub(super) version_has: Option<String>,
+    #[serde(default)]
+    pub(super) initialise: Vec<Vec<String>>,
+    pub(super) start: Vec<String>,
+    #[serde(default = "term")]
+    pub(super) stop: String,
+    #[serde(default)]
+    start_limit: Option<String>,
+    #[serde(default)]
+    pub(super) listens_on: ListensOn,
+    #[serde(default = "socket")]
+    pub(super) socket: String,
+    #[serde(default = "root")]
+    pub(super) user: String,
+    #[serde(default)]
+    pub(super) environment: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) catalog: Option<String>,
+    #[serde(default)]
+    pub(super) prepare: Vec<String>,
+    #[serde(default)]
+    pub(super) setting: Option<SettingForm>,
+    #[serde(default)]
+    pub(super) ask: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) durability: Vec<DurabilityRule>,
+    /// What it was tried with; none if nobody has tried it.
+    #[serde(default)]
+    pub(super) tried: Option<String>,
+}
+
+/// How clients reach a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ListensOn {
+    /// A socket that only its own user can enter.
+    #[default]
+    Socket,
+    /// A port of the loopback, with a password.
+    Port,
+}
+
+/// How a setting reaches a server; exactly one of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettingForm {
+    /// An argument of the program: `--{name}={value}`.
+    #[serde(default)]
+    pub(super) argument: Option<String>,
+    /// A line of the file that has `{settings}`: `{name} = {value}`.
+    #[serde(default)]
+    pub(super) line: Option<String>,
+    /// A statement, sent when the server is up: `SET GLOBAL {name} = {value}`.
+    #[serde(default)]
+    pub(super) statement: Option<String>,
+    /// A number of bytes (`{bytes}`) as the server reads it; the number alone if not given.
+    #[serde(default)]
+    pub(super) bytes: Option<String>,
+}
+
+/// What a commit survives under some settings.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DurabilityRule {
+    /// Settings, as the server reports them, for which it holds; empty for all others.
+    #[serde(default)]
+    when: BTreeMap<String, String>,
+    words: String,
+    safety: Safety,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Safety {
+    EveryCommit,
+    LastCommitsAtRisk,
+    DataAtRisk,
+}
+
+fn version_argument() -> Vec<String> {
+    vec!["--version".to_owned()]
+}
+
+fn term() -> String {
+    "TERM".to_owned()
+}
+
+fn root() -> String {
+    "root".to_owned()
+}
+
+fn socket() -> String {
+    "{run}/server.sock".to_owned()
+}
+
+/// Longest title, in bytes.
+const TITLE_MOST: usize = 80;
+
+/// Signals that end a server in order.
+const STOP_SIGNALS: [&str; 3] = ["TERM", "INT", "QUIT"];
+
+impl Recipe {
+    /// Reads a recipe for the product of this name.
+    ///
+    /// # Errors
+    ///
+    /// It is not TOML, has an unknown key, or describes what cannot be.
+    pub fn parse(name: &str, text: &str) -> Result<Recipe, RecipeError> {
+        let digest = digest(&SHA256, text.as_bytes());
+        let digest = digest.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let text: Text = toml::from_str(text).map_err(|error| RecipeError(error.to_string()))?;
+        let known = || {
+            protocols().filter_map(|one| match one.spec().dialect {
+                Some(dialect @ (Dialect::MySql | Dialect::PostgreSql)) => Some((one, dialect)),
+                _ => None,
+            })
+        };
+        let is_named = |one: &dyn Protocol| one.spec().schemes.contains(&text.protocol.as_str());
+        let Some((protocol, dialect)) = known().find(|(one, _)| is_named(*one)) else {
+            let all: Vec<&str> = known().map(|(one, _)| one.spec().name).collect();
+            return Err(RecipeError(format!(
+                "`protocol` is \"{}\"; a recipe can have {}",
+                text.protocol,
+                all.join(" or ")
+            )));
+        };
+        let start_limit = match &text.start_limit {
+            None => crate::private::START_LIMIT,
+            Some(limit) => dyno_units::parse_duration(limit)
+                .map_err(|error| RecipeError(format!("`start_limit`: {error}")))?,
+        };
+        let recipe = Recipe { name: name.to_owned(), protocol, dialect, start_limit, digest, text };
+        recipe.check()?;
+        Ok(recipe)
+    }
+
+    /// The name of the product.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn check(&self) -> Result<(), RecipeError> {
+        let refuse = |why: String| Err(RecipeError(why));
+        let text = &self.text;
+        let is_name = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_lowercase())
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b))
+        };
+        if !is_name(&self.name) {
+            return refuse(format!(
+                "`{}` cannot be the name of a product: use small letters, digits, `-` and `_`",
+                self.name
+            ));
+        }
+        let title = text.title.trim();
+        if title.is_empty() || title.len() > TITLE_MOST || title.contains(char::is_control) {
+            return refuse(format!("`title` must be a line of at most {TITLE_MOST} bytes"));
+        }
+        if text.program.is_empty() || text.program.contains('/') {
+            return refuse("`program` must be the name of a program, without a folder".to_owned());
+        }
+        if !STOP_SIGNALS.contains(&text.stop.as_str()) {
+            return refuse(format!(
+                "`stop` is \"{}\"; it must be one of {}",
+                text.stop,
+                STOP_SIGNALS.join(", ")
+            ));
+        }
+        if let Some(name) = text
+            .files
+            .keys()
+            .find(|name| name.is_empty() || name.contains('/') || name.starts_with('.'))
+        {
+            return refuse(format!("`files`: \"{name}\" must be a plain file name"));
+        }
+        self.check_placeholders()?;
+        self.check_settings()
+    }
+
+    /// Refuses unknown placeholders, and passwords where others would see them.
+    fn check_placeholders(&self) -> Result<(), RecipeError> {
+        let text = &self.text;
+        let arguments = text.initialise.iter().flatten().chain(&text.start);
+        let seen = arguments.chain(text.environment.values()).chain([&text.socket]);
+        let seen = seen.chain(&text.prepare);
+        let all = seen.clone().chain(text.files.values());
+        for word in all.flat_map(|text| placeholders(text)) {
+            if !NAMES.contains(&word) {
+                return Err(RecipeError(format!(
+                    "there is no placeholder `{{{word}}}`; there are {}",
+                    NAMES.map(|name| format!("{{{name}}}")).join(", ")
+                )));
+            }
+        }
+        let mut seen = seen.flat_map(|text| placeholders(text));
+        if seen.any(|word| word == "password") {
+            return Err(RecipeError(
+                "`{password}` may only be in `files`: arguments and the environment of a program can be seen \
+                 by others, and statements are quoted in messages"
+                    .to_owned(),
+            ));
+        }
+        let mut in_files = text.files.values().flat_map(|text| placeholders(text));
+        if text.listens_on == ListensOn::Port && !in_files.any(|word| word == "password") {
+            return Err(RecipeError(
+                "a server with listens_on = \"port\" can be reached by every user of the machine, so it \
+                 needs a password: write `{password}` into one of its `files`"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_settings(&self) -> Result<(), RecipeError> {
+        let Some(form) = &self.text.setting else { return Ok(()) };
+        let forms = [&form.argument, &form.line, &form.statement];
+        let given: Vec<&String> = forms.into_iter().flatten().collect();
+        let [only] = given.as_slice() else {
+            return Err(RecipeError(
+                "`setting` needs exactly one of `argument`, `line` and `statement`".to_owned(),
+            ));
+        };
+        if form.bytes.as_ref().is_some_and(|bytes| !bytes.contains("{bytes}")) {
+            return Err(RecipeError("`setting.bytes` must contain `{bytes}`".to_owned()));
+        }
+        if !(only.contains("{name}") && only.contains("{value}")) {
+            return Err(RecipeError(format!(
+                "`setting`: \"{only}\" must contain `{{name}}` and `{{value}}`"
+            )));
+        }
+        let mut in_files = self.text.files.values().flat_map(|text| placeholders(text));
+        if form.line.is_some() && !in_files.any(|word| word == "settings") {
+            return Err(RecipeError(
+                "`setting.line` needs `{settings}` in one of `files`, where the lines go"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What a commit survives, by the settings that the server reports; none if the recipe does not say, and
+    /// the protocol's own rules hold.
+    pub(super) fn durability(&self, settings: &BTreeMap<String, String>) -> Option<Durability> {
+        if self.text.durability.is_empty() {
+            return None;
+        }
+        let has = |(name, value): (&String, &String)| {
+            settings.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
+        };
+        let rule = self.text.durability.iter().find(|rule| rule.when.iter().all(has));
+        Some(rule.map_or_else(Durability::unknown, |rule| {
+            let safety = match rule.safety {
+                Safety::EveryCommit => CommitSafety::EveryCommit,
+                Safety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
+                Safety::DataAtRisk => CommitSafety::DataAtRisk,
+            };
+            Durability { words: rule.words.clone(), safety: Some(safety) }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "title = \"X\"\nprotocol = \"mysql\"\nprogram = \"xd\"\n\
+                         start = [\"--socket={socket}\"]\n";
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let check = |name: &str, more: &str, expected: &str| {
+            let error = Recipe::parse(name, &format!("{LEAST}{more}")).unwrap_err().0;
+            assert!(error.contains(expected), "{more}: {error}");
+        };
+        assert!(Recipe::parse("x", LEAST).is_ok());
+        check("x", "starts = []", "unknown field `starts`");
+        check("X", "", "`X` cannot be the name of a product");
+        let named = LEAST.replace("\"X\"", "\"X\\u001b[1m\"");
+        assert!(Recipe::parse("x", &named).unwrap_err().0.contains("`title` must be a line"));
+        check("x", "start_limit = \"soon\"", "`start_limit`: `soon` is not a duration");
+        check("x", "stop = \"KILL\"", "it must be one of TERM, INT, QUIT");
+        check("x", "files = { \"../a\" = \"\" }", "must be a plain file name");
+        check(
+            "x",
+            "socket = \"{sokcet}\"",
+            "there is no placeholder `{sokcet}`; there are {program}",
+        );
+        check("x", "environment = { A = \"{password}\" }", "may only be in `files`");
+        check("x", "listens_on = \"port\"", "it needs a password");
+        check("x", "setting = {}", "exactly one of `argument`, `line` and `statement`");
+        check("x", "setting = { argument = \"--x\" }", "must contain `{name}` and `{value}`");
+        check(
+            "x",
+            "setting = { line = \"{name}={value}\" }",
+            "needs `{settings}` in one of `files`",
+        );
+        let other = LEAST.replace("\"mysql\"", "\"oracle\"");
+        let error = Recipe::parse("x", &other).unwrap_err().0;
+        assert!(
+            error.contains("`protocol` is \"oracle\"; a recipe can have mysql or postgresql"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn recipes_that_differ_have_digests_that_differ() {
+        let digest = |text: &str| Recipe::parse("x", text).unwrap().digest;
+        assert_eq!(digest(LEAST), digest(LEAST));
+        assert_ne!(digest(LEAST), digest(&LEAST.replace("\"X\"", "\"Y\"")));
+    }
+
+    #[test]
+    fn durability_follows_from_reported_settings() {
+        let rules = "[[durability]]\nwhen = { flush = \"on\" }\nwords = \"every commit is synced\"\nsafety = \
+                     \"every-commit\"\n[[durability]]\nwhen = { flush = \"off\" }\nwords = \"not \
+                     synced\"\nsafety = \"data-at-risk\"\n";
+        let recipe = Recipe::parse("x", &format!("{LEAST}{rules}")).unwrap();
+        let check = |value: &str, expected: &str| {
+            let settings = BTreeMap::from([("flush".to_owned(), value.to_owned())]);
+            assert_eq!(recipe.durability(&settings).unwrap().words, expected);
+        };
+        check("ON", "every commit is synced");
+        check("off", "not synced");
+        check("2", "unknown");
+        assert!(Recipe::parse("x", LEAST).unwrap().durability(&BTreeMap::new()).is_none());
+    }
+}

@@ -1,0 +1,124 @@
+//! What a connection to a store of documents is told, as text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// The names of a document's fields, in their order: the key, which the product makes of a whole number; a number that is indexed; how often the document was
+/// updated; and its content.
+pub const FIELDS: [&str; 4] = ["_id", "number", "version", "content"];
+
+/// The field with an index of its own.
+pub const INDEXED: &str = FIELDS[1];
+
+/// An operation on a collection, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DocumentCommand {
+    /// Makes the collection, empty.
+    Make(String),
+    /// Makes an index on the field [`INDEXED`].
+    Index(String),
+    /// Finds the document with this key. Its value: the key.
+    Find(String),
+    /// Inserts a document. Its values: the key, the number, the content, which has so many bytes; the version is 0.
+    Insert(String, u64),
+    /// Replaces the content of the document with this key, and adds 1 to its version. Its values: the key, the content,
+    /// which has so many bytes.
+    Update(String, u64),
+    /// Finds at most so many documents whose number is in a range, in no order. Its values: the first number of the
+    /// range, and the first one behind it.
+    Range(String, u64),
+    /// Counts the documents. The answer is one row: how many there are, the sum of their versions, the sum of
+    /// their numbers. They need not be of one moment: each is compared with what clients counted, and none with another.
+    Sums(String),
+}
+
+impl fmt::Display for DocumentCommand {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DocumentCommand::Make(collection) => write!(out, "make collection={collection}"),
+            DocumentCommand::Index(collection) => write!(out, "index collection={collection}"),
+            DocumentCommand::Find(collection) => write!(out, "find collection={collection} ?"),
+            DocumentCommand::Insert(collection, bytes) => {
+                write!(out, "insert collection={collection} content={bytes} ? ? ?")
+            }
+            DocumentCommand::Update(collection, bytes) => {
+                write!(out, "update collection={collection} content={bytes} ? ?")
+            }
+            DocumentCommand::Range(collection, limit) => {
+                write!(out, "range collection={collection} limit={limit} ? ?")
+            }
+            DocumentCommand::Sums(collection) => write!(out, "sums collection={collection}"),
+        }
+    }
+}
+
+impl FromStr for DocumentCommand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DocumentCommand, String> {
+        let refuse = || format!("`{text}` is not an operation on documents");
+        let mut words = text.split(' ');
+        let word = words.next().ok_or_else(refuse)?;
+        let pairs: BTreeMap<&str, &str> = words.filter_map(|pair| pair.split_once('=')).collect();
+        let collection = || pairs.get("collection").map(|name| (*name).to_owned());
+        let number = |name: &str| pairs.get(name).and_then(|number| number.parse().ok());
+        let command = match word {
+            "make" => collection().map(DocumentCommand::Make),
+            "index" => collection().map(DocumentCommand::Index),
+            "find" => collection().map(DocumentCommand::Find),
+            "insert" => {
+                collection().zip(number("content")).map(|(c, n)| DocumentCommand::Insert(c, n))
+            }
+            "update" => {
+                collection().zip(number("content")).map(|(c, n)| DocumentCommand::Update(c, n))
+            }
+            "range" => collection().zip(number("limit")).map(|(c, n)| DocumentCommand::Range(c, n)),
+            "sums" => collection().map(DocumentCommand::Sums),
+            _ => None,
+        };
+        // Nothing but what is written above is read.
+        command.filter(|command| command.to_string() == text).ok_or_else(refuse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_command_is_read_as_it_is_written(name in "[a-z_][a-z0-9_]{0,20}", n in any::<u64>()) {
+            for command in [
+                DocumentCommand::Make(name.clone()),
+                DocumentCommand::Index(name.clone()),
+                DocumentCommand::Find(name.clone()),
+                DocumentCommand::Insert(name.clone(), n),
+                DocumentCommand::Update(name.clone(), n),
+                DocumentCommand::Range(name.clone(), n),
+                DocumentCommand::Sums(name.clone()),
+            ] {
+                prop_assert_eq!(command.to_string().parse(), Ok(command));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_operation_is_refused() {
+        for text in [
+            "",
+            "SELECT 1",
+            "find",
+            "find collection=a",
+            "find collection=a ? ?",
+            "make collection=a collection=b",
+            "insert collection=a content=x ? ? ?",
+            "range limit=1 collection=a ? ?",
+            "ROLLBACK",
+        ] {
+            assert!(text.parse::<DocumentCommand>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Products that a study describes in its `[product.NAME]` tables: read before the study is, because its
+//! databases name them.
+
+use anyhow::Context;
+use dyno_database::Products;
+
+/// The products that a study can name: the built-in ones, and those that it describes.
+///
+/// A study that is not TOML is not read here; its parser says what is wrong with it.
+///
+/// # Errors
+///
+/// What is wrong with the description of a product.
+pub(crate) fn products(study: &str) -> anyhow::Result<Products> {
+    let products = dyno_lab::products();
+    let Ok(study) = study.parse::<toml::Table>() else { return Ok(products) };
+    let Some(recipes) = study.get("product").and_then(toml::Value::as_table) else {
+        return Ok(products);
+    };
+    recipes.iter().try_fold(products, |products, (name, recipe)| {
+        add(products, name, recipe).with_context(|| format!("[product.{name}]"))
+    })
+}
+
+#[cfg(feature = "servers")]
+fn add(products: Products, name: &str, recipe: &toml::Value) -> anyhow::Result<Products> {
+    let is_own = |spec: &&dyno_database::ProductSpec| spec.name == name;
+    if let Some(spec) = products.specs().find(is_own)
+        && !dyno_database::is_recipe(name)
+    {
+        anyhow::bail!("`{name}` is {}, which is built in; choose another name", spec.title);
+    }
+    let recipe = dyno_database::Recipe::parse(name, &toml::to_string(recipe)?)?;
+    Ok(products.with_recipe(recipe))
+}
+
+#[cfg(not(feature = "servers"))]
+fn add(_: Products, _: &str, _: &toml::Value) -> anyhow::Result<Products> {
+    anyhow::bail!("{}", dyno_database::LEFT_OUT.unwrap_or("servers are left out of this build"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_study_describes_can_be_named() {
+        let recipe =
+            "title = \"My MariaDB\"\nprotocol = \"mysql\"\nprogram = \"mariadbd\"\nstart = []\n";
+        let all = products(&format!("[product.mine]\n{recipe}")).unwrap();
+        assert_eq!(all.spec("mine").unwrap().title, "My MariaDB");
+        // One that comes with Dyno may be described anew.
+        assert_eq!(
+            products(&format!("[product.dolt]\n{recipe}")).unwrap().spec("dolt").unwrap().title,
+            "My MariaDB"
+        );
+        let error = |text: &str| format!("{:#}", products(text).unwrap_err());
+        assert!(error(&format!("[product.sqlite]\n{recipe}")).contains("which is built in"));
+        let error = error(&format!("[product.x]\n{recipe}strat = []\n"));
+        assert!(
+            error.starts_with("[product.x]: ") && error.contains("unknown field `strat`"),
+            "{error}"
+        );
+        assert!(products("= nothing").is_ok());
+    }
+}

@@ -1,0 +1,135 @@
+//! Products that a study describes: started by their recipes, under load, and gone.
+
+use serde_json::Value;
+
+use crate::support::{DataFolder, Workbench, read_json, trial_folder};
+
+/// A study with one trial on the product `mine`.
+fn study(recipe: &str, settings: &str) -> String {
+    format!(
+        "title = \"x\"\n[product.mine]\n{recipe}\n[database.a]\nproduct = \"mine\"\nsettings = {{ {settings} }}\n\
+         [workload.tpcb]\nscale = 1\n[design]\nclients = 2\nrepetitions = 1\nwarm_up = \"100ms\"\n\
+         duration = \"2500ms\"\nrest = \"0s\"\n"
+    )
+}
+
+const BY_SOCKET: &str = r#"
+title = "My fork"
+protocol = "mysql"
+program = "mariadbd"
+folders = ["/usr/sbin"]
+initialise = [["mariadb-install-db", "--no-defaults", "--datadir={data}", "--auth-root-authentication-method=normal"]]
+start = ["--no-defaults", "--datadir={data}", "--socket={socket}", "--tmpdir={tmp}", "--skip-networking"]
+setting = { argument = "--{name}={value}" }
+ask = { threads = "SHOW GLOBAL STATUS LIKE 'Threads_connected'" }
+durability = [
+    { when = { innodb_flush_log_at_trx_commit = "0" }, words = "my fork syncs now and then", safety = "last-commits-at-risk" },
+]
+"#;
+
+/// The newest PostgreSQL of the machine, by the folder of its programs.
+fn postgresql() -> String {
+    let folder = std::fs::read_dir("/usr/lib/postgresql").unwrap().flatten().next().unwrap();
+    folder.path().join("bin").to_string_lossy().into_owned()
+}
+
+fn by_port() -> String {
+    format!(
+        r#"
+title = "My other fork"
+protocol = "postgresql"
+program = "postgres"
+folders = ["{}"]
+initialise = [["initdb", "--pgdata={{data}}", "--username=dyno", "--auth=scram-sha-256", "--pwfile={{folder}}/pw"]]
+start = ["-D", "{{data}}", "-h", "127.0.0.1", "-p", "{{port}}", "-k", ""]
+stop = "INT"
+listens_on = "port"
+user = "dyno"
+files = {{ pw = "{{password}}" }}
+prepare = ["CREATE DATABASE dyno"]
+setting = {{ argument = "--{{name}}={{value}}", bytes = "{{bytes}}B" }}
+"#,
+        postgresql()
+    )
+}
+
+/// Runs a study and returns the summary of its trial.
+fn run(text: &str) -> Value {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", text);
+    bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    let summary = read_json(&trial_folder(&bench.path("run"), 1).join("summary.json"));
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    let audit = summary["audit"].as_array().unwrap();
+    assert!(!audit.is_empty() && audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let left = std::fs::read_dir(data.path()).unwrap().flatten();
+    let left: Vec<String> =
+        left.map(|one| one.file_name().to_string_lossy().into_owned()).collect();
+    assert!(!left.iter().any(|name| name.starts_with("mine")), "{left:?}");
+    summary
+}
+
+#[test]
+fn a_product_of_a_study_is_started_asked_and_removed() {
+    let settings = "innodb_flush_log_at_trx_commit = 0, innodb_buffer_pool_size = \"32MiB\"";
+    let summary = run(&study(BY_SOCKET, settings));
+    let server = &summary["server"];
+    assert_eq!(server["product"], "My fork");
+    assert_eq!(server["durability"], "my fork syncs now and then", "{server:#}");
+    assert_eq!(server["settings"]["innodb_buffer_pool_size"], "33554432");
+    let readings = summary["steps"][0]["readings"].as_object().unwrap();
+    let threads = readings["probe.mine.threads.Threads_connected"].as_array().unwrap();
+    assert!(threads.iter().any(|value| value.as_f64() >= Some(2.0)), "{threads:?}");
+}
+
+#[test]
+fn a_product_on_a_port_has_a_password() {
+    let summary = run(&study(&by_port(), "shared_buffers = \"16MiB\""));
+    let server = &summary["server"];
+    assert_eq!(
+        (&server["product"], &server["transport"]),
+        (&"My other fork".into(), &"tcp".into())
+    );
+    assert_eq!(server["settings"]["shared_buffers"], "16MB", "{server:#}");
+}
+
+#[test]
+fn a_server_that_listens_elsewhere_is_stopped() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let open =
+        BY_SOCKET.replace("\"--skip-networking\"", "\"--bind-address=127.0.0.1\", \"--port=0\"");
+    bench.write("study.toml", &study(&open.replace("--port=0", "--port=47391"), ""));
+    let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(
+        all.contains("My fork listens at 127.0.0.1:47391, and a private server must not"),
+        "{all}"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_recipe_is_said_before_anything_starts() {
+    let bench = Workbench::new();
+    let check = |recipe: &str, expected: &str| {
+        bench.write("study.toml", &study(recipe, ""));
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    };
+    check(&BY_SOCKET.replace("setting =", "settings ="), "[product.mine]: ");
+    check(
+        &BY_SOCKET.replace("\"mysql\"", "\"oracle\""),
+        "`protocol` is \"oracle\"; a recipe can have mysql or postgresql",
+    );
+    let shown = BY_SOCKET.replace("{tmp}", "{password}");
+    check(&shown, "`{password}` may only be in `files`");
+    let missing = BY_SOCKET.replace("\"mariadbd\"", "\"no-such-program\"");
+    bench.write("study.toml", &study(&missing, ""));
+    let answer = bench.dyno(&["run", "study.toml", "--out", "run"]);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(
+        answer.code != 0 && all.contains("its program `no-such-program` is neither in PATH"),
+        "{all}"
+    );
+}
