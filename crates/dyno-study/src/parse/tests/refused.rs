@@ -264,7 +264,7 @@ fn database_is_nothing() {
             2 | [database.a]
               |           ^ neither `product` nor `url`
               |
-              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "clickhouse", "files", "simulated"
+              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "clickhouse", "ferretdb", "files", "simulated"
         "#]],
     );
 }
@@ -603,7 +603,7 @@ fn unknown_workload_in_a_named_table() {
             5 | workload = 'linkbench'
               |            ^^^^^^^^^^^ Dyno does not know it
               |
-              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `file-io`, `fsync`, `declared`, `staged`; a script is run by the workload `sysbench` or `pgbench`, with `script = "FILE"`
+              = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `documents`, `file-io`, `fsync`, `declared`, `staged`; a script is run by the workload `sysbench` or `pgbench`, with `script = "FILE"`
         "#]],
     );
 }
