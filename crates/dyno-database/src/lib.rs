@@ -19,6 +19,8 @@ mod cleaner;
 mod clickhouse;
 mod cluster;
 mod control;
+#[cfg(feature = "servers")]
+mod counted;
 mod data;
 mod debt;
 #[cfg(feature = "servers")]
@@ -85,6 +87,8 @@ pub use cluster::{
     wait_until_synced,
 };
 pub use control::ServerControl;
+#[cfg(feature = "servers")]
+pub use counted::{Counted, counted};
 pub use data::DataShape;
 pub use debt::{Debt, DebtMeter, DebtPart};
 #[cfg(feature = "servers")]

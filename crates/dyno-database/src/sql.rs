@@ -31,6 +31,9 @@ pub(crate) struct SqlSpec {
     /// From a table's name, statements whose answers are the same for the same rows, whatever their
     /// order on disk; none if there are no such statements.
     pub(crate) digest: Option<fn(table: &str) -> Vec<String>>,
+    /// How the statements are read that the server has counted; none if it counts none.
+    #[cfg(feature = "servers")]
+    pub(crate) counted: Option<crate::counted::CountedSql>,
 }
 
 /// Statements that cancel one of another session.

@@ -44,4 +44,5 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     hidden_text: |_| None,
     cancel: None,
     digest: Some(|table| vec![format!("SELECT count(), sum(cityHash64(*)) FROM {table}")]),
+    counted: None,
 };

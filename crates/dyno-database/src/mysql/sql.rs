@@ -8,6 +8,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::MySqlCost;
+use crate::counted::CountedSql;
 use crate::sql::{CancelSql, CatalogSql, SqlSpec};
 use crate::{Access, CostSource};
 
@@ -58,6 +59,41 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     // EXTENDED reads every row. The sum of InnoDB's rows does not depend on their order.
     digest: Some(|table| {
         vec![format!("SELECT COUNT(*) FROM {table}"), format!("CHECKSUM TABLE {table} EXTENDED")]
+    }),
+    counted: Some(CountedSql {
+        statements: &["SELECT DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT + SUM_ROWS_AFFECTED \
+             FROM performance_schema.events_statements_summary_by_digest \
+             WHERE SCHEMA_NAME = DATABASE() AND DIGEST_TEXT IS NOT NULL \
+             ORDER BY COUNT_STAR DESC LIMIT 5000"],
+        // MariaDB makes a digest of what it parses, which is not done again for each execution.
+        without_text: Some(
+            "SELECT COALESCE(SUM(COUNT_STAR), 0) \
+             FROM performance_schema.events_statements_summary_global_by_event_name \
+             WHERE EVENT_NAME = 'statement/com/Execute' AND VERSION() LIKE '%MariaDB%'",
+        ),
+        missing: "the performance schema has counted no statements of this database: start the server with \
+                  performance_schema = ON, and use a user who may read that schema",
+        columns: "SELECT c.TABLE_NAME, c.COLUMN_NAME, \
+             c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double'), \
+             EXISTS (SELECT 1 FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA \
+             AND s.TABLE_NAME = c.TABLE_NAME AND s.COLUMN_NAME = c.COLUMN_NAME AND s.SEQ_IN_INDEX = 1), \
+             EXISTS (SELECT 1 FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA \
+             AND s.TABLE_NAME = c.TABLE_NAME AND s.NON_UNIQUE = 0 \
+             GROUP BY s.INDEX_NAME HAVING COUNT(*) = 1 AND MAX(s.COLUMN_NAME) = c.COLUMN_NAME) \
+             FROM information_schema.COLUMNS c WHERE c.TABLE_SCHEMA = DATABASE() \
+             ORDER BY c.TABLE_NAME, c.ORDINAL_POSITION",
+        values: |table, column| {
+            [
+                format!(
+                    "SELECT SUBSTRING(CAST({column} AS CHAR), 1, 1000) FROM {table} LIMIT 5000"
+                ),
+                format!(
+                    "SELECT SUBSTRING(CAST(MIN({column}) AS CHAR), 1, 1000), \
+                     SUBSTRING(CAST(MAX({column}) AS CHAR), 1, 1000) FROM {table}"
+                ),
+            ]
+        },
+        quote: '`',
     }),
 };
 

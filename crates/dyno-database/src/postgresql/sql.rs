@@ -8,6 +8,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::PgCost;
+use crate::counted::CountedSql;
 use crate::sql::{CancelSql, CatalogSql, SqlSpec};
 use crate::{Access, CostSource};
 
@@ -45,6 +46,46 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         vec![format!(
             "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t"
         )]
+    }),
+    counted: Some(CountedSql {
+        // `toplevel` is there from version 14 on.
+        statements: &[
+            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM pg_stat_statements \
+             WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
+             AND toplevel GROUP BY query ORDER BY 2 DESC LIMIT 5000",
+            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM pg_stat_statements \
+             WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
+             GROUP BY query ORDER BY 2 DESC LIMIT 5000",
+        ],
+        without_text: None,
+        missing: "pg_stat_statements has counted no statements of this database: start the server with \
+                  shared_preload_libraries = 'pg_stat_statements', and CREATE EXTENSION pg_stat_statements \
+                  in this database",
+        columns: "SELECT c.relname, a.attname, (t.typcategory = 'N')::int, \
+             EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid \
+             JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
+             WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int, \
+             EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique \
+             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int \
+             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
+             JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped \
+             AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
+             AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY c.relname, a.attnum",
+        values: |table, column| {
+            [
+                format!("SELECT substr({column}::text, 1, 1000) FROM {table} LIMIT 5000"),
+                // Not every type with an order has min().
+                format!(
+                    "(SELECT substr({column}::text, 1, 1000) FROM {table} WHERE {column} IS NOT NULL \
+                     ORDER BY {column} LIMIT 1) UNION ALL \
+                     (SELECT substr({column}::text, 1, 1000) FROM {table} WHERE {column} IS NOT NULL \
+                     ORDER BY {column} DESC LIMIT 1)"
+                ),
+            ]
+        },
+        quote: '"',
     }),
 };
 

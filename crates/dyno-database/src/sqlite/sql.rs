@@ -36,4 +36,6 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     hidden_text: |_| None,
     cancel: None,
     digest: None,
+    #[cfg(feature = "servers")]
+    counted: None,
 };

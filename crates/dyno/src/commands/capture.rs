@@ -7,8 +7,12 @@ use std::path::PathBuf;
 use anyhow::Context;
 use dyno_analysis::numbers::grouped;
 use dyno_workload::declared::capture::{Captured, Format, Request, capture};
+#[cfg(feature = "servers")]
+use dyno_workload::declared::capture::{CountedColumn, CountedColumns, capture_counted};
 
 use crate::commands::counted;
+#[cfg(feature = "servers")]
+use crate::commands::explain_cost::endpoint_of;
 use crate::{End, terminal, usage_error};
 
 /// The beginning of the variable in which a password is that was on the command line.
@@ -17,11 +21,13 @@ const HIDDEN: &str = "${DYNO_SECRET_";
 /// Options of `dyno capture`.
 #[derive(clap::Args)]
 pub(crate) struct CaptureOptions {
-    /// The log: a general log or a slow log of MariaDB or MySQL, or a log of PostgreSQL; `-` is standard input
+    /// The log: a general log or a slow log of MariaDB or MySQL, or a log of PostgreSQL; `-` is standard input.
+    /// Or the URL of a server that has counted its statements (pg_stat_statements, performance_schema), which
+    /// is only read
     #[arg(value_name = "LOG")]
     log: PathBuf,
     /// The server that the study will load, with a copy of the tables, as a URL with user, host and database.
-    /// It is only written into the study; `dyno capture` does not connect to it
+    /// It is only written into the study; `dyno capture` does not connect to this one
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Capture the statements in this database [default: the one with the most statements]
@@ -47,23 +53,17 @@ pub(crate) struct CaptureOptions {
 
 /// Captures a workload.
 pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
+    if let Some(url) = options.log.to_str().filter(|text| text.contains("://")) {
+        let captured = from_server(url, options)?;
+        return finished(&captured, options);
+    }
     let shown = options.log.display().to_string();
     let is_standard_input = shown == "-";
     let source = match options.log.file_name() {
         Some(name) if !is_standard_input => name.to_string_lossy().into_owned(),
         _ => "standard input".to_owned(),
     };
-    let request = Request {
-        format: Format::ALL
-            .into_iter()
-            .find(|format| options.format.as_deref() == Some(format.name())),
-        prefix: options.prefix.clone(),
-        schema: options.schema.clone(),
-        kinds: options.kinds.into(),
-        has_texts: options.texts,
-        url: options.url.as_deref().map(without_password).transpose().map_err(usage_error)?,
-        source,
-    };
+    let request = options.request(source).map_err(usage_error)?;
     let mut log: Box<dyn BufRead> = match is_standard_input {
         true => Box::new(std::io::stdin().lock()),
         false => {
@@ -77,6 +77,11 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
     let captured = capture(&mut *log, &request)
         .with_context(|| format!("cannot capture a workload from {shown}"))
         .map_err(usage_error)?;
+    finished(&captured, options)
+}
+
+/// Prints or writes the study, and what was captured.
+fn finished(captured: &Captured, options: &CaptureOptions) -> anyhow::Result<End> {
     match &options.out {
         Some(path) => {
             let made = File::create_new(path)
@@ -86,8 +91,53 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
         }
         None => terminal::out(&captured.study),
     }
-    terminal::say(summary(&captured).trim_end());
+    terminal::say(summary(captured).trim_end());
     Ok(End::Good)
+}
+
+impl CaptureOptions {
+    /// What is asked for.
+    fn request(&self, source: String) -> anyhow::Result<Request> {
+        Ok(Request {
+            format: Format::ALL
+                .into_iter()
+                .find(|format| self.format.as_deref() == Some(format.name())),
+            prefix: self.prefix.clone(),
+            schema: self.schema.clone(),
+            kinds: self.kinds.into(),
+            has_texts: self.texts,
+            url: self.url.as_deref().map(without_password).transpose()?,
+            source,
+        })
+    }
+}
+
+/// Captures the statements that a server has counted.
+#[cfg(feature = "servers")]
+fn from_server(url: &str, options: &CaptureOptions) -> anyhow::Result<Captured> {
+    if options.format.is_some() || options.prefix.is_some() || options.schema.is_some() {
+        return Err(usage_error(anyhow::anyhow!(
+            "--format, --prefix and --schema are for logs; the URL of a server names the database"
+        )));
+    }
+    let endpoint = endpoint_of(url).map_err(usage_error)?;
+    let connection = endpoint.protocol.connector(&endpoint)()
+        .with_context(|| format!("cannot connect to {endpoint}"))?;
+    let mut counted = dyno_database::counted(connection)
+        .map_err(|why| usage_error(anyhow::anyhow!("{endpoint}: {why}")))?;
+    let request = options.request(endpoint.to_string()).map_err(usage_error)?;
+    let (statements, columns) = (counted.statements.clone(), counted.columns.clone());
+    let dialect = counted.dialect();
+    let mut values = |column: &CountedColumn| counted.values(column);
+    let mut columns = CountedColumns { columns, values: &mut values };
+    capture_counted(&statements, &mut columns, (dialect, &endpoint.catalog), &request)
+        .with_context(|| format!("cannot capture a workload from {endpoint}"))
+        .map_err(usage_error)
+}
+
+#[cfg(not(feature = "servers"))]
+fn from_server(_url: &str, _options: &CaptureOptions) -> anyhow::Result<Captured> {
+    Err(usage_error(anyhow::anyhow!("{}", dyno_database::LEFT_OUT.unwrap_or_default())))
 }
 
 /// The URL as the study has it: a password is no part of a study.
@@ -126,13 +176,21 @@ fn summary(captured: &Captured) -> String {
         .map(|(reason, n)| (*n, format!("left out: {}", reason.text())))
         .collect();
     rows.extend(left_out.iter().map(|(n, text)| (*n, text.as_str())));
-    let mut out = format!(
-        "{} with {} in the log{of_schema}\n{} read from a {}:\n",
-        kinds(captured.kinds),
-        transactions(captured.transactions),
-        statements(counts.read),
-        captured.format.text()
-    );
+    let mut out = match captured.format.is_log() {
+        true => format!(
+            "{} with {} in the log{of_schema}\n{} read from a {}:\n",
+            kinds(captured.kinds),
+            transactions(captured.transactions),
+            statements(counts.read),
+            captured.format.text()
+        ),
+        false => format!(
+            "{}{of_schema}, each a transaction of its own\n{} read from {}:\n",
+            counted_of(captured.kinds),
+            executions(counts.read),
+            captured.format.text()
+        ),
+    };
     for (n, text) in rows {
         out += &format!("{:>12}  {text}\n", grouped(n));
     }
@@ -145,6 +203,14 @@ fn kinds(n: usize) -> String {
 
 fn transactions(n: u64) -> String {
     format!("{} transaction{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+fn counted_of(n: usize) -> String {
+    format!("{} of statements", counted(n, "kind"))
+}
+
+fn executions(n: u64) -> String {
+    format!("{} execution{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 fn statements(n: u64) -> String {

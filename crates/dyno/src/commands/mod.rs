@@ -48,7 +48,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use dyno_database::Products;
-use dyno_study::{Diagnostic, Product, Study, Vocabulary, diagnostic};
+use dyno_study::{Database, Diagnostic, Study, Vocabulary, diagnostic};
 use dyno_workload::catalog::Catalog;
 
 use crate::{recipes, scripts, secrets, terminal, vocabulary};
@@ -189,10 +189,7 @@ pub(crate) fn say_diagnostics(name: &str, source: &str, diagnostics: &[Diagnosti
 /// Puts the values of environment variables into the URLs of a study. The commands of its probes and
 /// hosts do not inherit them.
 pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
-    let urls = study.databases.iter().filter_map(|database| match &database.product {
-        Product::Url(url) => Some(url),
-        Product::Private(_) => None,
-    });
+    let urls = study.databases.iter().flat_map(Database::urls);
     let variables: Vec<String> = urls.flat_map(|url| secrets::variables(url)).collect();
     for probe in &mut study.probes {
         probe.hidden_variables.clone_from(&variables);

@@ -143,3 +143,97 @@ fn the_log_of_postgresql_becomes_a_study_that_loads_it() {
     let outcomes = &trial["steps"][0]["kinds"][0]["outcomes"];
     assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}\n{}", captured.out);
 }
+
+/// Captures what a server has counted, runs the study on it, and returns study and terminal.
+fn counted(bench: &UpBench, url: &str) -> (String, String) {
+    let captured = bench.good(&["capture", url, "--url", url, "--out", "captured.toml"]);
+    let path = bench.bench.path("captured.toml");
+    let study = std::fs::read_to_string(&path).unwrap();
+    assert!(bench.good(&["check", "captured.toml"]).out.contains("no errors"), "{study}");
+    let short = study.replace("duration = \"60s\"", "duration = \"1s\"\nrepetitions = 1");
+    std::fs::write(&path, short.replace("warm_up = \"10s\"", "warm_up = \"0s\"")).unwrap();
+    bench.good(&["run", "captured.toml", "--out", "run"]);
+    let trial = read_json(&trial_folder(&bench.bench.path("run"), 1).join("summary.json"));
+    assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+    let mut committed = 0;
+    for kind in trial["steps"][0]["kinds"].as_array().unwrap() {
+        // A rare kind may not have come up.
+        let outcomes = kind["outcomes"].as_object().unwrap();
+        assert!(outcomes.keys().all(|outcome| outcome == "committed"), "{kind:#}\n{study}");
+        committed += outcomes.get("committed").map_or(0, |n| n.as_u64().unwrap());
+    }
+    assert!(committed > 100, "{study}");
+    (study, captured.err)
+}
+
+/// Loads a server for a second with prepared statements.
+fn load(bench: &UpBench, url: &str) {
+    bench.bench.write(
+        "load.toml",
+        &format!(
+            "title = \"to be captured\"\n[database.here]\nurl = \"{url}\"\nkeep_tables = true\n\
+             allow_existing_tables = true\n[workload.oltp_read_write]\ntable_size = 1000\n[design]\n\
+             clients = 2\nrepetitions = 1\nduration = \"1s\"\nwarm_up = \"0s\"\n"
+        ),
+    );
+    bench.good(&["run", "load.toml", "--out", "load"]);
+}
+
+#[test]
+fn digests_of_a_performance_schema_become_a_study() {
+    let bench = UpBench::new();
+    let url = bench.up(&["mariadb", "--name", "here", "--setting", "performance_schema=ON"]);
+    let ask = |sql: &str| bench.good(&["connect", "here", "--", "-N", "-e", sql]).out;
+    ask("CREATE TABLE stock (id INT PRIMARY KEY, n INT NOT NULL, c TEXT); \
+         INSERT INTO stock SELECT seq, 0, 'x' FROM seq_1_to_200");
+    ask(&statements());
+    ask("SELECT COUNT(*), SUM(n) FROM stock WHERE id BETWEEN 5 AND 14; \
+         INSERT INTO stock (id, n, c) VALUES (201, 1, 'y'), (202, 1, 'z')");
+    load(&bench, &url);
+    let (study, terminal) = counted(&bench, &url);
+    for part in [
+        "_select_stock]\nweight = 40\n",
+        "_select_stock]\nweight = 80\n",
+        "_update_stock]\nweight = 40\n",
+        "v1 = { uniform = [1, 202] }",
+        "v2 = { expression = \":v1 + 99\" }",
+        "numbers of new rows\nv1 = { sequence = 203, step = 2 }",
+        "`n` = `n` - 1 WHERE ID = :v2",
+    ] {
+        assert!(study.contains(part), "{part}\n{study}");
+    }
+    assert!(terminal.contains("counts without their texts"), "{terminal}");
+}
+
+#[test]
+fn statements_that_postgresql_has_counted_become_a_study() {
+    let bench = UpBench::new();
+    let setting = "shared_preload_libraries=pg_stat_statements";
+    let url = bench.up(&["postgresql", "--name", "here", "--setting", setting]);
+    bench.good(&["connect", "here", "--", "-c", "CREATE EXTENSION pg_stat_statements"]);
+    load(&bench, &url);
+    let (study, terminal) = counted(&bench, &url);
+    for kind in ["t1_select_sbtest1", "_update_sbtest1", "_insert_sbtest1", "_delete_sbtest1"] {
+        assert!(study.contains(kind), "{kind}\n{study}");
+    }
+    assert!(study.contains("uniform = [1, 1000]"), "{study}");
+    assert!(study.contains("numbers of new rows"), "{study}");
+    assert!(study.contains(" + 99\""), "{study}");
+    assert!(
+        terminal.contains("kinds of statements") && terminal.contains("  replayed"),
+        "{terminal}"
+    );
+}
+
+#[test]
+fn a_server_that_counts_nothing_is_told_what_to_do() {
+    let bench = UpBench::new();
+    let url = bench.up(&["mariadb", "--name", "here"]);
+    let answer = bench.dyno(&["capture", &url]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("performance_schema = ON"), "{}", answer.err);
+    let answer = bench.dyno(&["capture", &url, "--format", "mysql-slow"]);
+    assert!(answer.err.contains("are for logs"), "{}", answer.err);
+    let answer = bench.dyno(&["capture", "sqlite://x"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+}

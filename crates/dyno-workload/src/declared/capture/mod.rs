@@ -6,9 +6,10 @@
 //! PostgreSQL's messages. `statement` takes the values out of a statement; `sessions`
 //! makes transactions of statements and counts equal ones; `values` describes the values at each place,
 //! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
-//! transactions. Logs come from elsewhere: all that is kept has a limit, and each statement
+//! transactions. `counted` makes a study of statements that a server has counted instead. Logs come from elsewhere: all that is kept has a limit, and each statement
 //! is counted as replayed or as left out, with the reason.
 
+mod counted;
 mod lines;
 mod log_line_prefix;
 mod mysql_general;
@@ -27,6 +28,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use crate::Dialect;
+
+pub use counted::{CountedColumn, CountedColumns, CountedStatement, capture_counted};
 
 use lines::Lines;
 use log_line_prefix::Prefix;
@@ -63,10 +66,14 @@ pub enum Format {
     PostgreSqlPlain,
     /// PostgreSQL's log as CSV.
     PostgreSqlCsv,
+    /// Digests that MariaDB or MySQL has counted; no log.
+    MySqlDigests,
+    /// Statements that PostgreSQL has counted; no log.
+    PostgreSqlStatements,
 }
 
 impl Format {
-    /// All formats.
+    /// All formats of logs.
     pub const ALL: [Format; 4] =
         [Format::MySqlGeneral, Format::MySqlSlow, Format::PostgreSqlPlain, Format::PostgreSqlCsv];
 
@@ -77,6 +84,8 @@ impl Format {
             Format::MySqlSlow => "mysql-slow",
             Format::PostgreSqlPlain => "postgresql",
             Format::PostgreSqlCsv => "postgresql-csv",
+            Format::MySqlDigests => "performance_schema",
+            Format::PostgreSqlStatements => "pg_stat_statements",
         }
     }
 
@@ -87,14 +96,23 @@ impl Format {
             Format::MySqlSlow => "slow log of MariaDB or MySQL",
             Format::PostgreSqlPlain => "log of PostgreSQL",
             Format::PostgreSqlCsv => "log of PostgreSQL as CSV",
+            Format::MySqlDigests => "statement digests of the performance schema",
+            Format::PostgreSqlStatements => "pg_stat_statements",
         }
+    }
+
+    /// Whether it is a log, and not what a server has counted.
+    pub fn is_log(self) -> bool {
+        Format::ALL.contains(&self)
     }
 
     /// The dialect of its statements.
     fn dialect(self) -> Dialect {
         match self {
-            Format::MySqlGeneral | Format::MySqlSlow => Dialect::MySql,
-            Format::PostgreSqlPlain | Format::PostgreSqlCsv => Dialect::PostgreSql,
+            Format::MySqlGeneral | Format::MySqlSlow | Format::MySqlDigests => Dialect::MySql,
+            Format::PostgreSqlPlain | Format::PostgreSqlCsv | Format::PostgreSqlStatements => {
+                Dialect::PostgreSql
+            }
         }
     }
 }
@@ -138,6 +156,10 @@ pub enum Reason {
     OtherSchema,
     /// It belongs to a rare kind of transaction.
     Rare,
+    /// What one of its values stands for is not known.
+    UnknownValue,
+    /// The server has counted it without its text.
+    NoText,
     /// Its table is one of many that differ by a number, and not among the most frequent.
     ManyTables,
 }
@@ -163,6 +185,10 @@ impl Reason {
             Reason::ManyStatements => "in transactions of more than 1000 statements",
             Reason::Limits => "beyond the limits of memory: too many different ones",
             Reason::OtherSchema => "in other databases",
+            Reason::UnknownValue => "with values of which it is not clear what they stand for",
+            Reason::NoText => {
+                "of prepared statements, which this server counts without their texts"
+            }
             Reason::Rare => "in rare kinds of transactions",
             Reason::ManyTables => {
                 "on tables that differ from others by a number and are not among the 64 most frequent"
@@ -224,6 +250,9 @@ pub enum CaptureError {
     /// The setting `log_line_prefix` that was given, or none that fits.
     #[error("{0}")]
     Prefix(String),
+    /// Values of a column cannot be read.
+    #[error("{0}")]
+    Values(String),
     /// It has no statement that could be replayed.
     #[error("there is nothing to replay in it: {0}")]
     Nothing(String),
@@ -266,6 +295,9 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
         Format::MySqlGeneral => Box::new(mysql_general::General::default()),
         Format::MySqlSlow => Box::new(mysql_slow::Slow::default()),
         Format::PostgreSqlCsv => Box::new(postgresql_log::Csv::default()),
+        Format::MySqlDigests | Format::PostgreSqlStatements => {
+            return Err(CaptureError::UnknownFormat);
+        }
         Format::PostgreSqlPlain => {
             let unknown = "what stands before each message is not recognised; give the server's setting \
                            log_line_prefix with --prefix";

@@ -153,7 +153,7 @@ pub(super) fn read(
     if let Some(kind) = not_replayed(&scanned, text) {
         return kind;
     }
-    if let Some(reason) = obstacle(&scanned, text, bound.len(), dialect) {
+    if let Some(reason) = obstacle(&scanned, text, Some(bound.len()), dialect) {
         return Kind::LeftOut(reason, false);
     }
     let verb = first_word(&scanned).to_owned();
@@ -199,7 +199,7 @@ pub(super) fn read(
 }
 
 /// The reason for a statement that does not end: its first word may still say what it is about.
-fn reason_of_unread(text: &str) -> Reason {
+pub(super) fn reason_of_unread(text: &str) -> Reason {
     let first = text.split_whitespace().next().unwrap_or_default().to_lowercase();
     match first.as_str() {
         "grant" | "revoke" => Reason::Users,
@@ -208,13 +208,13 @@ fn reason_of_unread(text: &str) -> Reason {
     }
 }
 
-fn first_word(scanned: &Scanned) -> &str {
+pub(super) fn first_word(scanned: &Scanned) -> &str {
     let first = scanned.tokens.iter().position(|token| *token != Token::Sign('('));
     scanned.word(first.unwrap_or(0))
 }
 
 /// What a statement is that is no query and changes no rows.
-fn not_replayed(scanned: &Scanned, text: &str) -> Option<Kind> {
+pub(super) fn not_replayed(scanned: &Scanned, text: &str) -> Option<Kind> {
     let (first, second) = (first_word(scanned), scanned.word(1));
     let savepoint = Kind::LeftOut(Reason::Savepoint, false);
     let kind = match first {
@@ -268,8 +268,14 @@ fn autocommit(scanned: &Scanned, text: &str) -> Kind {
     Kind::Autocommit(!is_off)
 }
 
-/// Why a query cannot be declared.
-fn obstacle(scanned: &Scanned, text: &str, n_bound: usize, dialect: Dialect) -> Option<Reason> {
+/// Why a query cannot be declared; `n_bound` is the number of parameters with values, or none if all
+/// placeholders are allowed.
+pub(super) fn obstacle(
+    scanned: &Scanned,
+    text: &str,
+    n_bound: Option<usize>,
+    dialect: Dialect,
+) -> Option<Reason> {
     if scanned.names().next().is_some() {
         return Some(Reason::Colon);
     }
@@ -279,8 +285,10 @@ fn obstacle(scanned: &Scanned, text: &str, n_bound: usize, dialect: Dialect) -> 
             Token::Sign(';') => return Some(Reason::Several),
             Token::Sign('(') => open += 1,
             Token::Sign(')') => open -= 1,
+            Token::Sign('?' | '$') if n_bound.is_none() => {}
             Token::Sign('?') if dialect != Dialect::PostgreSql => return Some(Reason::Placeholder),
             Token::Sign('$') => {
+                let n_bound = n_bound.unwrap_or(0);
                 let number = text[scanned.spans[idx].clone()][1..].parse::<usize>();
                 if !number.is_ok_and(|number| (1..=n_bound).contains(&number)) {
                     return Some(Reason::Placeholder);
@@ -308,12 +316,17 @@ fn obstacle(scanned: &Scanned, text: &str, n_bound: usize, dialect: Dialect) -> 
 fn is_secret(scanned: &Scanned) -> bool {
     scanned.tokens.iter().any(|token| {
         let (Token::Word(word) | Token::Quoted(word)) = token else { return false };
-        let word = word.to_lowercase();
-        SECRET.iter().any(|part| word.contains(part))
+        names_secret(word)
     })
 }
 
-fn table_of(scanned: &Scanned) -> Option<String> {
+/// Whether a name suggests that what it names is a secret.
+pub(super) fn names_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+pub(super) fn table_of(scanned: &Scanned) -> Option<String> {
     let marks = match first_word(scanned) {
         "update" => &["update"][..],
         "insert" | "replace" => &["into", "insert", "replace"][..],

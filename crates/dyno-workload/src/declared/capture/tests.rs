@@ -610,3 +610,169 @@ proptest! {
         }
     }
 }
+
+mod counted {
+    use super::super::*;
+    use crate::Dialect;
+
+    fn columns() -> Vec<CountedColumn> {
+        let of = |table: &str, name: &str, is_number: bool, is_unique: bool| CountedColumn {
+            table: table.to_owned(),
+            name: name.to_owned(),
+            is_number,
+            is_unique,
+        };
+        vec![
+            of("t", "id", true, true),
+            of("t", "n", true, false),
+            of("t", "c", false, false),
+            of("u", "id", true, true),
+            of("u", "password", false, false),
+        ]
+    }
+
+    fn captured(
+        statements: &[(&str, u64, u64)],
+        dialect: Dialect,
+    ) -> Result<Captured, CaptureError> {
+        let statements: Vec<CountedStatement> = statements
+            .iter()
+            .map(|(text, executions, rows)| CountedStatement {
+                text: (*text).to_owned(),
+                executions: *executions,
+                rows: *rows,
+            })
+            .collect();
+        let mut values = |column: &CountedColumn| {
+            Ok(match (column.is_number, column.is_unique) {
+                (true, true) => (1..=500).map(|n: u64| n.to_string()).collect(),
+                (true, false) => (0..100).map(|n: u64| (n * 37 % 1000).to_string()).collect(),
+                _ => (0..50).map(|n| format!("secret {n:03}")).collect(),
+            })
+        };
+        let mut columns = CountedColumns { columns: columns(), values: &mut values };
+        let request = Request {
+            format: None,
+            prefix: None,
+            schema: None,
+            kinds: 50,
+            has_texts: false,
+            url: None,
+            source: "here".to_owned(),
+        };
+        capture_counted(&statements, &mut columns, (dialect, "shop"), &request)
+    }
+
+    /// The statement of the study, and the generators before it.
+    fn check(dialect: Dialect, text: &str, (n, rows): (u64, u64), sql: &str, generators: &[&str]) {
+        let study = captured(&[(text, n, rows)], dialect).unwrap().study;
+        assert!(study.contains(&format!("sql = \"{}\"", sql.replace('"', "\\\""))), "{study}");
+        let found: Vec<&str> =
+            study.lines().filter(|line| line.starts_with('v') && line.contains(" = ")).collect();
+        assert_eq!(found, generators, "{study}");
+    }
+
+    const ID: &str = "{ uniform = [1, 500] }";
+
+    #[test]
+    fn placeholders_are_explained_by_their_place() {
+        let mysql = |text, rows, sql, generators: &[&str]| {
+            check(Dialect::MySql, text, rows, sql, generators);
+        };
+        let id = |n: u32| format!("v{n} = {ID}");
+        let one = &[&*id(1)];
+        mysql(
+            "SELECT `c` FROM `t` WHERE `id` = ?",
+            (10, 10),
+            "SELECT `c` FROM `t` WHERE `id` = :v1",
+            one,
+        );
+        mysql(
+            "SELECT `c` FROM `t` WHERE `id` BETWEEN ? AND ?",
+            (10, 1000),
+            "SELECT `c` FROM `t` WHERE `id` BETWEEN :v1 AND :v2",
+            &[&id(1), "v2 = { expression = \":v1 + 99\" }"],
+        );
+        mysql(
+            "UPDATE `t` SET `n` = `n` + ? WHERE `id` = ? LIMIT ?",
+            (10, 10),
+            "UPDATE `t` SET `n` = `n` + 1 WHERE `id` = :v2 LIMIT 1",
+            &[&id(2)],
+        );
+        mysql(
+            "SELECT COUNT ( * ) , MAX ( `n` ) FROM `t` WHERE `id` = ? AND ( `n` = ? )",
+            (10, 10),
+            "SELECT COUNT( * ) , MAX( `n` ) FROM `t` WHERE `id` = :v1 AND ( `n` = :v2 )",
+            &[&id(1), "v2 = { uniform = [0, 999] }"],
+        );
+        mysql(
+            "SELECT `n` FROM `t` WHERE `id` IN (...)",
+            (10, 20),
+            "SELECT `n` FROM `t` WHERE `id` IN (:v1, :v2)",
+            &[&id(1), &id(2)],
+        );
+        mysql(
+            "INSERT INTO `t` ( `id` , `c` ) VALUES (...) /* , ... */",
+            (10, 20),
+            "INSERT INTO `t` ( `id` , `c` ) VALUES (:v1, :v2), (:v3, :v4)",
+            &[
+                "v1 = { sequence = 501, step = 2 }",
+                "v2 = { text = \"@@@@@@ ###\" }",
+                "v3 = { expression = \":v1 + 1\" }",
+                "v4 = { text = \"@@@@@@ ###\" }",
+            ],
+        );
+        let postgresql = |text, rows, sql, generators: &[&str]| {
+            check(Dialect::PostgreSql, text, rows, sql, generators);
+        };
+        postgresql(
+            "SELECT a.c FROM t AS a JOIN u b ON a.id = b.id WHERE b.id >= $1 AND a.id <> $2 LIMIT $3 OFFSET $4",
+            (10, 50),
+            "SELECT a.c FROM t AS a JOIN u b ON a.id = b.id WHERE b.id >= :v1 AND a.id <> :v2 LIMIT 5 OFFSET 0",
+            &[&id(1), &id(2)],
+        );
+        postgresql(
+            "SELECT 1 FROM t WHERE id IN ($1, $2) OR id = $1",
+            (10, 0),
+            "SELECT 1 FROM t WHERE id IN (:v1, :v2) OR id = :v1",
+            &[&id(1), &id(2)],
+        );
+    }
+
+    #[test]
+    fn texts_are_not_in_the_study() {
+        let study =
+            captured(&[("DELETE FROM u WHERE password = ?", 1, 1)], Dialect::MySql).unwrap();
+        assert!(!study.study.contains("secret"), "{}", study.study);
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let statements = [
+            ("SELECT c FROM t WHERE id = ?", 60, 60),
+            ("SELECT c FROM t WHERE lower(c) = lower(?)", 1, 0),
+            ("SELECT c FROM t WHERE id = ? + n", 2, 0),
+            ("SELECT x FROM performance_schema.y WHERE x = ?", 3, 0),
+            ("SET NAMES ?", 4, 0),
+            ("COMMIT", 5, 0),
+            ("DROP TABLE t", 6, 0),
+            ("SELECT c FROM t WHERE id = ? AND ...", 7, 0),
+            ("SELECT id FROM t, u WHERE id = ?", 8, 0),
+        ];
+        let captured = captured(&statements, Dialect::MySql).unwrap();
+        let counts = &captured.counts;
+        assert_eq!((counts.read, counts.replayed, counts.control), (96, 60, 5));
+        assert_eq!(counts.left_out[&Reason::UnknownValue], 1 + 2 + 7 + 8);
+        assert_eq!(counts.left_out[&Reason::OtherSchema], 3);
+        assert_eq!(counts.left_out[&Reason::Session], 4);
+        assert_eq!(counts.left_out[&Reason::Schema], 6);
+        let sum: u64 = counts.left_out.values().sum();
+        assert_eq!(counts.read, counts.replayed + counts.control + sum);
+    }
+
+    #[test]
+    fn nothing_to_replay_is_an_error() {
+        let error = captured(&[("SET NAMES ?", 4, 0)], Dialect::MySql).unwrap_err();
+        assert!(error.to_string().contains("4 executions were counted"), "{error}");
+    }
+}

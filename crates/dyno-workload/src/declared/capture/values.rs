@@ -324,6 +324,11 @@ impl Stats {
         is_one.then(|| self.few.keys().next().map(|text| &**text))?
     }
 
+    /// The largest value, if all are whole numbers.
+    pub(super) fn highest_whole(&self) -> Option<i64> {
+        self.whole.filter(|_| self.are_numbers()).map(|(_, highest)| highest)
+    }
+
     /// Whether these are numbers that were given once each, in a rising order: those of new rows.
     pub(super) fn is_numbering(&self) -> bool {
         self.are_numbers()

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
+use crate::Dialect;
+
 use super::sessions::{Found, Shape, Template};
 use super::steps::{TABLES_MOST, transaction};
 use super::{CaptureError, Captured, Format, Reason, Request};
@@ -34,7 +36,7 @@ pub(super) fn study(
     let transactions = shapes.iter().map(|shape| shape.transactions).sum();
     let mut out = String::new();
     head(&mut out, (&found, &shapes), (format, request));
-    database(&mut out, schema.as_deref(), (format, request));
+    copy(&mut out, schema.as_deref(), (format, request));
     for (idx, shape) in shapes.iter().enumerate() {
         let name = name_of(shape, &found.templates, idx);
         transaction(&mut out, (&name, shape, transactions), &found.templates);
@@ -185,7 +187,8 @@ fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
     lines
 }
 
-fn database(out: &mut String, schema: Option<&str>, (format, request): (Format, &Request)) {
+/// Writes the database that is loaded.
+pub(super) fn copy(out: &mut String, schema: Option<&str>, (format, request): (Format, &Request)) {
     out.push_str("[database.copy]\n");
     let url = match &request.url {
         Some(url) => url.clone(),
@@ -193,9 +196,9 @@ fn database(out: &mut String, schema: Option<&str>, (format, request): (Format, 
             comment(out, "The server with the copy; its password comes from the environment.");
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
             let name = schema.filter(|name| name.chars().all(is_plain)).unwrap_or("test");
-            let (scheme, port) = match format {
-                Format::MySqlGeneral | Format::MySqlSlow => ("mysql", 3306),
-                Format::PostgreSqlPlain | Format::PostgreSqlCsv => ("postgresql", 5432),
+            let (scheme, port) = match format.dialect() {
+                Dialect::PostgreSql => ("postgresql", 5432),
+                _ => ("mysql", 3306),
             };
             format!("{scheme}://dyno:${{DB_PASSWORD}}@127.0.0.1:{port}/{name}")
         }
@@ -211,15 +214,15 @@ fn name_of(shape: &Shape, templates: &[Template], idx: usize) -> String {
     let Some(first) = first.or_else(|| steps.clone().next()) else {
         return format!("t{}", idx + 1);
     };
+    name_of_parts(idx, &first.verb, first.table.as_deref())
+}
+
+/// `t1_update_accounts`, from the words of a statement.
+pub(super) fn name_of_parts(idx: usize, verb: &str, table: Option<&str>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let table: String = first
-        .table
-        .iter()
-        .flat_map(|table| table.chars())
-        .filter(|c| is_plain(*c))
-        .take(40)
-        .collect();
-    let parts = [format!("t{}", idx + 1), first.verb.clone(), table.to_lowercase()];
+    let table: String =
+        table.unwrap_or_default().chars().filter(|c| is_plain(*c)).take(40).collect();
+    let parts = [format!("t{}", idx + 1), verb.to_owned(), table.to_lowercase()];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("_")
 }

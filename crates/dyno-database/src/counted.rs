@@ -1,0 +1,122 @@
+//! Statements that a server has counted since its statistics were last reset, and what the columns of their
+//! tables hold.
+
+use dyno_workload::declared::capture::{CountedColumn, CountedStatement};
+use dyno_workload::{Connection, Dialect};
+
+use crate::products::sql_of;
+
+/// The SQL with which a product's counted statements are read.
+pub(crate) struct CountedSql {
+    /// Statements of the current catalog, with how often they were executed and how many rows they returned
+    /// or changed, the most frequent first. The first of these queries that the server knows is used.
+    pub(crate) statements: &'static [&'static str],
+    /// Asks how many executions the server has counted without the texts of their statements.
+    pub(crate) without_text: Option<&'static str>,
+    /// What to do if there are none.
+    pub(crate) missing: &'static str,
+    /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether it is
+    /// unique: for all tables of the current catalog, the columns of each in their order.
+    pub(crate) columns: &'static str,
+    /// A query for some values of a column, at most 1000 characters of each, and for its smallest and largest
+    /// value, if an index begins with it; from the quoted names of table and column.
+    pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
+    /// The quote around names.
+    pub(crate) quote: char,
+}
+
+/// What a server has counted.
+pub struct Counted {
+    connection: Box<dyn Connection>,
+    sql: &'static CountedSql,
+    /// Its statements, the most frequent first.
+    pub statements: Vec<CountedStatement>,
+    /// The columns of its tables.
+    pub columns: Vec<CountedColumn>,
+    /// For each column whether an index begins with it.
+    leads: Vec<bool>,
+}
+
+/// Reads the statements that the server behind a connection has counted in its catalog.
+///
+/// # Errors
+///
+/// Why there are none, in words: the product does not count them, or the user may not read them.
+pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
+    let Some(sql) = &sql_of(connection.dialect()).counted else {
+        return Err("this product keeps no statistics of statements that could be captured; if it has a log of \
+                    them, give its path instead of the URL"
+            .to_owned());
+    };
+    let mut found = Err(String::new());
+    for statement in sql.statements {
+        found = connection.query(statement).map_err(|error| error.to_string());
+        if found.is_ok() {
+            break;
+        }
+    }
+    let rows = found.map_err(|why| format!("{}: {why}", sql.missing))?;
+    if rows.is_empty() {
+        return Err(sql.missing.to_owned());
+    }
+    let number = |cell: Option<&Option<String>>| {
+        let text = cell.and_then(|cell| cell.as_deref()).unwrap_or("0");
+        text.parse().unwrap_or(0)
+    };
+    let text = |cell: Option<&Option<String>>| cell.cloned().flatten().unwrap_or_default();
+    let statements = rows.iter().map(|row| CountedStatement {
+        text: text(row.first()),
+        executions: number(row.get(1)),
+        rows: number(row.get(2)),
+    });
+    let mut statements: Vec<CountedStatement> =
+        statements.filter(|one| one.executions > 0).collect();
+    if let Some(sql) = sql.without_text {
+        let rows = connection.query(sql).map_err(|error| error.to_string())?;
+        let executions = number(rows.first().and_then(|row| row.first()));
+        statements.push(CountedStatement { executions, ..CountedStatement::default() });
+    }
+    let rows = connection
+        .query(sql.columns)
+        .map_err(|error| format!("the columns of the tables cannot be read: {error}"))?;
+    let columns = rows.iter().map(|row| CountedColumn {
+        table: text(row.first()),
+        name: text(row.get(1)),
+        is_number: number(row.get(2)) == 1,
+        is_unique: number(row.get(4)) == 1,
+    });
+    let columns = columns.collect();
+    let leads = rows.iter().map(|row| number(row.get(3)) == 1).collect();
+    Ok(Counted { connection, sql, statements, columns, leads })
+}
+
+impl Counted {
+    /// The dialect of the statements.
+    pub fn dialect(&self) -> Dialect {
+        self.connection.dialect()
+    }
+
+    /// Values of a column, with the smallest and the largest one if an index knows them.
+    ///
+    /// # Errors
+    ///
+    /// The server's, in words.
+    pub fn values(&mut self, column: &CountedColumn) -> Result<Vec<String>, String> {
+        let idx = self.columns.iter().position(|one| one == column);
+        let leads = idx.is_some_and(|idx| self.leads[idx]);
+        let quote = self.sql.quote;
+        let quoted = |name: &str| {
+            let doubled = name.replace(quote, &format!("{quote}{quote}"));
+            format!("{quote}{doubled}{quote}")
+        };
+        let queries = (self.sql.values)(&quoted(&column.table), &quoted(&column.name));
+        let mut values = Vec::new();
+        for query in queries.iter().take(if leads { 2 } else { 1 }) {
+            let rows = self.connection.query(query).map_err(|error| {
+                format!("the values of {}.{} cannot be read: {error}", column.table, column.name)
+            })?;
+            values.extend(rows.into_iter().flatten().flatten());
+        }
+        Ok(values)
+    }
+}

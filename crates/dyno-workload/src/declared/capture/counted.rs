@@ -1,0 +1,764 @@
+//! A declared workload from the statements that a server has counted: `pg_stat_statements`, or the digests
+//! of MySQL's performance schema.
+//!
+//! They have placeholders in place of values. What a placeholder stands for is found from its place in the
+//! statement: the column that it is compared with, assigned or inserted into, LIMIT, and the like. Values are
+//! then drawn from those that the column has now. Statements whose values cannot be explained are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use crate::Dialect;
+use crate::declared::sql::{Scanned, Token, trimmed};
+
+use super::statement::{Kind, first_word, not_replayed, obstacle, reason_of_unread, table_of};
+use super::values::{Budget, Seen, Stats};
+use super::write::{comment, copy, quoted};
+use super::{CaptureError, Captured, Counts, Format, Reason, Request};
+
+/// Most values that stand for the list of an IN.
+const LIST_MOST: u64 = 100;
+/// Most rows of an INSERT.
+const ROWS_MOST: u64 = 100;
+/// The width of a range of a statement that returns one row: it is not known.
+const WIDTH: u64 = 99;
+/// Functions whose names must not be followed by a blank, from MySQL's manual, "Function Name Parsing and
+/// Resolution".
+const WITHOUT_BLANK: &[&str] = &[
+    "adddate",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "cast",
+    "count",
+    "curdate",
+    "curtime",
+    "date_add",
+    "date_sub",
+    "extract",
+    "group_concat",
+    "json_arrayagg",
+    "json_objectagg",
+    "max",
+    "mid",
+    "min",
+    "now",
+    "position",
+    "session_user",
+    "std",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "subdate",
+    "substr",
+    "substring",
+    "sum",
+    "sysdate",
+    "system_user",
+    "trim",
+    "variance",
+    "var_pop",
+    "var_samp",
+];
+/// What MySQL writes behind the first row of a digest's INSERT of several.
+const SEVERAL_ROWS: &str = "/* , ... */";
+/// The largest weight.
+const WEIGHT_MOST: u64 = u32::MAX as u64;
+
+/// A statement, with placeholders for its values, and how often it was executed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountedStatement {
+    /// Its text; empty if the server has not kept it.
+    pub text: String,
+    /// How often it was executed.
+    pub executions: u64,
+    /// Rows that all executions together returned or changed.
+    pub rows: u64,
+}
+
+/// A column of the database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedColumn {
+    /// The table's name.
+    pub table: String,
+    /// The column's name.
+    pub name: String,
+    /// Whether its values are numbers.
+    pub is_number: bool,
+    /// Whether no two rows have the same value.
+    pub is_unique: bool,
+}
+
+/// The columns of a database and what they hold, for the values that a server does not keep.
+pub struct CountedColumns<'a> {
+    /// All columns, of each table in their order.
+    pub columns: Vec<CountedColumn>,
+    /// Reads values of a column, the smallest and the largest among them, as texts.
+    pub values: &'a mut dyn FnMut(&CountedColumn) -> Result<Vec<String>, String>,
+}
+
+/// Makes a study of the statements that a server has counted.
+///
+/// # Errors
+///
+/// There is no statement that can be replayed, or values of a column cannot be read.
+pub fn capture_counted(
+    statements: &[CountedStatement],
+    columns: &mut CountedColumns<'_>,
+    (dialect, schema): (Dialect, &str),
+    request: &Request,
+) -> Result<Captured, CaptureError> {
+    let format = match dialect {
+        Dialect::PostgreSql => Format::PostgreSqlStatements,
+        _ => Format::MySqlDigests,
+    };
+    let mut counts = Counts::default();
+    let mut kept: Vec<Kept> = Vec::new();
+    for statement in statements {
+        counts.read += statement.executions;
+        match understood(statement, &columns.columns, dialect) {
+            Understood::Control => counts.control += statement.executions,
+            Understood::LeftOut(reason) => counts.leave_out(reason, statement.executions),
+            Understood::Kept(one) => kept.push(one),
+        }
+    }
+    kept.sort_by_key(|one| std::cmp::Reverse(one.executions));
+    for rare in kept.split_off(request.kinds.min(kept.len())) {
+        counts.leave_out(Reason::Rare, rare.executions);
+    }
+    let all: u64 = kept.iter().map(|one| one.executions).sum();
+    counts.replayed = all;
+    if kept.is_empty() {
+        let mut parts = vec![format!("{} executions were counted", counts.read)];
+        parts.extend(counts.left_out.iter().map(|(reason, n)| format!("{n} {}", reason.text())));
+        return Err(CaptureError::Nothing(parts.join(", ")));
+    }
+    let mut out = String::new();
+    head(&mut out, &counts, (format, request), schema);
+    copy(&mut out, Some(schema), (format, request));
+    let mut values = Values { columns, known: BTreeMap::new(), has_texts: request.has_texts };
+    for (idx, one) in kept.iter().enumerate() {
+        one.write(&mut out, (idx, all), &mut values)?;
+    }
+    out.push_str(
+        "\n[design]\n# How many sessions there were, and how long they paused, is not known.\nclients = 16\n\
+         duration = \"60s\"\nwarm_up = \"10s\"\n",
+    );
+    Ok(Captured {
+        study: out,
+        format,
+        schema: Some(schema.to_owned()),
+        kinds: kept.len(),
+        transactions: all,
+        counts,
+    })
+}
+
+fn head(out: &mut String, counts: &Counts, (format, request): (Format, &Request), schema: &str) {
+    let source = &request.source;
+    comment(out, &format!("Captured from {source}: {}.", format.text()));
+    comment(
+        out,
+        &format!("{} executions were counted since the statistics were last reset:", counts.read),
+    );
+    comment(out, &format!("  {} are replayed by this study", counts.replayed));
+    comment(out, &format!("  {} begin or end transactions", counts.control));
+    for (reason, n) in &counts.left_out {
+        comment(out, &format!("  {n} are left out: {}", reason.text()));
+    }
+    out.push_str("#\n");
+    for line in [
+        "What the server does not count, and this study therefore does not have:",
+        "- transactions: each statement is one of its own",
+        "- values: they are drawn from those in the columns now, not from those that the program chose",
+        "- which values belong together, and what the program read from one statement to use in the next",
+        "- the tables and their rows: load it on a copy of the database, never on the one that is in use",
+    ] {
+        comment(out, line);
+    }
+    let title =
+        format!("What do the statements counted in {} cost?", dyno_units::clean_text(schema));
+    let _ = writeln!(out, "\ntitle = {}\n", quoted(&title));
+}
+
+enum Understood {
+    Control,
+    LeftOut(Reason),
+    Kept(Kept),
+}
+
+/// What a placeholder stands for.
+#[derive(Clone, Debug, PartialEq)]
+enum Meaning {
+    /// A value of the column; of a new row, if the flag is set.
+    Column(usize, bool),
+    /// So much more than the value before it: the end of a range.
+    Above(String, u64),
+    /// It stays in the statement.
+    Fixed(u64),
+}
+
+/// A statement that is replayed.
+struct Kept {
+    verb: String,
+    table: Option<String>,
+    executions: u64,
+    rows: u64,
+    sql: String,
+    /// The names in it, in their order, and what they stand for.
+    names: Vec<(String, Meaning)>,
+}
+
+fn understood(
+    statement: &CountedStatement,
+    columns: &[CountedColumn],
+    dialect: Dialect,
+) -> Understood {
+    let text = trimmed(&statement.text);
+    if text.is_empty() {
+        return Understood::LeftOut(Reason::NoText);
+    }
+    let Ok(scanned) = Scanned::of_server(text, dialect) else {
+        return Understood::LeftOut(reason_of_unread(text));
+    };
+    if scanned.tokens.is_empty() {
+        return Understood::LeftOut(Reason::NotUnderstood);
+    }
+    match not_replayed(&scanned, text) {
+        Some(Kind::Begin | Kind::Commit | Kind::RollBack) => return Understood::Control,
+        Some(Kind::LeftOut(reason, _)) => return Understood::LeftOut(reason),
+        Some(_) => return Understood::LeftOut(Reason::Session),
+        None => {}
+    }
+    if let Some(reason) = obstacle(&scanned, text, None, dialect) {
+        return Understood::LeftOut(reason);
+    }
+    let reader = Reader {
+        statement,
+        text,
+        scanned: &scanned,
+        columns,
+        dialect,
+        tables: tables(&scanned),
+        inserted: BTreeMap::new(),
+    };
+    match reader.read() {
+        Ok((sql, names)) => Understood::Kept(Kept {
+            verb: first_word(&scanned).to_owned(),
+            table: table_of(&scanned),
+            executions: statement.executions,
+            rows: statement.rows,
+            sql,
+            names,
+        }),
+        Err(reason) => Understood::LeftOut(reason),
+    }
+}
+
+/// Words behind a table that are no other name of it.
+const NO_ALIAS: &[&str] = &[
+    "where",
+    "set",
+    "on",
+    "using",
+    "join",
+    "inner",
+    "left",
+    "right",
+    "full",
+    "cross",
+    "natural",
+    "group",
+    "order",
+    "having",
+    "limit",
+    "offset",
+    "union",
+    "except",
+    "intersect",
+    "values",
+    "value",
+    "select",
+    "returning",
+    "for",
+    "lock",
+    "force",
+    "use",
+    "ignore",
+    "straight_join",
+    "partition",
+    "fetch",
+    "window",
+    "default",
+    "overriding",
+    "tablesample",
+    "lateral",
+];
+
+/// The tables of a statement, by the names that it has for them.
+fn tables(scanned: &Scanned) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for idx in 0..scanned.tokens.len() {
+        let before = idx.checked_sub(1).map_or("", |idx| scanned.word(idx));
+        let names_table = match scanned.word(idx) {
+            "from" => before != "distinct",
+            "join" | "into" => true,
+            "update" => !["key", "for", "do"].contains(&before),
+            _ => false,
+        };
+        if !names_table {
+            continue;
+        }
+        let mut at = idx + 1;
+        while let Some((name, after)) = scanned.name(at) {
+            at = after;
+            if scanned.word(at) == "as" {
+                at += 1;
+            }
+            found.insert(name.to_lowercase(), name.clone());
+            if !NO_ALIAS.contains(&scanned.word(at))
+                && let Some((alias, after)) = scanned.name(at)
+            {
+                found.insert(alias, name);
+                at = after;
+            }
+            if scanned.tokens.get(at) != Some(&Token::Sign(',')) || scanned.word(idx) == "into" {
+                break;
+            }
+            at += 1;
+        }
+    }
+    found
+}
+
+/// Reads what the placeholders of a statement stand for.
+struct Reader<'a> {
+    statement: &'a CountedStatement,
+    text: &'a str,
+    scanned: &'a Scanned,
+    columns: &'a [CountedColumn],
+    dialect: Dialect,
+    tables: BTreeMap<String, String>,
+    /// The columns of placeholders of inserted rows, by the index of their token.
+    inserted: BTreeMap<usize, usize>,
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Result<(String, Vec<(String, Meaning)>), Reason> {
+        let known: BTreeSet<String> =
+            self.columns.iter().map(|column| column.table.to_lowercase()).collect();
+        // Those of the catalog, of other databases, and those that are gone.
+        if self.tables.values().any(|table| !known.contains(&table.to_lowercase())) {
+            return Err(Reason::OtherSchema);
+        }
+        self.find_inserted();
+        let (mut sql, mut names): (String, Vec<(String, Meaning)>) = (String::new(), Vec::new());
+        let (mut end, mut idx) = (0, 0);
+        while idx < self.scanned.tokens.len() {
+            let span = self.scanned.spans[idx].clone();
+            if !self.is_placeholder(idx) && !self.is_list(idx) {
+                // A digest has a blank before each bracket, with which these are no functions.
+                if self.dialect == Dialect::MySql && self.is_call(idx) {
+                    sql.push_str(&self.text[end..self.scanned.spans[idx - 1].end]);
+                    end = span.start;
+                }
+                idx += 1;
+                continue;
+            }
+            sql.push_str(&self.text[end..span.start]);
+            if self.is_list(idx) {
+                sql.push_str(&self.list(idx, &mut names)?);
+                end = self.scanned.spans[idx + 2].end;
+                idx += 3;
+                continue;
+            }
+            let name = self.name_of(idx, &names);
+            match names.iter().find(|(known, _)| *known == name) {
+                Some((_, Meaning::Fixed(number))) => sql.push_str(&number.to_string()),
+                Some(_) => sql.push_str(&format!(":{name}")),
+                None => {
+                    let meaning = self.meaning(idx, &names)?;
+                    match meaning {
+                        Meaning::Fixed(number) => sql.push_str(&number.to_string()),
+                        _ => sql.push_str(&format!(":{name}")),
+                    }
+                    names.push((name, meaning));
+                }
+            }
+            end = span.end;
+            // The name of a value ends where something else begins.
+            if self.text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+                sql.push(' ');
+            }
+            idx += 1;
+        }
+        sql.push_str(&self.text[end..]);
+        // The mark of several rows, which are written out by now.
+        let sql = sql.replace(SEVERAL_ROWS, "").trim_end().to_owned();
+        if names.len() > super::statement::VALUES_MOST {
+            return Err(Reason::ManyValues);
+        }
+        names.retain(|(_, meaning)| !matches!(meaning, Meaning::Fixed(_)));
+        Ok((sql, names))
+    }
+
+    fn is_sign(&self, idx: usize, sign: char) -> bool {
+        self.scanned.tokens.get(idx) == Some(&Token::Sign(sign))
+    }
+
+    /// Whether this is the bracket behind a function whose name must not be followed by a blank.
+    fn is_call(&self, idx: usize) -> bool {
+        self.is_sign(idx, '(') && WITHOUT_BLANK.contains(&self.word_before(idx))
+    }
+
+    fn word_before(&self, idx: usize) -> &str {
+        idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
+    }
+
+    fn is_placeholder(&self, idx: usize) -> bool {
+        match self.dialect {
+            Dialect::PostgreSql => {
+                self.is_sign(idx, '$')
+                    && self.text[self.scanned.spans[idx].clone()][1..].parse::<u32>().is_ok()
+            }
+            _ => self.is_sign(idx, '?'),
+        }
+    }
+
+    /// Whether `...` begins here, which stands for several values.
+    fn is_list(&self, idx: usize) -> bool {
+        self.dialect == Dialect::MySql && (0..3).all(|nth| self.is_sign(idx + nth, '.'))
+    }
+
+    fn name_of(&self, idx: usize, names: &[(String, Meaning)]) -> String {
+        match self.dialect {
+            Dialect::PostgreSql => format!("v{}", &self.text[self.scanned.spans[idx].clone()][1..]),
+            _ => format!("v{}", names.len() + 1),
+        }
+    }
+
+    /// The rows of an execution, on average.
+    fn rows(&self) -> u64 {
+        let executions = self.statement.executions.max(1);
+        (self.statement.rows + executions / 2) / executions
+    }
+
+    fn is_insert(&self) -> bool {
+        matches!(first_word(self.scanned), "insert" | "replace")
+    }
+
+    /// The columns that an INSERT names, or all of its table.
+    fn insert_columns(&self) -> Option<(Vec<usize>, usize)> {
+        if !self.is_insert() {
+            return None;
+        }
+        let into = (0..self.scanned.tokens.len())
+            .find(|&idx| self.scanned.word(idx) == "into")
+            .unwrap_or(0);
+        let (table, mut at) = self.scanned.name(into + 1)?;
+        let mut columns = Vec::new();
+        if self.is_sign(at, '(') {
+            at += 1;
+            while let Some((name, after)) = self.scanned.name(at) {
+                columns.push(self.column_of(&table, &name)?);
+                at = after + 1;
+                if self.is_sign(after, ')') {
+                    break;
+                }
+            }
+        } else {
+            let of_table = |column: &CountedColumn| column.table.eq_ignore_ascii_case(&table);
+            let all = self.columns.iter().enumerate().filter(|(_, column)| of_table(column));
+            columns.extend(all.map(|(idx, _)| idx));
+        }
+        let values = (at..self.scanned.tokens.len())
+            .find(|&idx| matches!(self.scanned.word(idx), "values" | "value"))?;
+        Some((columns, values + 1))
+    }
+
+    /// Finds the columns of placeholders that stand alone at a place of an inserted row.
+    fn find_inserted(&mut self) {
+        let Some((columns, mut idx)) = self.insert_columns() else { return };
+        let (mut depth, mut nth) = (0, 0);
+        while idx < self.scanned.tokens.len() {
+            match &self.scanned.tokens[idx] {
+                Token::Sign('(') => {
+                    depth += 1;
+                    if depth == 1 {
+                        nth = 0;
+                    }
+                }
+                Token::Sign(')') => depth -= 1,
+                Token::Sign(',') if depth == 1 => nth += 1,
+                Token::Sign(',') => {}
+                _ if depth == 0 => return,
+                _ if depth == 1 && self.is_placeholder(idx) => {
+                    let is_alone = [',', '('].iter().any(|sign| self.is_sign(idx - 1, *sign))
+                        && [',', ')'].iter().any(|sign| self.is_sign(idx + 1, *sign));
+                    if is_alone && let Some(column) = columns.get(nth) {
+                        self.inserted.insert(idx, *column);
+                    }
+                }
+                _ => {}
+            }
+            idx += 1;
+        }
+    }
+
+    /// The text for `...`, with the names in it.
+    fn list(&self, idx: usize, names: &mut Vec<(String, Meaning)>) -> Result<String, Reason> {
+        let is_in_brackets = idx > 0 && self.is_sign(idx - 1, '(') && self.is_sign(idx + 3, ')');
+        let mut add = |meaning: Meaning| {
+            let name = format!("v{}", names.len() + 1);
+            let text = format!(":{name}");
+            names.push((name, meaning));
+            text
+        };
+        if is_in_brackets && self.word_before(idx - 1) == "in" {
+            let column = idx.checked_sub(3).and_then(|idx| self.column_before(idx));
+            let column = column.ok_or(Reason::UnknownValue)?;
+            let n = self.rows().clamp(1, LIST_MOST);
+            let list: Vec<String> = (0..n).map(|_| add(Meaning::Column(column, false))).collect();
+            return Ok(list.join(", "));
+        }
+        if is_in_brackets && let Some((columns, at)) = self.insert_columns() {
+            if at != idx - 1 || columns.is_empty() {
+                return Err(Reason::UnknownValue);
+            }
+            let several = self.text[self.scanned.spans[idx + 2].end..].contains(SEVERAL_ROWS);
+            let rows = if several { self.rows().clamp(1, ROWS_MOST) } else { 1 };
+            let rows: Vec<String> = (0..rows)
+                .map(|_| {
+                    let row: Vec<String> =
+                        columns.iter().map(|column| add(Meaning::Column(*column, true))).collect();
+                    row.join(", ")
+                })
+                .collect();
+            return Ok(rows.join("), ("));
+        }
+        // `LIMIT ?, ...`: rows to skip, and how many to return.
+        let is_limit =
+            idx >= 3 && self.is_sign(idx - 1, ',') && self.word_before(idx - 2) == "limit";
+        match is_limit {
+            true => Ok(self.rows().max(1).to_string()),
+            false => Err(Reason::UnknownValue),
+        }
+    }
+
+    fn column_of(&self, table: &str, name: &str) -> Option<usize> {
+        let is_it = |column: &CountedColumn| {
+            column.table.eq_ignore_ascii_case(table) && column.name.eq_ignore_ascii_case(name)
+        };
+        self.columns.iter().position(is_it)
+    }
+
+    /// The column whose name ends at this token.
+    fn column_before(&self, idx: usize) -> Option<usize> {
+        let name = |idx: usize| match self.scanned.tokens.get(idx)? {
+            Token::Word(name) => Some(name.to_lowercase()),
+            Token::Quoted(name) => Some(name.to_lowercase()),
+            Token::Sign(_) => None,
+        };
+        let idx = if self.scanned.word(idx) == "not" { idx.checked_sub(1)? } else { idx };
+        let column = name(idx)?;
+        if idx >= 2 && self.is_sign(idx - 1, '.') {
+            let table = self.tables.get(&name(idx - 2)?)?;
+            return self.column_of(table, &column);
+        }
+        let tables: BTreeSet<&String> = self.tables.values().collect();
+        let mut found = tables.iter().filter_map(|table| self.column_of(table, &column));
+        let one = found.next()?;
+        found.next().is_none().then_some(one)
+    }
+
+    fn meaning(&self, idx: usize, names: &[(String, Meaning)]) -> Result<Meaning, Reason> {
+        if let Some(column) = self.inserted.get(&idx) {
+            return Ok(Meaning::Column(*column, true));
+        }
+        let before = self.word_before(idx);
+        let at_value = |idx: Option<usize>| {
+            let column = idx.and_then(|idx| self.column_before(idx));
+            column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
+        };
+        match before {
+            "limit" if self.is_sign(idx + 1, ',') => return Ok(Meaning::Fixed(0)),
+            "limit" | "first" | "next" => return Ok(Meaning::Fixed(self.rows().max(1))),
+            "offset" => return Ok(Meaning::Fixed(0)),
+            "select" => return Ok(Meaning::Fixed(1)),
+            "like" | "ilike" | "between" => return at_value(idx.checked_sub(2)),
+            "and" if idx >= 3 && self.word_before(idx - 2) == "between" => {
+                return self.end_of_range(idx, names);
+            }
+            _ => {}
+        }
+        if self.is_sign(idx.wrapping_sub(1), '(') {
+            return match self.word_before(idx - 1) {
+                "in" => at_value(idx.checked_sub(3)),
+                "count" => Ok(Meaning::Fixed(1)),
+                _ => Err(Reason::UnknownValue),
+            };
+        }
+        if self.is_sign(idx.wrapping_sub(1), ',') {
+            return self.in_list(idx);
+        }
+        let is_sign = |idx: usize, signs: &str| match self.scanned.tokens.get(idx) {
+            Some(Token::Sign(sign)) => signs.contains(*sign),
+            _ => false,
+        };
+        // `n = n + ?` and `n - ?`: by one.
+        if idx >= 2 && is_sign(idx - 1, "+-") && self.column_before(idx - 2).is_some() {
+            return Ok(Meaning::Fixed(1));
+        }
+        let mut at = idx;
+        while at > 0 && is_sign(at - 1, "=<>!") {
+            at -= 1;
+        }
+        // What follows must not make it part of a larger expression.
+        let is_whole = !is_sign(idx + 1, "+-*/%|:[");
+        match at < idx && is_whole {
+            true => at_value(at.checked_sub(1)),
+            false => Err(Reason::UnknownValue),
+        }
+    }
+
+    /// `IN ($1, $2, $3)`.
+    fn in_list(&self, idx: usize) -> Result<Meaning, Reason> {
+        let mut at = idx;
+        while at >= 2 && self.is_sign(at - 1, ',') && self.is_placeholder(at - 2) {
+            at -= 2;
+        }
+        let is_it = at >= 3 && self.is_sign(at - 1, '(') && self.word_before(at - 1) == "in";
+        let column = if is_it { self.column_before(at - 3) } else { None };
+        column.map(|column| Meaning::Column(column, false)).ok_or(Reason::UnknownValue)
+    }
+
+    fn end_of_range(&self, idx: usize, names: &[(String, Meaning)]) -> Result<Meaning, Reason> {
+        let begin = self.name_before(idx - 2, names)?;
+        let Some((_, Meaning::Column(column, _))) = names.iter().find(|(name, _)| *name == begin)
+        else {
+            return Err(Reason::UnknownValue);
+        };
+        if !self.columns[*column].is_number {
+            return Ok(Meaning::Column(*column, false));
+        }
+        let rows = self.rows();
+        Ok(Meaning::Above(begin, if rows > 1 { rows - 1 } else { WIDTH }))
+    }
+
+    /// The name of the placeholder at this token, which was read before.
+    fn name_before(&self, idx: usize, names: &[(String, Meaning)]) -> Result<String, Reason> {
+        match self.dialect {
+            _ if !self.is_placeholder(idx) => Err(Reason::UnknownValue),
+            Dialect::PostgreSql => Ok(self.name_of(idx, names)),
+            _ => names.last().map(|(name, _)| name.clone()).ok_or(Reason::UnknownValue),
+        }
+    }
+}
+
+/// What columns hold, read when it is first needed.
+struct Values<'a, 'b> {
+    columns: &'a mut CountedColumns<'b>,
+    known: BTreeMap<usize, Stats>,
+    has_texts: bool,
+}
+
+impl Values<'_, '_> {
+    fn of(&mut self, idx: usize) -> Result<(&CountedColumn, &Stats), CaptureError> {
+        if !self.known.contains_key(&idx) {
+            let column = &self.columns.columns[idx];
+            let texts = (self.columns.values)(column).map_err(CaptureError::Values)?;
+            let (mut stats, mut budget) = (Stats::default(), Budget::default());
+            let shows_texts = self.has_texts && !super::statement::names_secret(&column.name);
+            for text in texts {
+                let seen = match column.is_number {
+                    true => Seen::number(&text),
+                    false => Some(Seen::text(&text, shows_texts)),
+                };
+                if let Some(seen) = seen {
+                    stats.add(&seen, &mut budget);
+                }
+            }
+            self.known.insert(idx, stats);
+        }
+        Ok((&self.columns.columns[idx], &self.known[&idx]))
+    }
+}
+
+impl Kept {
+    fn write(
+        &self,
+        out: &mut String,
+        (idx, all): (usize, u64),
+        values: &mut Values<'_, '_>,
+    ) -> Result<(), CaptureError> {
+        let share = self.executions as f64 / all as f64 * 100.0;
+        let rows = self.rows as f64 / self.executions.max(1) as f64;
+        let name = super::write::name_of_parts(idx, &self.verb, self.table.as_deref());
+        let path = format!("workload.captured.transaction.{name}");
+        out.push('\n');
+        let executions = self.executions;
+        comment(
+            out,
+            &format!("{share:.1} % of the executions: {executions} of {all}; {rows:.1} rows each"),
+        );
+        let weight = executions.div_ceil(all / WEIGHT_MOST + 1).max(1);
+        let _ = writeln!(out, "[{path}]\nweight = {weight}");
+        if !self.names.is_empty() {
+            let _ = writeln!(out, "\n[{path}.let]");
+        }
+        // The first number of the new rows of this statement, by column, and how many of them have been given.
+        let mut numbered: BTreeMap<usize, (String, u64)> = BTreeMap::new();
+        for (name, meaning) in &self.names {
+            match meaning {
+                Meaning::Fixed(_) => {}
+                Meaning::Above(begin, above) => {
+                    let _ = writeln!(out, "{name} = {{ expression = \":{begin} + {above}\" }}");
+                }
+                Meaning::Column(idx, is_new) => {
+                    let (column, stats) = values.of(*idx)?;
+                    let table_column = format!("{}.{}", column.table, column.name);
+                    if stats.n == 0 {
+                        comment(out, &format!("{table_column}: no values in the table now"));
+                        let empty = if column.is_number {
+                            "{ uniform = [1, 1000] }"
+                        } else {
+                            "{ letters = 10 }"
+                        };
+                        let _ = writeln!(out, "{name} = {empty}");
+                        continue;
+                    }
+                    if *is_new
+                        && column.is_unique
+                        && let Some(highest) =
+                            stats.highest_whole().filter(|one| *one < i64::MAX / 2)
+                    {
+                        if let Some((first, given)) = numbered.get_mut(idx) {
+                            let _ =
+                                writeln!(out, "{name} = {{ expression = \":{first} + {given}\" }}");
+                            *given += 1;
+                            continue;
+                        }
+                        comment(out, &format!("{table_column}: numbers of new rows"));
+                        let is_it = |(_, meaning): &&(String, Meaning)| {
+                            *meaning == Meaning::Column(*idx, true)
+                        };
+                        let step = match self.names.iter().filter(is_it).count() {
+                            1 => String::new(),
+                            rows => format!(", step = {rows}"),
+                        };
+                        let _ = writeln!(out, "{name} = {{ sequence = {}{step} }}", highest + 1);
+                        numbered.insert(*idx, (name.clone(), 1));
+                        continue;
+                    }
+                    let (generators, words) = stats.generators(name, false, !column.is_number);
+                    comment(out, &format!("{table_column}: {words}"));
+                    for (name, text) in generators {
+                        let _ = writeln!(out, "{name} = {text}");
+                    }
+                }
+            }
+        }
+        let _ = writeln!(out, "\n[[{path}.steps]]\nsql = {}", quoted(&self.sql));
+        Ok(())
+    }
+}
