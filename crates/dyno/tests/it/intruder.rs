@@ -47,10 +47,11 @@ while :; do
     for port in $(awk -v servers="$servers" '$4 == "0A" && ($8 == servers || $8 == 0) {
         split($2, at, ":"); print "0x" at[2] }' /proc/net/tcp); do
         port=$((port))
-        psql -X -w -h 127.0.0.1 -p "$port" -U dyno -d postgres -c 'select 1' >/dev/null 2>&1 &&
-            echo "PORT $port"
-        mariadb --no-defaults --connect-timeout=1 -h 127.0.0.1 -P "$port" -uroot -e 'select 1' \
+        # What somebody else of this machine listens on may never answer.
+        timeout 2 psql -X -w -h 127.0.0.1 -p "$port" -U dyno -d postgres -c 'select 1' \
             >/dev/null 2>&1 && echo "PORT $port"
+        timeout 2 mariadb --no-defaults --connect-timeout=1 -h 127.0.0.1 -P "$port" -uroot \
+            -e 'select 1' >/dev/null 2>&1 && echo "PORT $port"
     done
 done
 "#;
