@@ -48,6 +48,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno/src/commands/convert", "a tool that has options of one product"),
     ("crates/dyno/src/commands/pgbench", "a tool of one product"),
     ("crates/dyno/src/commands/sysbench", "a tool that has options for each product"),
+    ("crates/dyno-study/src/parse/by_url.rs", "examples of URLs"),
     ("crates/dyno-study/src/parse/database.rs", "examples of values"),
     ("crates/dyno-study/src/keys.rs", "an example of a value"),
 ];

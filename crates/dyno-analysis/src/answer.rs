@@ -88,6 +88,10 @@ impl Topic {
     fn asked_at(self, title: &str) -> Option<usize> {
         let title = title.to_lowercase();
         let mut words = title.split(|c: char| !c.is_alphanumeric());
+        // "Reads and writes" are operations, not reads of the disk.
+        if self == Topic::Reads && words.clone().any(|word| word == "writes") {
+            return None;
+        }
         words.position(|word| self.words().iter().any(|start| word.starts_with(start)))
     }
 }

@@ -16,6 +16,8 @@ pub struct HostFacts {
     pub step: usize,
     /// The host's name in the study.
     pub host: String,
+    /// The server that it loaded, as a URL without a password, if the load was divided among several.
+    pub server: Option<String>,
     /// What the machine calls itself.
     pub machine: String,
     /// Trials.
@@ -96,6 +98,7 @@ fn facts((variant, step): (usize, usize), trials: &[(&HostSummary, &StepSummary)
         variant,
         step,
         host: first.name.clone(),
+        server: first.server.clone(),
         machine: first.machine.clone(),
         n: trials.len() as u32,
         share: mean(&|host, step| share(committed(host), of_all(step, &committed))),

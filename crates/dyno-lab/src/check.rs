@@ -132,12 +132,11 @@ fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
 
 /// Variants with a URL that leads nowhere, with the reason.
 fn wrong_urls(plan: &Plan) -> impl Iterator<Item = (String, String)> {
-    let reason = |variant: &Variant| match &variant.database.product {
+    let reason = |variant: &Variant| {
         // A password that is still to be put in is no mistake.
-        Product::Url(url) if !url.contains("${") => {
-            Some((variant.name.clone(), endpoint(variant, url).err()?.0))
-        }
-        _ => None,
+        let mut urls = variant.database.urls().filter(|url| !url.contains("${"));
+        let why = urls.find_map(|url| endpoint(variant, url).err())?.0;
+        Some((variant.name.clone(), why))
     };
     plan.variants.iter().filter_map(reason)
 }

@@ -16,9 +16,7 @@ use dyno_database::{
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
 use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
-use dyno_record::{
-    BuildFacts, CommitSafety, Entry, MemberFacts, MemberRole, PlaceFacts, ProductFacts, ServerFacts,
-};
+use dyno_record::{Entry, MemberFacts, MemberRole, ServerFacts};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::{Connector, MadeWorkload};
@@ -26,6 +24,12 @@ use dyno_workload::{Connector, MadeWorkload};
 use crate::run::Lab;
 use crate::trial::TrialError;
 use crate::{machine, simulated};
+
+mod further;
+mod recorded;
+
+use recorded::recorded;
+pub(crate) use recorded::recorded_place;
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
@@ -300,6 +304,7 @@ impl Deployment {
         if !takes_reads.is_empty() && reads == "replicas" {
             entries.retain(|entry| *entry == Entry::Admin);
         }
+        let further = further::sources(variant, &source)?;
         let primary = member(&name, MemberRole::Primary, &entries, source);
         let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
         for (number, spec) in (1..).zip(replicas) {
@@ -310,6 +315,10 @@ impl Deployment {
         let loads_all = variant.database.cluster.as_ref().is_some_and(|one| one.load_on_all);
         let also: &[Entry] =
             if loads_all && route.is_none() { &[Entry::Write, Entry::Read] } else { &[] };
+        for (number, source) in (2..).zip(further) {
+            let entries = [Entry::Write, Entry::Read];
+            members.push(member(&format!("server-{number}"), MemberRole::Node, &entries, source));
+        }
         for (node, spec) in nodes {
             members.push(member(&node.name(), MemberRole::Node, also, Source::Join(spec)));
         }
@@ -437,8 +446,8 @@ impl Deployment {
                 }
                 // They have probes with their names.
                 (Source::Join(_) | Source::Shard(..) | Source::Front(_), _) => {}
-                // Its readings would have the names of those of the primary.
-                (Source::Other(_), _) => {}
+                // Their readings would have the names of those of the primary.
+                (Source::Other(_) | Source::Attach { .. }, _) => {}
                 _ => probes.extend(server.probes(None)),
             }
         }
@@ -526,7 +535,7 @@ impl Deployment {
     pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
         for member in &mut self.members {
             if let Source::Attach { options, .. } = &mut member.source {
-                options.makes_nothing = workload.makes_nothing();
+                options.makes_nothing |= workload.makes_nothing();
             }
         }
     }
@@ -737,63 +746,4 @@ pub(crate) fn attach(
         return Ok(server);
     }
     Err(TrialError::new(format!("the study requires version {wanted}, but the server is {found}")))
-}
-
-/// A place's facts as the record keeps them.
-pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
-    let dyno_host::PlaceFacts { kind, path, filesystem, device, options, .. } = facts;
-    PlaceFacts {
-        kind,
-        path: path.display().to_string(),
-        filesystem,
-        device,
-        options,
-        is_rotational: facts.is_rotational,
-        write_cache: facts.write_cache,
-        loop_file: facts.loop_file,
-        is_loop_direct: facts.is_loop_direct,
-        survives_power_failure: facts.survives_power_failure,
-    }
-}
-
-/// Where programs came from, as the record keeps it.
-fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
-    let dyno_host::Origin { source, builder, package, package_version } = facts.origin;
-    BuildFacts {
-        source,
-        builder,
-        package,
-        package_version,
-        programs: facts.programs.display().to_string(),
-        configured: facts.configured,
-    }
-}
-
-/// A server's facts as the record keeps them.
-fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
-    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    let safety = facts.durability.safety.map(|safety| match safety {
-        dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,
-        dyno_database::CommitSafety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
-        dyno_database::CommitSafety::DataAtRisk => CommitSafety::DataAtRisk,
-    });
-    ServerFacts {
-        of_product: Some(ProductFacts {
-            in_process: facts.in_process,
-            simulated: false,
-            stores_data: facts.stores_data,
-            commit_safety: safety,
-            durability_settings: texts(facts.durability_settings),
-            memory_bytes: facts.memory_bytes,
-            memory_settings: texts(facts.memory_settings),
-            build: facts.build.map(recorded_build),
-        }),
-        product: facts.product,
-        version: facts.version,
-        transport: facts.transport.to_owned(),
-        tls: facts.tls,
-        settings: facts.settings,
-        machine: BTreeMap::new(),
-        durability: facts.durability.words,
-    }
 }

@@ -230,6 +230,9 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         fetch: _,
         // What becomes of the tables afterwards changes nothing that is measured.
         keep_tables: _,
+        // In the plan, without their passwords.
+        more_urls: _,
+        sql_servers,
         // In the record by themselves.
         name: _,
         product: _,
@@ -243,10 +246,13 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         ("memory", memory.map(|memory| memory.to_string())),
         ("swap", swap.map(|swap| swap.to_string())),
         ("cpu_weight", cpu_weight.map(|weight| weight.to_string())),
+        ("sql_servers", sql_servers.map(|servers| servers.to_string())),
         ("allow_existing_tables", allow_existing_tables.then(|| "true".to_owned())),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let mut asked: BTreeMap<String, String> = given.collect();
+    let further = variant.database.further_servers().enumerate();
+    asked.extend(further.map(|(idx, url)| (format!("server-{}", idx + 2), redact_secrets(url))));
     let kernel = kernel.iter();
     asked.extend(kernel.map(|(name, value)| (format!("kernel.{name}"), value.clone())));
     if *replicas > 0 {

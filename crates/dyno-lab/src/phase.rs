@@ -14,6 +14,7 @@ mod limit_volumes;
 mod provision;
 mod rest;
 mod run_off;
+mod same_data;
 mod search;
 mod set_kernel;
 mod settle;
@@ -69,6 +70,10 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     if has_replicas || has_nodes || has_shards || variant.database.behind.is_some() {
         phases.push(Box::new(join::Join));
     }
+    let has_further = variant.database.further_servers().next().is_some();
+    if has_further {
+        phases.push(Box::new(same_data::SameDataBefore));
+    }
     let is_limited = variant.volumes().iter().any(VolumeChoice::is_limited);
     if is_limited {
         phases.push(Box::new(limit_volumes::LimitVolumes));
@@ -105,6 +110,9 @@ pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Ve
     }
     if has_shards {
         phases.push(Box::new(agree::AgreeShards));
+    }
+    if has_further {
+        phases.push(Box::new(same_data::SameDataAfter));
     }
     if has_replicas {
         phases.push(Box::new(agree::Agree));
@@ -160,6 +168,23 @@ mod tests {
         check((&[2], limit), &[], &[&start[..], &end].concat());
         let dips = limit.replace("limit =", "dips =").replace("9", "9, every = '2s', for = '1s'");
         check((&[2], &dips), &[], &[&start[..], &end].concat());
+    }
+
+    #[test]
+    fn servers_over_the_same_data_are_compared_before_and_after() {
+        let mut plan = plan(&[2], "rest = '0s'\n");
+        let database = std::sync::Arc::make_mut(&mut plan.variants[0].database);
+        let url = |host: &str| dyno_study::Product::Url(format!("mysql://me@{host}/test"));
+        (database.product, database.more_urls) = (url("db1"), vec![url("db2"), url("db3")]);
+        let names = |plan: &Plan| -> Vec<String> {
+            of(plan, &[]).iter().map(|phase| phase.name()).collect()
+        };
+        let all = names(&plan);
+        assert_eq!(all[1..4], ["deploy", "fill", "compare servers"]);
+        assert_eq!(all[all.len() - 3..], ["audit", "agree", "tear down"]);
+        let database = std::sync::Arc::make_mut(&mut plan.variants[0].database);
+        database.sql_servers = Some(1);
+        assert!(!names(&plan).contains(&"agree".to_owned()));
     }
 
     #[test]

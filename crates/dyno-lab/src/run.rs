@@ -10,7 +10,7 @@ use dyno_database::{Endpoint, Place, Products};
 use dyno_host::Keeper;
 use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan};
-use dyno_study::{Design, Plan, PlannedTrial, Product, UserProbe};
+use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 use dyno_workload::catalog::Catalog;
 
@@ -333,11 +333,8 @@ fn note_not_begun(
 
 /// Warnings of servers to which a password goes over a network without encryption, each once.
 fn login_warnings(plan: &Plan) -> BTreeSet<String> {
-    let urls = plan.variants.iter().filter_map(|variant| match &variant.database.product {
-        Product::Url(url) => Endpoint::from_url_of_server(url).ok(),
-        Product::Private(_) => None,
-    });
-    urls.filter_map(|endpoint| endpoint.login_warning())
+    let urls = plan.variants.iter().flat_map(|variant| variant.database.urls());
+    urls.filter_map(|url| Endpoint::from_url_of_server(url).ok()?.login_warning())
         .map(|warning| format!("warning: {warning}"))
         .collect()
 }

@@ -421,6 +421,9 @@ pub struct GeneratorSummary {
 pub struct HostSummary {
     /// The host's name in the study.
     pub name: String,
+    /// The server that it loaded, as a URL without a password, if its load was divided among several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// What the machine calls itself.
     #[serde(default)]
     pub machine: String,

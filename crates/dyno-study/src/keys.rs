@@ -51,6 +51,8 @@ pub(crate) enum Shape {
     Text,
     /// The URL of a server.
     Url,
+    /// URLs of servers.
+    Urls,
     /// One of these words.
     Words(&'static [&'static str]),
     /// The name of a probe, from the vocabulary.

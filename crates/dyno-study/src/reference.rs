@@ -140,6 +140,7 @@ fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
         Shape::Price => "amount and currency".to_owned(),
         Shape::Command => "list of strings".to_owned(),
         Shape::Names => "list of names".to_owned(),
+        Shape::Urls => "list of strings".to_owned(),
         Shape::Texts => "string, or list of strings".to_owned(),
         Shape::Levels(inner) => format!("list: {}", type_of(inner, vocabulary)),
         Shape::Settings | Shape::SettingValues => "table: string, number or boolean".to_owned(),
@@ -178,7 +179,7 @@ fn example(key: &Key, vocabulary: &Vocabulary) -> String {
         Shape::Limit | Shape::Requirements => quoted("p99 <= 20ms"),
         Shape::Cpus => "[0, 1]".to_owned(),
         Shape::Price => quoted("0.192 USD"),
-        Shape::Command | Shape::Names => "[\"NAME\"]".to_owned(),
+        Shape::Command | Shape::Names | Shape::Urls => "[\"NAME\"]".to_owned(),
         Shape::Text | Shape::Url | Shape::Texts => quoted("…"),
         _ => "{ }".to_owned(),
     }

@@ -123,7 +123,7 @@ fn shape(shape: &Shape, vocabulary: &Vocabulary) -> Value {
             json!({ "type": "string", "pattern": PRICE, "examples": ["0.192 USD"] })
         }
         Shape::Command => json!({ "type": "array", "items": text(), "minItems": 1 }),
-        Shape::Names => levels(&text()),
+        Shape::Names | Shape::Urls => levels(&text()),
         Shape::Texts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
         Shape::Percentage => json!({ "type": "string", "pattern": PERCENTAGE }),
         Shape::Cpus => levels(&json!({ "type": "integer", "minimum": 0 })),

@@ -37,9 +37,13 @@ impl Study {
         &mut self,
         change: impl Fn(&str, &str) -> Result<String, E>,
     ) -> Result<(), E> {
-        let changed = |database: &mut Database| match &mut database.product {
-            Product::Url(url) => change(&database.name, url).map(|new| *url = new),
-            Product::Private(_) => Ok(()),
+        let changed = |database: &mut Database| {
+            let servers = [&mut database.product].into_iter().chain(&mut database.more_urls);
+            let mut urls = servers.filter_map(|server| match server {
+                Product::Url(url) => Some(url),
+                Product::Private(_) => None,
+            });
+            urls.try_for_each(|url| change(&database.name, url).map(|new| *url = new))
         };
         self.databases.iter_mut().try_for_each(changed)?;
         // Variants share their databases, and go on to do so.
@@ -216,6 +220,10 @@ pub struct Database {
     pub name: String,
     /// What to run, or where it runs already.
     pub product: Product,
+    /// Further servers over the same data, each a URL.
+    pub more_urls: Vec<Product>,
+    /// How many of the servers get load, if not all of them.
+    pub sql_servers: Option<u32>,
     /// A version that the server's own must begin with, if the study names one.
     pub version: Option<String>,
     /// The storage engine, if the product has several.
@@ -267,6 +275,20 @@ pub struct Database {
 }
 
 impl Database {
+    /// The URLs of its servers, also of those that get no load; none of one that Dyno starts.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        [&self.product].into_iter().chain(&self.more_urls).filter_map(|server| match server {
+            Product::Url(url) => Some(url.as_str()),
+            Product::Private(_) => None,
+        })
+    }
+
+    /// The URLs of the servers over the same data that get load besides the first one.
+    pub fn further_servers(&self) -> impl Iterator<Item = &str> {
+        let all = self.sql_servers.map_or(usize::MAX, |all| all as usize);
+        self.urls().take(all).skip(1)
+    }
+
     /// Whether clients that read connect to replicas.
     pub fn reads_elsewhere(&self) -> bool {
         self.replicas > 0 && self.reads_on != "primary"

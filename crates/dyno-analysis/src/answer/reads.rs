@@ -60,5 +60,6 @@ mod tests {
             "{said}"
         );
         assert!(!answer("Is it faster?").contains("Reads of"));
+        assert!(!answer("How many reads and writes does it serve?").contains("Reads of"));
     }
 }

@@ -1,6 +1,6 @@
 //! The load: transactions of a workload, timed; by the generator in `dyno-load`.
 
-use dyno_database::Server;
+use dyno_database::{Endpoint, Server};
 use dyno_load::{
     AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent, StepSpec,
     StepTotals,
@@ -42,6 +42,8 @@ pub(crate) struct LoadActivity<'a> {
     rows: Option<Connector>,
     /// Opens connections to all that take the load in turn, if they are several.
     spread: Option<Connector>,
+    /// The addresses of all that take the load; none if it cannot be reached from another process.
+    endpoints: Vec<Endpoint>,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
@@ -180,6 +182,7 @@ impl<'a> LoadActivity<'a> {
             workers: order.design.workers,
             rows: deployment.tables().map(Server::connector),
             spread: deployment.spread(),
+            endpoints: deployment.load_endpoints(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
@@ -205,15 +208,11 @@ impl<'a> LoadActivity<'a> {
             let totals = self.target.run_load(&self.spec, &order, observe)?;
             return Ok(Generated { totals, hosts: Vec::new(), process_cpu: None });
         };
-        if self.spread.is_some() {
-            let why = "agents connect to one server; write load_on = \"first\" and reads_on = \"primary\"";
-            return Err(LoadError(why.to_owned()));
+        if self.endpoints.is_empty() {
+            return Err(LoadError("agents cannot connect to it: it has no address".to_owned()));
         }
-        let endpoint = self.target.server().and_then(Server::endpoint).ok_or_else(|| {
-            LoadError("agents cannot connect to it: it has no address".to_owned())
-        })?;
         let request = LoadRequest {
-            endpoint,
+            endpoints: &self.endpoints,
             work: work.clone(),
             workload: self.workload,
             workers: self.workers,

@@ -38,8 +38,8 @@ const STOP_LOOKS: usize = 100;
 
 /// What a load on several generators needs besides its specification.
 pub(crate) struct LoadRequest<'a> {
-    /// The server.
-    pub(crate) endpoint: Endpoint,
+    /// The servers, of which each generator gets one, in turn.
+    pub(crate) endpoints: &'a [Endpoint],
     /// What the clients do.
     pub(crate) work: Work,
     /// The same, as this process has made it.
@@ -48,6 +48,13 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) workers: Option<u32>,
     /// Stops the load before its time.
     pub(crate) abort: &'a AbortFlag,
+}
+
+impl LoadRequest<'_> {
+    /// The server of a generator, counted from 0.
+    fn endpoint(&self, generator: usize) -> &Endpoint {
+        &self.endpoints[generator % self.endpoints.len()]
+    }
 }
 
 /// What several generators have measured.
@@ -89,7 +96,7 @@ impl Generators {
         if let Some(why) = self.lost() {
             return Err(LoadError(why));
         }
-        self.check_address(&request.endpoint)?;
+        request.endpoints.iter().try_for_each(|endpoint| self.check_address(endpoint))?;
         let mut course = Course {
             generators: self,
             load,
@@ -188,6 +195,8 @@ impl Course<'_> {
                 process_cpu.zip(end.process_cpu).map(|(all, own)| (all.0 + own.0, all.1 + own.1));
             hosts.push(HostSummary {
                 name: self.channels()[idx].name.clone(),
+                server: (self.request.endpoints.len() > 1)
+                    .then(|| self.request.endpoint(idx).to_string()),
                 machine: hello.machine.clone(),
                 facts: hello.facts.clone(),
                 clock,
@@ -214,10 +223,11 @@ impl Course<'_> {
             let step = Step::of(self.spec, own_cpus.collect()).ok_or_else(|| {
                 LoadError("several generators run steps that end by time, without roles".to_owned())
             })?;
-            let password = self.request.endpoint.password.as_ref();
+            let endpoint = self.request.endpoint(index);
+            let password = endpoint.password.as_ref();
             channel.say(&Order::Load(Box::new(LoadOrder {
                 load: self.load,
-                url: self.request.endpoint.to_string(),
+                url: endpoint.to_string(),
                 password: password.map(|password| Password(password.reveal().to_owned())),
                 work: self.request.work.clone(),
                 step,

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
 use dyno_database::Endpoint;
 use dyno_load::simulation::{ServiceTime, SimulatedServer, run_simulated_slice};
@@ -155,9 +155,9 @@ fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
 }
 
 fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<'a> {
-    let url = "mysql://me@127.0.0.1:1/test";
-    let endpoint = Endpoint::from_url(url).expect("it is a URL");
-    LoadRequest { endpoint, work: work(), workload, workers: Some(1), abort }
+    static ENDPOINTS: LazyLock<[Endpoint; 1]> =
+        LazyLock::new(|| [Endpoint::from_url("mysql://me@127.0.0.1:1/test").expect("it is a URL")]);
+    LoadRequest { endpoints: &*ENDPOINTS, work: work(), workload, workers: Some(1), abort }
 }
 
 fn run(generators: &Generators, spec: &StepSpec) -> (Result<Generated, LoadError>, Vec<Interval>) {
@@ -344,8 +344,8 @@ fn servers_that_other_hosts_cannot_reach_are_refused() {
     let all = Generators { is_local: false, ..all };
     let (workload, abort) = (workload(), AbortFlag::new());
     let url = "mysql://me@localhost/test?socket=/run/server.sock";
-    let endpoint = Endpoint::from_url(url).expect("it is a URL");
-    let request = LoadRequest { endpoint, ..request(&workload, &abort) };
+    let endpoints = [Endpoint::from_url(url).expect("it is a URL")];
+    let request = LoadRequest { endpoints: &endpoints, ..request(&workload, &abort) };
     let message = all.run_load(&open(), &request, &mut |_| {}).err().expect("it is refused").0;
     assert!(message.contains("Unix socket of this machine"), "{message}");
 }

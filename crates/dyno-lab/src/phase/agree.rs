@@ -129,7 +129,11 @@ impl Phase for AgreeShards {
 
 impl Trial<'_, '_> {
     /// Takes rows of the audit and says how they came out.
-    fn audited(&mut self, rows: Vec<AuditRow>, began: Nanoseconds) -> Result<(), TrialError> {
+    pub(super) fn audited(
+        &mut self,
+        rows: Vec<AuditRow>,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
         let failed = rows.iter().filter(|row| !row.pass);
         let kind = EventKind::Audited {
             n_passed: rows.iter().filter(|row| row.pass).count(),
@@ -202,6 +206,6 @@ fn acknowledged(replicating: &dyn Replicating, replica: &Following) -> Option<Au
     Some(row(name, "0".to_owned(), measured, pass))
 }
 
-fn row(name: String, expected: String, measured: String, pass: bool) -> AuditRow {
+pub(super) fn row(name: String, expected: String, measured: String, pass: bool) -> AuditRow {
     AuditRow { name, expected, measured, pass, is_undecided: false }
 }

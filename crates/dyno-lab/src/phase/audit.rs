@@ -77,7 +77,7 @@ fn audit(
     rows.into_iter().map(recorded).collect()
 }
 
-fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextRows>, String> {
+pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextRows>, String> {
     if queries.is_empty() {
         return Ok(Vec::new());
     }

@@ -23,7 +23,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
                 clock, and all hosts began together. Shares, rates and CPU times are means over the \
                 trials; lag, the busiest worker and the clock figures are the worst of any trial.";
     let mut section = Section::new("hosts", "Hosts", "Load generators", lead);
-    let heads = [
+    let servers = hosts.iter().any(|host| host.server.is_some());
+    let mut heads = vec![
         "Host",
         "Machine",
         "Variant",
@@ -39,9 +40,16 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Drift",
         "Began within",
     ];
-    let mut table = Table::new("", &heads, 4);
+    if servers {
+        heads.insert(2, "Server");
+    }
+    let mut table = Table::new("", &heads, if servers { 5 } else { 4 });
     hosts.iter().for_each(|host| {
-        table.row(row(host, view.variant(host.variant), view.step(host.step)));
+        let mut row = row(host, view.variant(host.variant), view.step(host.step)).to_vec();
+        if servers {
+            row.insert(2, Cell::from(host.server.as_deref().unwrap_or_default()));
+        }
+        table.row(row);
     });
     // A few rows are read at once; many are looked up.
     let is_open = hosts.len() <= 12;
@@ -119,6 +127,9 @@ mod tests {
         assert_eq!(written(&findings, section), "");
         findings.hosts = vec![host];
         let page = written(&findings, section);
+        assert!(!page.contains("Server"), "{page}");
+        findings.hosts[0].server = Some("mysql://me@db2:3306/test".to_owned());
+        assert!(written(&findings, section).contains("mysql://me@db2:3306/test"));
         for part in ["sql1", "node-1", "1,000/s", "-5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }

@@ -5,10 +5,11 @@ use std::ops::Range;
 use dyno_units::{ByteCount, SettingValue};
 
 use super::behind;
+use super::by_url;
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::RawTable;
-use super::value::{self, Entry};
+use super::value::Entry;
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::{ProductWord, SettingRules, Vocabulary};
@@ -40,6 +41,22 @@ const KEYS: &[Key] = &[
     )
     .example("\"mysql://me:${DB_PASSWORD}@db1:3306/test\"")
     .fixed("give each server a table and vary `database`"),
+    key(
+        "more_urls",
+        Shape::Urls,
+        "Further servers over the same data as `url`, such as the SQL servers of one cluster. The \
+         load is divided among all of them: each load generator gets one, in turn; without \
+         `generators`, each client does. Tables are populated and audited through `url`.",
+    )
+    .example("[\"mysql://me:${DB_PASSWORD}@db2:3306/test\"]")
+    .fixed("vary `database.sql_servers` instead"),
+    key(
+        "sql_servers",
+        Shape::Integer(1, SERVERS_MAX),
+        "How many of the servers get load: `url` and the first ones of `more_urls`; all of them if \
+         not given.",
+    )
+    .example("2"),
     key("like", Shape::Text, "Another database, whose keys this one inherits and may override.")
         .example("\"synced\"")
         .fixed(INHERITED),
@@ -233,6 +250,9 @@ const KEYS: &[Key] = &[
     .afterwards(),
 ];
 
+/// The most servers over the same data.
+const SERVERS_MAX: u64 = 1_000;
+
 /// The most replicas of a server.
 const REPLICAS_MAX: u64 = 8;
 
@@ -261,24 +281,6 @@ const READS_ON: [&str; 3] = ["primary", "replicas", "all"];
 /// What `replication` may be.
 const REPLICATION_WORDS: [&str; 2] = ["asynchronous", "synchronous"];
 
-/// The URL of a server that runs already.
-pub(super) fn url(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
-    let url = value::text(problems, entry)?;
-    let is_url = url.split_once("://").is_some_and(|(scheme, rest)| {
-        let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+');
-        !scheme.is_empty() && is_scheme && !rest.is_empty() && !url.contains(' ')
-    });
-    if !is_url {
-        problems.add(
-            Diagnostic::new(entry.span.clone(), "this is not a URL")
-                .with_label("its scheme or host is missing, or it contains a space")
-                .with_help("write it like mysql://user@host:3306/database"),
-        );
-        return None;
-    }
-    Some(url)
-}
-
 /// Reads a table, and checks what it says as a whole.
 fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
@@ -305,7 +307,8 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             None
         }
         (None, Some(_)) => {
-            check_url_server(problems, raw);
+            by_url::check(problems, raw);
+            by_url::check_further(problems, raw, table.as_ref());
             table
         }
         (Some(product), None) => {
@@ -330,6 +333,8 @@ impl Database {
         Some(Database {
             name: table.name.clone(),
             product: url.or_else(|| text("product").map(Product::Private))?,
+            more_urls: texts(table, "more_urls").into_iter().map(Product::Url).collect(),
+            sql_servers: number(table, "sql_servers"),
             version: text("version"),
             engine: text("engine"),
             programs: text("programs"),
@@ -405,62 +410,17 @@ fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// A server that runs already is taken as it is.
-fn check_url_server(problems: &mut Problems, raw: &RawTable<'_>) {
-    let own = [
-        "engine",
-        "programs",
-        "from",
-        "memory",
-        "swap",
-        "cpu_weight",
-        "log_volume",
-        "replicas",
-        "replication",
-        "reads_on",
-        "cluster",
-        "nodes",
-        "load_on",
-        "shards",
-        "shard_by",
-        "data",
-    ];
-    for map in ["replica_settings", "router_settings", "behind", "kernel"] {
-        if let Some((_, given)) = raw.named(map).next() {
-            problems.add(
-                Diagnostic::new(
-                    given.key_span.clone(),
-                    format!("`{map}` cannot be combined with `url`"),
-                )
-                .with_label("only for servers that Dyno starts")
-                .with_help("use `product` instead of `url`, or leave this key out"),
-            );
-        }
+pub(super) fn texts(table: &Table, field: &str) -> Vec<String> {
+    match table.fields.get(field) {
+        Some(FieldValue::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
     }
-    for name in own {
-        if let Some(given) = raw.entry(name) {
-            problems.add(
-                Diagnostic::new(
-                    given.key_span.clone(),
-                    format!("`{name}` cannot be combined with `url`"),
-                )
-                .with_label("only for servers that Dyno starts")
-                .with_help("use `product` instead of `url`, or leave this key out"),
-            );
-        }
-    }
-    for (name, given) in raw.settings() {
-        problems.add(
-            Diagnostic::new(
-                given.key_span.clone(),
-                format!(
-                    "setting `{name}` cannot be changed on database `{}`, given by `url`",
-                    raw.name
-                ),
-            )
-            .with_label("Dyno does not change a server that it did not start")
-            .with_help("set it on the server yourself, or use `product` instead of `url`"),
-        );
+}
+
+pub(super) fn number(table: &Table, field: &str) -> Option<u32> {
+    match table.fields.get(field) {
+        Some(FieldValue::Number(number)) => u32::try_from(*number).ok(),
+        _ => None,
     }
 }
 
@@ -495,6 +455,18 @@ fn check_private<'v>(
         if let Some(given) = given.filter(|one| one.value.as_bool() == Some(true)) {
             let message = format!("`{name}` works only with `url`");
             problems.add(Diagnostic::new(given.key_span.clone(), message).with_label(why));
+        }
+    }
+    for name in ["more_urls", "sql_servers"] {
+        if let Some(given) = raw.entry(name) {
+            let message = format!("`{name}` works only with `url`");
+            problems.add(
+                Diagnostic::new(given.key_span.clone(), message)
+                    .with_label("these are servers that run already")
+                    .with_help(
+                        "several servers that Dyno starts are a cluster, replicas or shards",
+                    ),
+            );
         }
     }
     if word.is_embedded {

@@ -163,6 +163,14 @@ pub(super) fn check(
         );
     }
     let n = pool.names.len();
+    let servers = variants.into_iter().flatten();
+    let servers = servers.map(|variant| variant.database.further_servers().count() + 1).max();
+    if let Some(servers) = servers.filter(|servers| *servers > n) {
+        refuse(
+            format!("{n} generators cannot load {servers} servers"),
+            "each generator loads one server: name as many hosts, or lower `sql_servers`",
+        );
+    }
     let few =
         loads.into_iter().flatten().map(LoadLevel::clients_least).find(|clients| *clients < n);
     if let Some(clients) = few {
@@ -219,6 +227,41 @@ mod tests {
         let remote = study(&text).design.generators.expect("there are");
         assert_eq!(remote.reach, ["ssh", "{name}", "my dyno", "agent"]);
         assert_eq!(remote.reach_in_words(), "ssh {name} my dyno agent");
+    }
+
+    #[test]
+    fn servers_over_the_same_data_are_read() {
+        let with = |lines: &str| {
+            let text = with_hosts("names = ['a', 'b']", "");
+            text.replace("product = 'mariadb'", &format!("url = 'mysql://me:pw1@db1/x'\n{lines}"))
+        };
+        let more = "more_urls = ['mysql://me:pw2@db2/x', 'mysql://me:pw3@db3/x']\nsql_servers = 2";
+        let read = study(&with(more));
+        let database = &read.variants[0].database;
+        assert_eq!(database.further_servers().collect::<Vec<_>>(), ["mysql://me:pw2@db2/x"]);
+        assert_eq!(database.urls().count(), 3);
+        for text in [format!("{database:?}"), canonical_text(&crate::plan(&read, Seed(1)), &read)] {
+            assert!(text.contains("db2") && !text.contains("pw"), "{text}");
+        }
+        let check = |lines: &str, expected: &str| {
+            let problems = crate::parse(&with(lines), &vocabulary()).expect_err("it is refused");
+            let messages: Vec<String> = problems
+                .iter()
+                .map(|one| format!("{} {}", one.message, one.help.as_deref().unwrap_or_default()))
+                .collect();
+            assert!(messages.join("\n").contains(expected), "{lines}: {messages:?}");
+        };
+        check("sql_servers = 2", "`a` has only 1 server name the others in `more_urls`");
+        check("more_urls = []", "is not a list of URLs");
+        check("more_urls = 'mysql://me@db2/x'", "is not a list of URLs");
+        check("more_urls = ['db2']", "this is not a URL");
+        check("more_urls = ['postgresql://me@db2/x']", "speak another protocol");
+        check("more_urls = ['mysql://me:pw1@db1/x']", "a server is named twice");
+        let three = more.replace("sql_servers = 2", "");
+        check(&three, "2 generators cannot load 3 servers");
+        let private = with(&three).replace("url = 'mysql://me:pw1@db1/x'", "product = 'mariadb'");
+        let problems = crate::parse(&private, &vocabulary()).expect_err("it is refused");
+        assert!(problems[0].message.contains("`more_urls` works only with `url`"), "{problems:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod baseline;
 mod behind;
+mod by_url;
 mod choice;
 mod database;
 mod declaration;

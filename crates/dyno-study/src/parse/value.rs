@@ -9,7 +9,7 @@ use dyno_units::{
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
-use super::database;
+use super::by_url;
 use super::declaration;
 use super::money;
 use super::problems::Problems;
@@ -479,7 +479,7 @@ pub(super) fn field(
 ) -> Option<FieldValue> {
     use FieldValue as Value;
     match shape {
-        Shape::Url => database::url(problems, entry).map(Value::Text),
+        Shape::Url => by_url::url(problems, entry).map(Value::Text),
         Shape::Words(words) => {
             let words: Vec<(&str, &str)> = words.iter().map(|word| (*word, *word)).collect();
             word(problems, entry, &words).map(|word| Value::Text(word.to_owned()))
@@ -494,6 +494,7 @@ pub(super) fn field(
         Shape::SizeOrZero => size(problems, entry, 0).map(Value::Size),
         Shape::Price => money::price(problems, entry).map(Value::Price),
         Shape::Setting => setting(problems, entry).map(Value::Setting),
+        Shape::Urls => by_url::urls(problems, entry).map(Value::Texts),
         Shape::Command => command(problems, entry).map(Value::Texts),
         Shape::Texts => texts(problems, entry).map(Value::Texts),
         Shape::Declaration(_) => declaration::read(problems, entry).map(Value::Text),
@@ -531,7 +532,7 @@ pub(super) fn command(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<
 }
 
 /// A text, or a list of texts; the same one may be there twice.
-fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
+pub(super) fn texts(problems: &mut Problems, entry: &Entry<'_>) -> Option<Vec<String>> {
     let items = match entry.value {
         DeValue::Array(items) => items.iter().map(|item| item.get_ref()).collect(),
         value => vec![value],

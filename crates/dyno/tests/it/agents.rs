@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::foreign::Standing;
 use crate::support::{Answer, Running, Workbench, is_alive, read_json, trial_folder};
+use crate::up::UpBench;
 
 /// A study of a null server at a fixed rate.
 fn study(generators: &str, design: &str) -> String {
@@ -77,6 +78,54 @@ fn three_local_agents_do_what_three_workers_do() {
     assert_eq!(three["generator"]["workers"], 3);
     let page = fs::read_to_string(bench.path("runs/three/report.html")).unwrap();
     assert!(page.contains("Load generators"), "the page has its section");
+}
+
+#[test]
+fn servers_over_the_same_data_have_an_agent_each() {
+    let bench = UpBench::new();
+    let cluster = ["mariadb", "--name", "here", "--cluster", "galera", "--nodes", "2"];
+    let urls = bench.up(&cluster);
+    let [first, second] = urls.lines().collect::<Vec<_>>()[..] else { panic!("{urls}") };
+    let other = bench.up(&["mariadb", "--name", "other"]);
+    let run = |name: &str, more: &str, generators: &str| {
+        let hosts = "[host.load]\nnames = [\"a\", \"b\"]";
+        let text = format!(
+            "title = \"x\"\n[database.cluster]\nurl = \"{first}\"\nmore_urls = [\"{more}\"]\n\
+             [workload.oltp_update_non_index]\ntable_size = 1000\n{hosts}\n[design]\n{generators}\n\
+             vary = {{ \"database.sql_servers\" = [1, 2] }}\nclients = 4\nworkers = 2\norder = \"sequential\"\n\
+             repetitions = 1\nwarm_up = \"0s\"\nrest = \"0s\"\nduration = \"1s\"\nvoid_blocks = \"keep\"\n"
+        );
+        bench.bench.write(&format!("{name}.toml"), &text);
+        (
+            bench.dyno(&["run", &format!("{name}.toml")]),
+            [1, 2].map(|n| summary(&bench.bench, name, n)),
+        )
+    };
+    let servers = |trial: &Value| -> Vec<Value> {
+        let hosts = trial["steps"][0]["hosts"].as_array().expect("there are hosts");
+        hosts.iter().map(|host| host["server"].clone()).collect()
+    };
+    let (answer, [one, two]) = run("agents", second, "generators = \"load\"");
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    assert_eq!(servers(&one), [Value::Null, Value::Null]);
+    assert_eq!(servers(&two), [Value::from(first), Value::from(second)]);
+    let audit = two["audit"].as_array().unwrap();
+    let is_of_second = |row: &&Value| row["name"].as_str().unwrap().starts_with("server-2 (");
+    assert_eq!(audit.iter().filter(is_of_second).count(), 1, "{audit:#?}");
+    assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let page = fs::read_to_string(bench.bench.path("runs/agents/report.html")).unwrap();
+    assert!(page.contains(">Server<"), "the page names the servers");
+
+    // Without agents, the clients of the one process take turns.
+    let (answer, [_, two]) = run("here", second, "");
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    assert!(two["audit"].as_array().unwrap().iter().any(|row| is_of_second(&row)), "{two:#}");
+
+    let (answer, [one, two]) = run("wrong", &other, "generators = \"load\"");
+    assert_ne!(answer.code, 0, "{}", answer.out);
+    assert_eq!(one["outcome"]["state"], "finished", "{:#}", one["outcome"]);
+    let why = two["outcome"]["message"].to_string();
+    assert!(why.contains("server-2 (") && why.contains("over the data of `url`"), "{why}");
 }
 
 #[test]

@@ -46,7 +46,9 @@ struct Conf {
 struct Servers {
     /// Those that are loaded: host and port.
     loaded: Vec<(String, u64)>,
-    /// Instances of sysbench on each.
+    /// Whether they are over the same data, so that they are one database.
+    are_one: bool,
+    /// Instances of sysbench on each or, if they are one database, on all of them.
     instances: u64,
 }
 
@@ -152,6 +154,16 @@ impl Conf {
                  left out."
             ));
         }
+        let engine = self.line("ENGINE").map(|(_, engine)| engine.to_lowercase());
+        let is_shared = engine.is_some_and(|name| name == "ndb" || name == "ndbcluster");
+        if n_loaded > 1 && is_shared {
+            self.remarks.push(format!(
+                "The {instances} instances of sysbench, each of which has a database of its own in the scripts, are one \
+                 load on one database here, with as many clients as they have threads in total; it is \
+                 divided among the {n_loaded} servers, which have the same data."
+            ));
+            return Ok(Servers { loaded, are_one: true, instances });
+        }
         if n_loaded > 1 {
             self.remarks.push(
                 "The scripts load all servers at the same time and add up the results. Here each server is a \
@@ -167,7 +179,7 @@ impl Conf {
                  instances have threads in total."
             ));
         }
-        Ok(Servers { loaded, instances: per_server })
+        Ok(Servers { loaded, are_one: false, instances: per_server })
     }
 
     fn write_databases(&mut self, study: &mut Written, servers: &Servers) {
@@ -183,11 +195,21 @@ impl Conf {
             );
         }
         let catalog = self.text("SYSBENCH_DB").unwrap_or_else(|| "sbtest".to_owned());
-        for (idx, (host, port)) in servers.loaded.iter().enumerate() {
+        let url = |(host, port): &(String, u64), idx: usize| {
             let host = if host.contains(':') { format!("[{host}]") } else { encoded(host) };
             let (user, catalog) = (encoded(&user), encoded(&catalog));
-            study.table(&["database", &format!("server{}", idx + 1)]);
-            study.fixed("url", format!("mysql://{user}{password}@{host}:{port}/{catalog}_{idx}"));
+            format!("mysql://{user}{password}@{host}:{port}/{catalog}_{idx}")
+        };
+        if servers.are_one {
+            let mut urls = servers.loaded.iter().map(|server| url(server, 0));
+            study.table(&["database", "cluster"]);
+            study.fixed("url", urls.next().unwrap_or_default());
+            study.fixed("more_urls", urls.collect::<Vec<String>>());
+        } else {
+            for (idx, server) in servers.loaded.iter().enumerate() {
+                study.table(&["database", &format!("server{}", idx + 1)]);
+                study.fixed("url", url(server, idx));
+            }
         }
         if let Some((_, engine)) = self.line("ENGINE") {
             let setting = if engine.eq_ignore_ascii_case("ndb") { "ndbcluster" } else { engine };
@@ -307,6 +329,16 @@ impl Conf {
         if names.is_empty() {
             return;
         }
+        if servers.are_one && names.len() < servers.loaded.len() {
+            self.leave(
+                "BENCHMARK_SERVERS",
+                format!(
+                    "a load generator of Dyno loads one server, so {} are needed",
+                    servers.loaded.len()
+                ),
+            );
+            return;
+        }
         // Each instance of sysbench is on one host, and a server has so many of them.
         let n_all = names.len();
         names.truncate(servers.instances as usize);
@@ -316,6 +348,10 @@ impl Conf {
             0 => "The load generators produce one load together, in equal shares; each needs this \
                   version of Dyno."
                 .to_owned(),
+            n if servers.are_one => format!(
+                "As many hosts generate load as there were sysbench instances: the other {n} of \
+                 BENCHMARK_SERVERS are left out. The hosts need this version of Dyno."
+            ),
             n => format!(
                 "Each server is loaded by as many hosts as there were sysbench instances for it: \
                  the other {n} of BENCHMARK_SERVERS are left out. The hosts need this version of \
@@ -367,7 +403,8 @@ impl Conf {
         } else if let [one] = &clients[..] {
             study.fixed("clients", one.clone());
         }
-        let varies = (servers.loaded.len() > 1, rate == 0 && clients.len() > 1);
+        let are_apart = servers.loaded.len() > 1 && !servers.are_one;
+        let varies = (are_apart, rate == 0 && clients.len() > 1);
         if varies.0 || varies.1 {
             study.table(&["design", "vary"]);
         }

@@ -1,6 +1,6 @@
 //! Files as people have them, and what is made of each line.
 
-use dyno_study::{Product, Study};
+use dyno_study::{Database, Product, Study};
 
 use super::*;
 
@@ -50,20 +50,12 @@ FUTURE_OPTION="7"
 "#;
 
 #[test]
-fn a_cluster_becomes_databases_and_generators() {
+fn a_cluster_becomes_a_database_with_a_generator_for_each_server() {
     let (converted, study) = converted(CLUSTER);
-    let urls: Vec<String> = study
-        .databases
-        .iter()
-        .map(|database| match &database.product {
-            Product::Url(url) => url.clone(),
-            Product::Private(name) => panic!("{name}"),
-        })
-        .collect();
-    let url = |host: &str, nth: u32| {
-        format!("mysql://bench:${{MYSQL_PASSWORD}}@{host}:3306/sbtest_{nth}")
-    };
-    assert_eq!(urls, [url("10.0.0.11", 0), url("10.0.0.12", 1)]);
+    let url = |host: &str| format!("mysql://bench:${{MYSQL_PASSWORD}}@{host}:3306/sbtest_0");
+    assert_eq!(study.databases.len(), 1);
+    let urls: Vec<&str> = study.databases[0].urls().collect();
+    assert_eq!(urls, [url("10.0.0.11"), url("10.0.0.12")]);
     assert!(!converted.study.contains("hunter8"), "{}", converted.study);
     let workload = &study.workloads[0];
     assert_eq!(workload.workload, "oltp_read_write");
@@ -73,8 +65,9 @@ fn a_cluster_becomes_databases_and_generators() {
     assert_eq!((option("point_select_keys"), option("simple_ranges")), (Some("100"), Some("0")));
     assert!(converted.study.contains("row_filter = true\n"), "{}", converted.study);
     assert_eq!(study.design.repetitions, 3);
-    assert_eq!(study.variants.len(), 2);
+    assert_eq!(study.variants.len(), 1);
     let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+    assert_eq!(plan.steps[12].load.clients_least(), 256);
     assert_eq!(plan.steps.len(), 13);
     let reach = "ssh -o BatchMode=yes -l bench {name} dyno agent";
     assert!(converted.study.contains(reach), "{}", converted.study);
@@ -83,10 +76,30 @@ fn a_cluster_becomes_databases_and_generators() {
     check_left(&converted, 13, "no NDB cluster");
     check_left(&converted, 14, "no NDB cluster");
     check_left(&converted, 25, "does not know");
-    assert!(converted.study.contains("measured alone"), "{}", converted.study);
-    assert!(converted.study.contains("names = [\"gen1\"]"), "{}", converted.study);
+    assert!(converted.study.contains("divided among the 2 servers"), "{}", converted.study);
+    assert!(converted.study.contains("names = [\"gen1\", \"gen2\"]"), "{}", converted.study);
     // All lines but the comment.
     assert_eq!((converted.n_translated, converted.n_left), (18, 6));
+}
+
+#[test]
+fn a_cluster_with_too_few_generators_is_loaded_from_here() {
+    let (converted, study) = converted(&CLUSTER.replace("gen1;gen2", "gen1"));
+    assert!(study.design.generators.is_none(), "{}", converted.study);
+    check_left(&converted, 7, "so 2 are needed");
+}
+
+#[test]
+fn servers_with_data_of_their_own_become_databases() {
+    let (converted, study) = converted(&CLUSTER.replace("ENGINE=\"ndb\"", "ENGINE=\"innodb\""));
+    let urls: Vec<&str> = study.databases.iter().flat_map(Database::urls).collect();
+    let url = |host: &str, nth: u32| {
+        format!("mysql://bench:${{MYSQL_PASSWORD}}@{host}:3306/sbtest_{nth}")
+    };
+    assert_eq!(urls, [url("10.0.0.11", 0), url("10.0.0.12", 1)]);
+    assert_eq!(study.variants.len(), 2);
+    assert!(converted.study.contains("measured alone"), "{}", converted.study);
+    assert!(converted.study.contains("names = [\"gen1\"]"), "{}", converted.study);
 }
 
 #[test]

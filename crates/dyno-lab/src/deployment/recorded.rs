@@ -1,0 +1,64 @@
+//! What the record keeps of servers and places.
+
+use std::collections::BTreeMap;
+
+use dyno_record::{BuildFacts, CommitSafety, PlaceFacts, ProductFacts, ServerFacts};
+
+/// A place's facts as the record keeps them.
+pub(crate) fn recorded_place(facts: dyno_host::PlaceFacts) -> PlaceFacts {
+    let dyno_host::PlaceFacts { kind, path, filesystem, device, options, .. } = facts;
+    PlaceFacts {
+        kind,
+        path: path.display().to_string(),
+        filesystem,
+        device,
+        options,
+        is_rotational: facts.is_rotational,
+        write_cache: facts.write_cache,
+        loop_file: facts.loop_file,
+        is_loop_direct: facts.is_loop_direct,
+        survives_power_failure: facts.survives_power_failure,
+    }
+}
+
+/// Where programs came from, as the record keeps it.
+fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
+    let dyno_host::Origin { source, builder, package, package_version } = facts.origin;
+    BuildFacts {
+        source,
+        builder,
+        package,
+        package_version,
+        programs: facts.programs.display().to_string(),
+        configured: facts.configured,
+    }
+}
+
+/// A server's facts as the record keeps them.
+pub(super) fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
+    let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let safety = facts.durability.safety.map(|safety| match safety {
+        dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,
+        dyno_database::CommitSafety::LastCommitsAtRisk => CommitSafety::LastCommitsAtRisk,
+        dyno_database::CommitSafety::DataAtRisk => CommitSafety::DataAtRisk,
+    });
+    ServerFacts {
+        of_product: Some(ProductFacts {
+            in_process: facts.in_process,
+            simulated: false,
+            stores_data: facts.stores_data,
+            commit_safety: safety,
+            durability_settings: texts(facts.durability_settings),
+            memory_bytes: facts.memory_bytes,
+            memory_settings: texts(facts.memory_settings),
+            build: facts.build.map(recorded_build),
+        }),
+        product: facts.product,
+        version: facts.version,
+        transport: facts.transport.to_owned(),
+        tls: facts.tls,
+        settings: facts.settings,
+        machine: BTreeMap::new(),
+        durability: facts.durability.words,
+    }
+}

@@ -1,0 +1,119 @@
+//! Whether several servers are over the same data, as the study says.
+
+use dyno_units::Nanoseconds;
+use dyno_workload::TextRows;
+
+use super::Phase;
+use super::agree::row;
+use super::audit::ask;
+use crate::trial::{Trial, TrialError};
+
+/// How long a server may take to show what was written through another one: the nodes of some clusters apply
+/// the writes of others later.
+const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+/// How often the servers are asked meanwhile.
+const POLL: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// Before the load: refuses a server of another version, and one with other data.
+pub(super) struct SameDataBefore;
+
+impl Phase for SameDataBefore {
+    fn name(&self) -> String {
+        "compare servers".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let versions = |trial: &Trial<'_, '_>| -> Result<Option<String>, TrialError> {
+            let Some(first) = trial.deployment.server() else { return Ok(None) };
+            let version = first.facts()?.version;
+            for (name, server, endpoint) in trial.deployment.further_servers() {
+                let other = server.facts()?.version;
+                if other != version {
+                    return Ok(Some(format!(
+                        "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
+                         over the same data must be of one version"
+                    )));
+                }
+            }
+            Ok(None)
+        };
+        if let Some(message) = versions(trial)? {
+            return Err(TrialError::new(message));
+        }
+        match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
+            Some((name, Err(why))) => Err(TrialError::new(format!(
+                "{name} {why}: `more_urls` are servers over the data of `url`"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// After the load: what the audit finds through the first server is found through each other one.
+pub(super) struct SameDataAfter;
+
+impl Phase for SameDataAfter {
+    fn name(&self) -> String {
+        "agree".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let began = trial.lab.clock.now();
+        let rows = agreed(trial)?.into_iter().map(|(name, answer)| {
+            let is_equal = answer.is_ok();
+            row(
+                format!("{name} has the data of the first server"),
+                "the same number of rows, and the same answers to the audit's queries".to_owned(),
+                answer.map_or_else(|why| format!("it {why}"), |n| format!("{n} of {n}")),
+                is_equal,
+            )
+        });
+        let rows = rows.collect();
+        trial.audited(rows, began)
+    }
+}
+
+/// What [`compare`] finds as soon as all is well, or at the end of the time limit.
+fn agreed(trial: &Trial<'_, '_>) -> Result<Vec<(String, Result<usize, String>)>, TrialError> {
+    let clock = &trial.lab.clock;
+    let until = clock.now() + LIMIT;
+    loop {
+        let found = compare(trial)?;
+        if found.iter().all(|(_, answer)| answer.is_ok()) || clock.now() >= until {
+            return Ok(found);
+        }
+        clock.sleep_until(clock.now() + POLL);
+    }
+}
+
+/// Of each further server whether it has as many rows as the first one, and answers the queries of the audit as that
+/// does: how many queries there are, or what is wrong with it.
+fn compare(trial: &Trial<'_, '_>) -> Result<Vec<(String, Result<usize, String>)>, TrialError> {
+    let Some(first) = trial.deployment.server() else { return Ok(Vec::new()) };
+    let dialect = first.dialect();
+    let tables = trial.workload.tables(dialect);
+    let counts = tables.iter().map(|table| format!("SELECT COUNT(*) FROM {}", table.name));
+    let mut queries: Vec<String> = counts.collect();
+    queries.extend(trial.workload.audit_queries(dialect));
+    let expected = ask(&first.connector(), &queries)
+        .map_err(|why| TrialError::new(format!("the first server does not answer: {why}")))?;
+    let servers = trial.deployment.further_servers().map(|(name, server, endpoint)| {
+        let answers = ask(&server.connector(), &queries);
+        let answer = answers.map_err(|why| format!("does not answer: {why}"));
+        let answer = answer.and_then(|answers| same(&expected, &answers));
+        (format!("{name} ({endpoint})"), answer)
+    });
+    Ok(servers.collect())
+}
+
+/// How many answers there are, if all are the same.
+fn same(expected: &[TextRows], answers: &[TextRows]) -> Result<usize, String> {
+    let differing = expected.iter().zip(answers).filter(|(one, other)| one != other).count();
+    match differing {
+        0 => Ok(expected.len()),
+        n => Err(format!(
+            "has other data than the first server, by {n} of {} queries",
+            expected.len()
+        )),
+    }
+}
