@@ -324,11 +324,11 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
 fn errors_advice(outcomes: &[&str]) -> String {
     let hard: Vec<&&str> = outcomes.iter().filter(|o| !TRANSIENT.contains(o)).collect();
     let advice = if hard.is_empty() {
-        "Throughput and response times count committed transactions only, but conflicts cost work, \
+        "Throughput and response times count committed transactions only, but conflicts cost work \
          too: compare retries and errors between variants."
     } else if hard.iter().any(|outcome| **outcome == "timed_out") {
-        "Statements that hit `statement_timeout` are missing from the response times, which look \
-         better than they were. Raise the timeout or lower the load."
+        "Statements that hit `statement_timeout` are missing from the response times, which \
+         therefore look too good. Raise the timeout or lower the load."
     } else {
         "Failing can be faster than working, so these numbers may be too good. Fix the cause and \
          run again."

@@ -112,7 +112,7 @@ impl AnswerWriter<'_> {
                     // The comparisons below are with the baseline, and so is this one.
                     let (next, _) =
                         self.ranker.against((ranked[1].variant, best.variant), metric, steps)?;
-                    let word = if next.value > 0.0 { "more" } else { "less" };
+                    let word = if next.value > 0.0 { "higher" } else { "lower" };
                     format!("; next is {other}, {} {word}", size(next.value))
                 }
                 EffectStyle::Percent => {

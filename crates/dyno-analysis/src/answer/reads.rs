@@ -9,7 +9,7 @@ const READS: &str = "reads.data";
 const NAMED_MOST: usize = 4;
 
 impl AnswerWriter<'_> {
-    /// Reads of the data's disk per transaction of each variant, at the heaviest load of which they are known.
+    /// Data disk reads per transaction of each variant, at the heaviest load of which they are known.
     pub(super) fn reads_of_the_disk(&self) -> Option<String> {
         let of_step = |step: usize| -> Vec<String> {
             let facts = self.findings.attribution.iter().filter(|facts| facts.step == step);
@@ -27,7 +27,7 @@ impl AnswerWriter<'_> {
         let more = if named.len() > NAMED_MOST { ", …" } else { "" };
         let named: Vec<&str> = named.iter().map(String::as_str).take(NAMED_MOST).collect();
         Some(format!(
-            "Reads of the data's disk per transaction {}: {}{more}.",
+            "Data disk reads per transaction {}: {}{more}.",
             self.at(step),
             named.join(", ")
         ))
@@ -56,7 +56,7 @@ mod tests {
         };
         let said = answer("What do point selects cost?");
         assert!(
-            said.contains("Reads of the data's disk per transaction at 8 clients: xfs 1, zfs 2.5."),
+            said.contains("Data disk reads per transaction at 8 clients: xfs 1, zfs 2.5."),
             "{said}"
         );
         assert!(!answer("Is it faster?").contains("Reads of"));

@@ -586,7 +586,7 @@ fn the_baseline_is_the_best_of_several() {
     check(
         &noisy(&["a", "b", "c"], &[4, 8], 3, &rates),
         &expect![[r#"
-            a is fastest on average over both loads: 2,450/s; next is b, 15.0 % less.
+            a is fastest on average over both loads: 2,450/s; next is b, 15.0 % lower.
             - b against a: slower at both loads, 0.965× (8 clients) to 0.748× (4 clients).
             - c against a: slower at both loads, 0.449× (4 clients) to 0.400× (8 clients).
             * b against a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×). p95 response time: worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×). Server CPU per transaction: worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).

@@ -201,8 +201,8 @@ const COLUMNS: &[Column] = &[
     Column {
         name: LONGEST,
         unit: "s",
-        formula: "longest response time over all clients, from due time to completion (the \
-                  author's: of the statement)",
+        formula: "longest response time over all clients, from due time to completion (the author \
+                  times the statement only)",
         ours: "response_max",
         value: |s, _, _| longest(s),
     },

@@ -140,7 +140,7 @@ fn different_builders(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     differing(
         findings,
         CaveatKind::DifferentBuilders,
-        ("The programs were built by different builders.", advice),
+        ("The servers were built by different builders.", advice),
         what,
     )
 }
@@ -165,9 +165,9 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         let differs = ours.0 != theirs.0 || (ours.1 != theirs.1 && !is_meant);
         (differs && !is_simulated).then(|| (in_words(ours), in_words(theirs)))
     };
-    let advice = "The connection is part of every response time and of the CPU of both sides. Use \
-                  the same for both; if one runs inside the generator's process, mention it with \
-                  the result.";
+    let advice = "The connection is part of every response time and uses CPU on both sides. Use \
+                  the same kind for both; if one database runs inside the generator's process, \
+                  mention it with the result.";
     differing(
         findings,
         CaveatKind::DifferentProtocol,
@@ -224,7 +224,7 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         ),
         advice: format!(
             "{}A faster variant changes its data more, so the variants did not run on the same data. \
-             Measure for a shorter time, or start with more rows. If {}the workload or a job is meant to \
+             Measure for less time, or start with more rows. If {}the workload or a job is meant to \
              change the data, this is expected.",
             if findings.steps.len() > 1 {
                 "Later steps ran on a different amount of data. "

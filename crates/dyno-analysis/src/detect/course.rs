@@ -100,7 +100,7 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
             count(points.len() as u64, "block"),
             crate::numbers::p_value(p),
         ),
-        advice: "Something drifts, such as a disk that fills up, temperature, or a noisy neighbour. \
+        advice: "Something is drifting: a disk that fills up, the temperature, or a noisy neighbour, for example. \
                  Comparisons within blocks cancel it; the CIs of single variants are wider because of \
                  it."
             .to_owned(),
@@ -339,7 +339,7 @@ fn not_settled(findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::NotSettled,
         message: format!(
-            "The run ended before all verdicts were reached: {} {} undecided after at most {} repetitions.",
+            "The run ended before every verdict was decided: {} {} undecided after at most {} repetitions.",
             list(&names),
             if names.len() == 1 { "is" } else { "are" },
             stopping.repetitions_max,

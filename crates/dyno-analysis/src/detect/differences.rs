@@ -192,8 +192,8 @@ fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     Some(Caveat {
         kind: CaveatKind::OneDataSet,
         message: format!(
-            "Each variant's repetitions start from copies of one data set, but these variants do not share \
-             one: {}.",
+            "Each variant's repetitions start from copies of one data set, and these variants have \
+             different ones: {}.",
             list(&names)
         ),
         advice:
@@ -221,7 +221,7 @@ fn separate_runs(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
                 .to_owned(),
         advice:
             "Run both builds in the same blocks (`dyno gate OLD NEW`). METHOD.md says how often a \
-             machine that is 2 % slower on another day makes a gate fail."
+             gate fails because the machine was 2 % slower on one of the days."
                 .to_owned(),
         variants: sorted(compared.flat_map(|c| [c.variant, c.baseline])),
         steps: Vec::new(),

@@ -30,9 +30,10 @@ pub(super) fn caveat(joined: &Joined<'_>) -> Option<Caveat> {
         place.summary.kinds.iter().any(|kind| kind.response.decode().is_none_or(|h| h.is_empty()))
     });
     let message = format!(
-        "These results are read from the output of {}, which does not say on which machine and against \
-         which server they were measured, with which settings, what else the machine did, or in which \
-         order runs were made: a drift of the machine would look like a difference between variants.{}",
+        "These results are read from the output of {}, which does not say on which machine, \
+         against which server and with which settings they were measured, what else the machine \
+         was doing, or in which order the runs were made: drift of the machine would look like a \
+         difference between variants.{}",
         list(&tools),
         if of_times { " Only the percentiles that were printed are known." } else { "" }
     );

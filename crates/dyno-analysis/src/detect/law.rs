@@ -35,11 +35,11 @@ pub(super) fn law_misses(findings: &Findings) -> Option<Caveat> {
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::LawMisses,
         message: format!(
-            "At some loads the fitted scalability law lies outside the CI of the measurement. {}.",
+            "At some loads the fitted scaling curve lies outside the measured CI. {}.",
             parts.join(". ")
         ),
-        advice: "Use the measured values; ignore the law's parameters and its peak. The law \
-                 cannot describe a hard cap on throughput."
+        advice: "Use the measured values; ignore the parameters and the peak of the fit. The \
+                 Universal Scalability Law cannot describe a hard cap on throughput."
             .to_owned(),
         variants: sorted(variants.into_iter()),
         steps: sorted(steps.into_iter()),

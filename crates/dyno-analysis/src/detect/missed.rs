@@ -44,8 +44,8 @@ pub(super) fn missed_arrivals(joined: &Joined<'_>, findings: &Findings) -> Optio
         kind: CaveatKind::MissedArrivals,
         message: if worst.missed >= worst.due {
             format!(
-                "None of the {} arrivals that were due in the measured time were sent ({}): what \
-                 committed had been due during the warm-up. The response times are those of a growing \
+                "None of the {} arrivals that were due in the measured time were sent ({}): the \
+                 transactions that committed had been due during the warm-up. The response times are those of a growing \
                  backlog, and say nothing about the server.",
                 worst.due,
                 place_name(findings, variant, step),
@@ -113,21 +113,21 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     let worth = seconds(worst.missed as f64 / rate.max(f64::MIN_POSITIVE));
     if stalled >= worst.missed as f64 {
         return format!(
-            "Its stalls (about {} transactions missing) explain them: look into the stalls. This \
-             does not mean that the rate is too high.",
+            "Its stalls (about {} transactions missing) explain them: investigate the stalls. The \
+             missed arrivals do not mean that the rate is too high.",
             number(stalled),
         );
     }
     if worst.share() < OVERLOAD_LEAST {
         return format!(
-            "They are as many as arrive in {worth}, and less than {} of all arrivals: a burst, or arrivals \
-             still queued at the end. This does not mean that the rate is too high; a longer `duration` \
+            "They amount to {worth} of load, and to less than {} of all arrivals: a burst, or \
+             arrivals still queued at the end. This does not mean that the rate is too high; a longer `duration` \
              makes their share smaller.",
             share(OVERLOAD_LEAST),
         );
     }
     format!(
-        "They are as many as arrive in {worth}: the offered rate is more than this variant can serve with \
+        "They amount to {worth} of load: the offered rate is more than this variant can serve with \
          this many clients. Lower the rate, or raise `clients` if the server had headroom.",
     )
 }

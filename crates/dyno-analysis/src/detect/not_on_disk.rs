@@ -73,7 +73,7 @@ impl Reason {
                     place.filesystem.as_deref().unwrap_or("FUSE")
                 ),
                 "What a sync reaches, and whether O_DIRECT bypasses a cache, is up to its program. Use \
-                 a filesystem of the kernel to measure a disk.",
+                 an in-kernel filesystem to measure a disk.",
             ),
             Reason::LoopCache => (
                 format!(

@@ -133,7 +133,7 @@ fn missed_arrivals_are_a_caveat() {
         &caveat.message,
         "10 % of the arrivals were never sent (b at 4 clients: 15000 of 150000)",
     );
-    contains(&caveat.advice, "They are as many as arrive in 3 s");
+    contains(&caveat.advice, "They amount to 3 s of load");
     contains(&caveat.advice, "the offered rate is more than this variant can serve");
     assert_eq!(caveat.variants, [1]);
 }
@@ -147,7 +147,7 @@ fn a_few_arrivals_missed_at_the_end_are_no_overload() {
         *step.intervals.missed.last_mut().unwrap() = 5.0;
     });
     contains(&caveat.message, "5 of 150000, still waiting when the measurement ended");
-    contains(&caveat.advice, "They are as many as arrive in 1 ms, and less than 1 % of all");
+    contains(&caveat.advice, "They amount to 1 ms of load, and to less than 1 % of all");
     contains(&caveat.advice, "does not mean that the rate is too high");
     // A stall explains what is missed behind it, and not what is long after.
     for (at, explains) in [(1, false), (8, true)] {

@@ -30,7 +30,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
          Each dot is one repetition.{}",
         view.confidence(),
         if view.findings.steps.len() > 1 {
-            " Point at a chart to read the values of all charts at that step."
+            " Hover over a chart to read the values of all charts at that step."
         } else {
             ""
         }

@@ -486,7 +486,7 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
 }
 
 fn deeper(out: &mut Markup, runs: &[Run]) {
-    out.element("h3", "Reproduce it, look deeper");
+    out.element("h3", "Reproduce it, dig deeper");
     out.raw("<ul>");
     if runs.iter().any(|run| !run.manifest.study_source.is_empty()) {
         out.raw("<li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");

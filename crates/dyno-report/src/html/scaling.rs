@@ -78,11 +78,11 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         "lead",
         "Speed-up is throughput and slowdown is mean response time, each as a multiple of its value \
          with the fewest clients. A variant saturates at the load from which response time grows \
-         faster than the square root of the number of clients; the knee may lie anywhere between that \
-         load and the next one tested. Contention and coherency are parameters of the \
+         faster than the square root of the number of clients; the knee may lie anywhere between \
+         that load and the next one tested. Contention and coherency are parameters of the \
          Universal Scalability Law (Gunther), fitted to each repetition: the share of work that is \
          serialised, and the cost of keeping each pair of clients consistent. Peaks beyond the tested \
-         loads are extrapolations. If R² is low or the fitted curve misses measured points, ignore its parameters.",
+         loads are extrapolations. If R² is low or the fitted curve misses measured points, ignore the parameters.",
     );
     out.raw("<div class=\"scroll\"><table><thead><tr><th>Variant</th>");
     for title in [
