@@ -75,8 +75,8 @@ pub fn note_tables(connection: &mut dyn Connection, tables: &[String]) -> Result
     for table in tables {
         if is_same(table, NOTES) || (catalog.has(table) && !contains(&catalog.noted, table)) {
             let message = format!(
-                "the database holds {} `{table}` that Dyno did not create and will not replace; give \
-                 Dyno a database of its own, or rename it",
+                "the database contains {} `{table}` that Dyno did not create and will not replace; \
+                 give Dyno its own database, or rename it",
                 catalog.kind_of(table)
             );
             return Err(CatalogError::Foreign(connection.shown(&message)));
@@ -246,7 +246,7 @@ impl Catalog {
         connection.query(&create).map_err(|error| {
             let message = format!(
                 "{} (Dyno notes the tables that it creates in the view `{NOTES}`, and needs the \
-                 right to create it)",
+                 privilege to create it)",
                 error.message
             );
             StatementError { message, ..error }
@@ -263,8 +263,8 @@ fn read_notes(
     let rows = ask(connection, &(catalog.sql.notes)(&catalog.qualified(NOTES)))?;
     let foreign = |why: String| {
         CatalogError::Foreign(connection.shown(&format!(
-            "the database holds {} `{NOTES}` {why}, so Dyno cannot know what it may drop; find out \
-             what it is and drop it, or give Dyno a database of its own",
+            "the database contains {} `{NOTES}` {why}, so Dyno cannot know what it may drop; find \
+             out what it is and drop it, or give Dyno its own database",
             catalog.kind_of(NOTES)
         )))
     };
@@ -321,8 +321,8 @@ fn check_name(name: &str) -> Result<(), CatalogError> {
         return Ok(());
     }
     Err(CatalogError::Name(format!(
-        "`{name}` cannot be the name of a table of Dyno: such a name has at most {NAME_LEN_MAX} \
-         letters, digits and `_`, and begins with a letter"
+        "`{name}` cannot be the name of one of Dyno's tables: such a name has at most \
+         {NAME_LEN_MAX} letters, digits and `_`, and begins with a letter"
     )))
 }
 
@@ -342,8 +342,8 @@ fn foreign_message(foreign: &[&str]) -> String {
         n => format!(" and {n} more"),
     };
     format!(
-        "the database holds tables that Dyno did not create ({named}{more}); give Dyno a database \
-         of its own, or allow them with `--allow-existing-tables` (in a study: \
+        "the database contains tables that Dyno did not create ({named}{more}); give Dyno its own \
+         database, or allow them with `--allow-existing-tables` (in a study: \
          `allow_existing_tables = true`), and Dyno leaves them alone"
     )
 }

@@ -66,7 +66,7 @@ impl ServerControl {
     pub fn start(&self) -> Result<(), DeployError> {
         let mut process = self.process();
         if process.ended().is_none() {
-            return Err(self.failed(format!("{} still runs", self.kind.product)));
+            return Err(self.failed(format!("{} is still running", self.kind.product)));
         }
         *process = self.place.keeper().spawn(&self.folder, &self.spec)?;
         Ok(())
@@ -81,7 +81,7 @@ impl ServerControl {
         let product = self.kind.product;
         let Some(isolation) = &self.isolation else {
             return Err(
-                self.failed(format!("this {product} cannot be isolated: it is in no cluster"))
+                self.failed(format!("this {product} cannot be isolated: it is not in a cluster"))
             );
         };
         isolation(is_cut).map_err(|why| {

@@ -44,9 +44,11 @@ pub struct Counted {
 /// Why there are none, in words: the product does not count them, or the user may not read them.
 pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
     let Some(sql) = &sql_of(connection.dialect()).counted else {
-        return Err("this product keeps no statistics of statements that could be captured; if it has a log of \
-                    them, give its path instead of the URL"
-            .to_owned());
+        return Err(
+            "this product keeps no statement statistics that could be captured; if it has a \
+                    log of its statements, give the path of the log instead of the URL"
+                .to_owned(),
+        );
     };
     let mut found = Err(String::new());
     for statement in sql.statements {

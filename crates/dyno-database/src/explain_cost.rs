@@ -167,7 +167,7 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
         return Err(format!(
-            "`{word}` does not begin a statement that only reads; if it writes, allow writes to explain it: \
+            "a statement that begins with `{word}` is not read-only; to explain it, allow writes: \
              each run is then rolled back"
         ));
     }
@@ -180,9 +180,9 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     // Where texts end differs by server and setting: a semicolon inside of one is not recognised.
     if sql.trim_end().trim_end_matches(';').contains(';') {
         return Err(
-            "there is a semicolon in it: one statement can be explained at a time, and what \
-             follows could end the transaction around it; if a string contains one, write it in \
-             another way, such as by its character code"
+            "it contains a semicolon: only one statement can be explained at a time, and what \
+             follows could end the transaction around it; if the semicolon is in a string, write \
+             it in another way, such as by its character code"
                 .to_owned(),
         );
     }

@@ -86,7 +86,8 @@ pub(crate) fn missing(
     let wanted = wanted.map(|version| format!(" {version}")).unwrap_or_default();
     DeployError::new(format!(
         "{title}{wanted}{of} is not installed or fetched on this machine; found: {}. Fetch it with {fetch} \
-         (or with --fetch), name the folder of its programs (`programs` in a study, else --programs), or ask for another version",
+         (or with --fetch), name the folder of its programs (`programs` in a study, else \
+         --programs), or request another version",
         here.join(", ")
     ))
 }
@@ -174,7 +175,8 @@ mod tests {
             text(&found, Some("17"), Some("maven")),
             "Db 17 from maven is not installed or fetched on this machine; found: 15.14 (installed), 16.2 \
              (python). Fetch it with `dyno products fetch db@17 --from maven` (or with --fetch), name the \
-             folder of its programs (`programs` in a study, else --programs), or ask for another version"
+             folder of its programs (`programs` in a study, else --programs), or request another \
+             version"
         );
         assert_eq!(text(&[], None, None), "Db is not here; or fetch it: `dyno products fetch db`");
     }

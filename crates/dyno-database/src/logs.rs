@@ -90,7 +90,7 @@ fn names(folder: &Path) -> Result<Vec<String>, DeployError> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> DeployError {
-    DeployError::new(format!("the logs of the server cannot be moved: {}: {error}", path.display()))
+    DeployError::new(format!("the server's logs cannot be moved: {}: {error}", path.display()))
 }
 
 #[cfg(test)]

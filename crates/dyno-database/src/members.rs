@@ -137,7 +137,10 @@ fn wait_until_streaming(
             Err(reason) => reason,
         };
         if clock.now() >= until {
-            return Err(format!("{name} does not stream {STREAM_LIMIT} after its start: {reason}"));
+            return Err(format!(
+                "{name} is still not streaming {STREAM_LIMIT} after its start: \
+                {reason}"
+            ));
         }
         clock.sleep_until(clock.now() + POLL);
     }
@@ -171,7 +174,7 @@ fn send_row(
     let mut connection = connect(primary)?;
     let mut send = |sql: String| {
         let sent = connection.query(&sql);
-        sent.map_err(|error| format!("the primary refuses the row that is to travel: {error}"))
+        sent.map_err(|error| format!("the primary refuses the test row: {error}"))
     };
     send(format!("CREATE TABLE {TRAVEL_TABLE} (token VARCHAR(40) PRIMARY KEY)"))?;
     send(format!("INSERT INTO {TRAVEL_TABLE} VALUES ('{token}')"))?;
@@ -191,13 +194,13 @@ fn wait_for_row(
     let name = &replica.name;
     let mut meter = replica.lag_meter(replicating).ok_or("a replica has no address")?;
     wait_until_caught_up(meter.as_mut(), TRAVEL_LIMIT, clock)
-        .map_err(|why| format!("{name} does not follow: {why}"))?;
+        .map_err(|why| format!("{name} does not follow the primary: {why}"))?;
     let rows = connect(&replica.server.connector())?
         .query(&format!("SELECT token FROM {TRAVEL_TABLE}"))
-        .map_err(|error| format!("{name} has not the table that the primary has: {error}"))?;
+        .map_err(|error| format!("{name} does not have the table that the primary has: {error}"))?;
     match rows == [[Some(token.to_owned())]] {
         true => Ok(()),
-        false => Err(format!("a row that was written on the primary is not on {name}")),
+        false => Err(format!("a row that was written on the primary has not arrived on {name}")),
     }
 }
 
@@ -227,7 +230,7 @@ pub fn wait_until_caught_up(
             return Err(match (lag.is_streaming, lag.bytes) {
                 (false, _) => format!("it does not stream: {}", lag.reason),
                 (true, Some(bytes)) => format!("{bytes} bytes of log behind after {limit}"),
-                (true, None) => "it does not say how far it is behind".to_owned(),
+                (true, None) => "it does not report how far behind it is".to_owned(),
             });
         }
         clock.sleep_until(clock.now() + POLL);

@@ -188,7 +188,7 @@ pub(crate) fn check_network(kind: ServerKind, pid: i32) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{product} listens at {}, and a private server must not: other users of this machine \
+        "{product} listens on {}, which a private server must not do: other users of this machine \
          could log in. Remove the setting or the plug-in that opens it",
         addresses.join(", ")
     ))
@@ -283,7 +283,7 @@ impl OwnServer {
             }
             if self.clock.now() >= until {
                 return Err(format!(
-                    "{product} does not answer {limit} after it was started: {reason}"
+                    "{product} still does not respond {limit} after it was started: {reason}"
                 ));
             }
             self.clock.sleep_until(self.clock.now() + START_PAUSE);

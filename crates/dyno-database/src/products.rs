@@ -86,7 +86,7 @@ impl Products {
             let known: Vec<&str> = specs.iter().map(|spec| spec.name).collect();
             DeployError::new(match confused.find(|(word, _)| *word == name) {
                 Some((_, hint)) => (*hint).to_owned(),
-                None => format!("there is no router `{name}`; there is {}", known.join(", ")),
+                None => format!("there is no router `{name}`; choose {}", known.join(", ")),
             })
         })
     }

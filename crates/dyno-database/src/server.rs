@@ -219,7 +219,7 @@ pub trait Server: Send {
     /// not kept.
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
         let _ = to;
-        Err(DeployError::new("the data of a server that Dyno did not start are not Dyno's to move"))
+        Err(DeployError::new("Dyno does not move the data of a server that it did not start"))
     }
 }
 

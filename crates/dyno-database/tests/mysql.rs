@@ -389,10 +389,10 @@ fn misuse(fixture: &Fixture) {
     refused(execute(c, 0, &[]), "takes 1 values and was given 0");
     c.send_text("SELECT 1");
     c.send_text("SELECT 2");
-    refused(reply(c), "in flight already");
+    refused(reply(c), "already in flight");
     assert_eq!(reply(c), Ok(rows(1)));
     c.send_text("SELECT 1");
-    refused(c.query("SELECT 2").map(|_| Reply::default()), "in flight already");
+    refused(c.query("SELECT 2").map(|_| Reply::default()), "already in flight");
     assert_eq!(reply(c), Ok(rows(1)));
 }
 

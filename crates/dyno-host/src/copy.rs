@@ -124,7 +124,7 @@ impl Copying<'_> {
                 self.file((&source, from_path), (&copy, to_path))?;
                 self.give(copy.as_fd(), &facts).map_err(|error| failed(to_path, error))
             }
-            _ => Err(failed(from_path, "it is neither a plain file nor a folder")),
+            _ => Err(failed(from_path, "it is neither a regular file nor a folder")),
         }
     }
 
@@ -163,11 +163,15 @@ impl Copying<'_> {
     ) -> Result<(), CopyError> {
         let facts = source.metadata().map_err(|error| failed(from, error))?;
         if !facts.is_file() {
-            return Err(failed(from, "it is neither a plain file nor a folder"));
+            return Err(failed(from, "it is neither a regular file nor a folder"));
         }
         if facts.uid() != self.of_user {
             // A hard link, which a server has made to what only root may read.
-            let why = format!("it belongs to user {}, the folder to {}", facts.uid(), self.of_user);
+            let why = format!(
+                "it belongs to user {}, but the folder to user {}",
+                facts.uid(),
+                self.of_user
+            );
             return Err(failed(from, why));
         }
         let len = facts.len();

@@ -375,7 +375,7 @@ impl Keeper {
                 let _ = process.stop("KILL", clock, Nanoseconds::SECOND);
                 let output = output(&spec.log, log_begin);
                 return Err(KeeperError(format!(
-                    "{program} did not end within {limit} and was killed{output}"
+                    "{program} did not finish within {limit} and was killed{output}"
                 )));
             }
             clock.sleep_until(clock.now() + kept::POLL);
@@ -550,7 +550,7 @@ impl Keeper {
         let setsid = program::find("setsid", program::USUAL_FOLDERS.iter().map(Path::new));
         let setsid = setsid.ok_or_else(|| {
             KeeperError(format!(
-                "the program `setsid` (package util-linux) is missing, without which {} would share \
+                "the program `setsid` (package util-linux) is missing; without it, {} would share \
                  root's terminal; install it, or run Dyno as a user other than root",
                 program.display()
             ))
@@ -582,7 +582,7 @@ impl Keeper {
             (unshare, HELPERS.iter().all(|name| program::find(name, usual()).is_some()))
         else {
             return Err(KeeperError(format!(
-                "{} refuses to run as a user without a name, and the programs that would give it \
+                "{} refuses to run as a user without a name, and the programs that could provide \
                  one ({}; package util-linux) are missing. Create a system account for it: \
                  `useradd --system --no-create-home --shell /usr/sbin/nologin dyno`",
                 spec.program.display(),
@@ -678,7 +678,7 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 /// to.
 pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse =
-        |why: String| KeeperError(format!("servers cannot be kept in {}: {why}", root.display()));
+        |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
     let mut builder = fs::DirBuilder::new();
     builder.mode(if is_passed_through { 0o711 } else { 0o700 });
     // The folder alone: a mistyped path must not fill another disk.
@@ -692,14 +692,18 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
     }
     let facts = fs::symlink_metadata(root).map_err(|e| refuse(e.to_string()))?;
     if !facts.is_dir() {
-        return Err(refuse("it is not a plain folder; choose another".into()));
+        return Err(refuse("it is not an ordinary folder; choose another".into()));
     }
     let me = rustix::process::geteuid().as_raw();
     if facts.uid() != me {
         return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
     }
     if facts.mode() & 0o022 != 0 {
-        return Err(refuse("others may write in it; take that away with `chmod go-w`".into()));
+        return Err(refuse(
+            "other users can write to it; remove that permission with `chmod \
+            go-w`"
+                .into(),
+        ));
     }
     // Paths in owner files and on command lines are compared, so they need one form.
     let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
@@ -725,7 +729,7 @@ fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     }
     // In a sticky folder (/tmp) no user can rename the files of another.
     let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
-    is_open.then(|| format!("may be written by others (its mode is {:o})", mode & 0o7777))
+    is_open.then(|| format!("is writable by other users (its mode is {:o})", mode & 0o7777))
 }
 
 /// The part of a name that is safe in a path and on a command line.
@@ -754,8 +758,8 @@ fn check_reachable(folder: &Path, user: RunAs) -> Result<(), KeeperError> {
         };
         if facts.mode() & enter == 0 {
             return Err(KeeperError(format!(
-                "{} does not let in the user that servers run as (uid {}); choose a root folder \
-                 that it can reach, such as one under /var/tmp",
+                "{} does not admit the user that servers run as (uid {}); choose a root folder \
+                 that this user can reach, such as one under /var/tmp",
                 parent.display(),
                 user.uid
             )));

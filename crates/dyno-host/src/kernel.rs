@@ -117,7 +117,7 @@ pub fn kernel_setting_problem(name: &str, value: &str) -> Option<String> {
         Numbers(least, most) => value.parse().is_ok_and(|number| (least..=most).contains(&number)),
         Words(words) => words.contains(&value),
     };
-    (!is_right).then(|| format!("`{name}` must be {}, and is `{value}`", known.expected()))
+    (!is_right).then(|| format!("`{name}` must be {}, not `{value}`", known.expected()))
 }
 
 /// A setting that was changed.
@@ -189,7 +189,7 @@ impl KernelSettings {
                 problems.push(format!("this kernel has no `{name}` ({})", path.display()));
             } else if let Err(error) = rustix::fs::access(&path, Access::WRITE_OK) {
                 problems.push(format!(
-                    "to change settings of the kernel, Dyno needs the rights of root: {}: {error}",
+                    "to change kernel settings, Dyno needs root privileges: {}: {error}",
                     path.display()
                 ));
             }
@@ -227,7 +227,7 @@ impl KernelSettings {
             }
         }
         Err(KeeperError(self.held_by_another().unwrap_or_else(|| {
-            "settings of the kernel are being changed by another Dyno: wait for its end".to_owned()
+            "another Dyno process is changing kernel settings: wait until it has ended".to_owned()
         })))
     }
 
@@ -239,7 +239,7 @@ impl KernelSettings {
     pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<(), KeeperError> {
         let mut held = self.held();
         let Some(held) = held.as_mut() else {
-            return Err(KeeperError("settings of the kernel are changed but not held".to_owned()));
+            return Err(KeeperError("kernel settings are changed but not held".to_owned()));
         };
         self.restore(held)?;
         let changes = self.planned(settings)?;
@@ -252,7 +252,7 @@ impl KernelSettings {
                 return Ok(());
             }
             Err(KeeperError(format!(
-                "the kernel does not keep `{}` = {}: it is {now} now",
+                "the kernel did not keep `{}` = {}: it is now {now}",
                 change.name, change.value
             )))
         });
@@ -298,9 +298,9 @@ impl KernelSettings {
             Ok(said) => said,
             // One that still runs keeps what it has changed.
             Err(_) if self.held_by_another().is_some() => return Vec::new(),
-            Err(why) => vec![format!(
-                "a run that was killed has left settings of the kernel changed: {why}"
-            )],
+            Err(why) => {
+                vec![format!("a run that was killed has left kernel settings changed: {why}")]
+            }
         };
         self.release();
         said
@@ -318,7 +318,7 @@ impl KernelSettings {
         is_held.then(|| {
             let pid = read(&file).pid;
             format!(
-                "settings of the kernel are being changed by another Dyno (process {pid}): wait for its end"
+                "another Dyno process ({pid}) is changing kernel settings: wait until it has ended"
             )
         })
     }
@@ -364,19 +364,23 @@ impl KernelSettings {
                 .is_some_and(|known| back.0 == *name || known.partner == Some(back.0.as_str()));
             if !is_known {
                 done.left_alone.push(format!(
-                    "a run that was killed has noted `{name}` as changed, which this Dyno does not change: \
-                     it is left alone"
+                    "a run that was killed recorded `{name}` as changed, but this version of Dyno \
+                     does not change it: it is left alone"
                 ));
                 continue;
             }
             let result = self.read(name).and_then(|now| {
                 if same(&now, value) {
                     self.write(&back.0, &back.1)?;
-                    done.put_back.push(format!("put the kernel's {} back to {}: a run that was killed had changed it", back.0, back.1));
+                    done.put_back.push(format!(
+                        "restored the kernel's {} to {}: a run that was \
+                        killed had changed it",
+                        back.0, back.1
+                    ));
                 } else if !same(&now, before) {
                     done.left_alone.push(format!(
-                        "the kernel's {name} was {before} until Dyno set it to {value}; something else \
-                         has set it to {now} since, so it is left alone"
+                        "the kernel's {name} was {before} until Dyno set it to {value}; something \
+                         else has since set it to {now}, so it is left alone"
                     ));
                 }
                 Ok(())
@@ -402,7 +406,7 @@ impl KernelSettings {
 
     fn path(&self, name: &str) -> Result<PathBuf, KeeperError> {
         let known = Known::find(name).ok_or_else(|| {
-            KeeperError(format!("Dyno changes no setting `{name}` of the kernel"))
+            KeeperError(format!("Dyno does not change the kernel setting `{name}`"))
         })?;
         Ok(self.root.join(known.path()))
     }
@@ -418,7 +422,7 @@ impl Held {
     /// Notes these changes, and no others.
     fn write(&mut self, changes: Vec<Change>) -> Result<(), KeeperError> {
         let failed = |error: std::io::Error| {
-            KeeperError(format!("what is changed in the kernel cannot be noted: {error}"))
+            KeeperError(format!("the changes to the kernel cannot be recorded: {error}"))
         };
         let note = Note { pid: std::process::id(), changes };
         let text = serde_json::to_vec(&note).map_err(|error| failed(error.into()))?;

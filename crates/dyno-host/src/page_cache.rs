@@ -12,7 +12,9 @@ const DROP: &str = "/proc/sys/vm/drop_caches";
 /// Why the page cache cannot be emptied here; none where it can.
 pub fn page_cache_problem() -> Option<String> {
     access(DROP, Access::WRITE_OK).err().map(|error| {
-        format!("to empty the page cache (`drop_caches`), Dyno needs the rights of root: {DROP}: {error}")
+        format!(
+            "to drop the page cache (`drop_caches`), Dyno needs root privileges: {DROP}: {error}"
+        )
     })
 }
 

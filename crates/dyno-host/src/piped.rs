@@ -56,7 +56,7 @@ impl PipedProcess {
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = pipes else {
-            return Err(io::Error::other("its input and output cannot be reached"));
+            return Err(io::Error::other("its input and output cannot be accessed"));
         };
         let pipes =
             Pipes { input: Box::new(input), output: Box::new(output), errors: Box::new(errors) };

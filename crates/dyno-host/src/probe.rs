@@ -79,7 +79,7 @@ pub fn host_readings() -> Registry {
 
 #[rustfmt::skip]
 const REST_READINGS: &[Reading] = &[
-    reading("rest.cpu_s_per_s", Cpus, "everything else", "CPU time of everything else, interrupts and switches included: the machine's busy time without the server, further members of its deployment, and the generator").chart(Topic::CpuGroup, 3).worse().up(StallCause::OtherProcesses).row(250),
+    reading("rest.cpu_s_per_s", Cpus, "everything else", "CPU time of everything else, including interrupts and context switches: the machine's busy time without the server, the other members of its deployment, and the generator").chart(Topic::CpuGroup, 3).worse().up(StallCause::OtherProcesses).row(250),
     reading("rest.cpu_user_s_per_s", Cpus, "everything else, user", "user CPU time of everything else, as far as sampled"),
     reading("rest.cpu_system_s_per_s", Cpus, "everything else, system", "system CPU time of everything else, interrupts included, as far as sampled"),
 ];

@@ -157,11 +157,11 @@ impl Register {
         let refuse = |why: String| KeeperError(format!("{} {why}", path.display()));
         let flags = OFlags::RDWR | OFlags::CREATE;
         let lock = open_own(&path, flags, Mode::from_raw_mode(0o600))
-            .map_err(|e| refuse(format!("cannot be made: {e}")))?;
+            .map_err(|e| refuse(format!("cannot be created: {e}")))?;
         if !take_lock(&lock, &path) || self.path(name, DESCRIPTION).exists() {
             return Err(KeeperError(format!(
-                "there is a deployment `{name}`; choose another name with --name, or end that one with \
-                 `dyno down {name}`"
+                "there is already a deployment `{name}`; choose another name with --name, or end the \
+                 existing one with `dyno down {name}`"
             )));
         }
         let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -197,7 +197,7 @@ impl Register {
                 return Ok(false);
             }
             return Err(KeeperError(format!(
-                "the deployment `{name}` is held by a process that cannot be seen from here (in a \
+                "the deployment `{name}` is held by a process that is not visible from here (in a \
                  container?); end it there"
             )));
         };

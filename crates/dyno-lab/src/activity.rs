@@ -55,8 +55,8 @@ fn job_figure(part: &str) -> Option<MetricId> {
 /// What the server took for a job that ran alone.
 #[rustfmt::skip]
 const OF_SERVER: [Metric; 2] = [
-    metric("job.server_cpu", Unit::Seconds, Lower, "server CPU of the job", "CPU time of the server's processes while the job ran alone").secondary(),
-    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory of the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
+    metric("job.server_cpu", Unit::Seconds, Lower, "server CPU used by the job", "CPU time of the server's processes while the job ran alone").secondary(),
+    metric("job.server_rss_peak", Unit::Bytes, Lower, "server memory during the job", "highest resident memory of the server's processes in any second of the job, which ran alone").secondary(),
 ];
 
 /// [`OF_SERVER`], for a job that ran alone.
@@ -224,7 +224,7 @@ impl Activities<'_> {
                 if let Err(error) = thread.spawn_scoped(scope, work) {
                     stop.raise();
                     journal.close_gates();
-                    let message = format!("no thread can be started for an activity: {error}");
+                    let message = format!("cannot start a thread for an activity: {error}");
                     return (Vec::new(), Err(TrialError::new(message)));
                 }
             }

@@ -125,7 +125,8 @@ fn wrong_shards(plan: &Plan) -> impl Iterator<Item = (String, String)> {
             }
             (None, None) => return None,
         };
-        let why = format!("{what} is for one server, and cannot be combined with `shards`");
+        let why =
+            format!("{what} works with one server only, and cannot be combined with `shards`");
         Some((variant.name.clone(), why))
     })
 }

@@ -317,7 +317,7 @@ impl<'a> DataSets<'a> {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)
-            .with_context(|| format!("cannot make {}", self.folder.display()))?;
+            .with_context(|| format!("cannot create {}", self.folder.display()))?;
         if folder.exists() {
             // Another Dyno was faster; or it is damaged, or the digest met a namesake.
             if let Some(kept) = self.find(&description.contents) {
@@ -331,7 +331,7 @@ impl<'a> DataSets<'a> {
             .with_context(|| format!("cannot close {}", staging.path.display()))?;
         // Both are under the keeper's root, so this is one step.
         fs::rename(&staging.path, &folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         Ok(Kept { folder, description: description.clone(), lock })
     }
 
@@ -341,7 +341,10 @@ impl<'a> DataSets<'a> {
         let most = limits.bytes.0.min(self.share_of_disk()?);
         let size = ByteCount(bytes);
         if bytes > most {
-            bail!("it takes {size}, and all kept data sets together may take {}", ByteCount(most));
+            bail!(
+                "it is {size} large, and all kept data sets together may take up {}",
+                ByteCount(most)
+            );
         }
         self.clean_to(most - bytes, limits.unused, now_unix_ms)?;
         let free = dyno_host::free_bytes(root).with_context(|| {
@@ -349,7 +352,7 @@ impl<'a> DataSets<'a> {
         })?;
         if free < bytes.saturating_mul(FREE_TIMES) {
             bail!(
-                "it takes {size}, and the disk has {} free; {FREE_TIMES} times its size is \
+                "it is {size} large, and {} is free on the disk; {FREE_TIMES} times its size is \
                  required",
                 ByteCount(free)
             );
@@ -460,7 +463,9 @@ fn read(folder: &Path) -> Result<Description, String> {
     let damaged = |error: serde_json::Error| format!("its dataset.json is damaged: {error}");
     let Format { format } = serde_json::from_slice(&text).map_err(damaged)?;
     if format != FORMAT {
-        return Err(format!("it has format {format}, and this Dyno knows format {FORMAT}"));
+        return Err(format!(
+            "it has format {format}, and this version of Dyno reads format {FORMAT}"
+        ));
     }
     serde_json::from_slice(&text).map_err(damaged)
 }

@@ -745,5 +745,8 @@ pub(crate) fn attach(
     if dyno_database::version_fits(&found, wanted) {
         return Ok(server);
     }
-    Err(TrialError::new(format!("the study requires version {wanted}, but the server is {found}")))
+    Err(TrialError::new(format!(
+        "the study requires version {wanted}, but the server has version \
+        {found}"
+    )))
 }

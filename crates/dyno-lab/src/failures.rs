@@ -98,7 +98,7 @@ impl Failures {
         (self.n_disk_full >= DISK_FULL_MOST).then(|| {
             format!(
                 "{DISK_FULL_MOST} trials in a row failed because the disk with the servers' data was \
-                 full; the others were not begun. Free some space, then run the same command again \
+                 full; the others were not started. Free some space, then run the same command again \
                  with --retry-failed"
             )
         })

@@ -152,7 +152,9 @@ fn digests(
             TrialError::new(format!("the table {table} cannot be read: {error}"))
         })?;
         let found = found.ok_or_else(|| {
-            TrialError::new("`same_tables` needs checksums of tables, which this product lacks")
+            TrialError::new(
+                "`same_tables` needs checksums of tables, which this product does not have",
+            )
         })?;
         Ok((table, found))
     };
@@ -175,8 +177,8 @@ pub(crate) fn check(
         let mut both = prepared.tables.iter().zip(&found);
         if let Some(((table, before), (_, after))) = both.find(|(before, after)| before != after) {
             return Err(TrialError::new(format!(
-                "the table {table} is not the same after the job `{}`: count and checksum were \
-                 {before}, and are {after}",
+                "the table {table} was changed by the job `{}`: count and checksum were {before} \
+                 before it, and are {after} after it",
                 job.name
             )));
         }
@@ -201,7 +203,7 @@ const DATA_PER_S: Metric = metric(
     Unit::BytesPerSecond,
     Higher,
     "data rate of the job",
-    "size of the server's data files when the job had ended, divided by the time that it took",
+    "size of the server's data files after the job, divided by the job's time",
 )
 .secondary();
 

@@ -39,6 +39,6 @@ impl Product for Machine {
     }
 
     fn refused_setting(&self, _name: &str) -> Option<String> {
-        Some("there is no server that could have settings".to_owned())
+        Some("there is no server to have settings".to_owned())
     }
 }

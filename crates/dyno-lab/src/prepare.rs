@@ -96,7 +96,7 @@ impl Population<'_> {
         let sent = number - chunk.first;
         if stored != sent {
             return Err(TrialError::new(format!(
-                "populating {}: {sent} rows were sent and {stored} were stored",
+                "populating {}: {sent} rows were sent, but {stored} were stored",
                 table.name
             )));
         }

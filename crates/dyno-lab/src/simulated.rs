@@ -48,7 +48,7 @@ impl Product for SimulatedProduct {
 
 /// The settings a simulated server takes.
 const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \
-                        constant), servers (places, 1), stall_at and stall (durations), noise \
+                        constant), servers (parallel, 1), stall_at and stall (durations), noise \
                         (relative deviation, 0), correlation (of noise from one second to the \
                         next, 0.5), drift (growth in an hour, 0), deadlocks (share of statements, \
                         0), store (none, or sqlite: statements are done in an SQLite database)";

@@ -95,7 +95,7 @@ type Outcome = Result<Vec<(&'static str, DefinitionProblem)>, String>;
 
 fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
     if !workload.makes_nothing() {
-        return Err("its tables are created there only when the study is run".to_owned());
+        return Err("its tables are created there only when the study runs".to_owned());
     }
     let endpoint = endpoint(variant, url).map_err(|error| error.0)?;
     let connector = endpoint.protocol.connector(&endpoint);
@@ -114,7 +114,7 @@ fn on_private(
         return Err(format!("there is no product `{name}`"));
     };
     if product.spec().is_simulated || !product.spec().stores_data {
-        return Err(format!("`{name}` has no tables and takes any statement"));
+        return Err(format!("`{name}` has no tables and accepts any statement"));
     }
     if let Some(mut connection) = product.in_memory() {
         return prepare_on_empty_tables(workload, &mut *connection);
@@ -122,7 +122,7 @@ fn on_private(
     let Some(lab) = lab else {
         return Err(
             "no server was started; `dyno check --start-servers` prepares them on an empty one, \
-                    and `dyno run` when a trial begins"
+                    and `dyno run` does so when a trial begins"
                 .to_owned(),
         );
     };

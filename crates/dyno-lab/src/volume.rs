@@ -104,7 +104,7 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
             let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
             if matches!(database.product, Product::Url(_)) {
                 problems.push(format!(
-                    "database `{}` is already running, and keeps its data where they are",
+                    "database `{}` is already running, so its data stay where they are",
                     database.name
                 ));
             }

@@ -133,7 +133,7 @@ pub const NULL: DeclaredKey = may("null", V::Share, "The share of NULLs.");
 
 /// How many digits a number has behind the point.
 const DECIMALS: DeclaredKey =
-    may("decimals", V::Whole(0, 9), "The number of digits behind the point; none if not given.");
+    may("decimals", V::Whole(0, 9), "The number of decimal places; none if not given.");
 
 /// All generators.
 pub const GENERATORS: &[DeclaredGenerator] = &[

@@ -64,7 +64,7 @@ pub(crate) fn words(command: &str) -> Result<Vec<String>, String> {
         }
     }
     if let Some(quote) = quote {
-        return Err(format!("there is a {quote} without its end"));
+        return Err(format!("there is a {quote} that is not closed"));
     }
     words.extend(word);
     Ok(words)

@@ -225,15 +225,16 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "clients",
         CLIENTS,
-        "Number of clients, if not varied; 1 if not given. Under an open load, the maximum number \
-         of transactions in flight; 64 if not given. With `find_clients`, the maximum number \
-         tried; 1024 if not given. A workload that defines its own steps takes only this number.",
+        "Number of clients, if not varied; 1 if not given. Under open load, the maximum number of \
+         transactions in flight; 64 if not given. With `find_clients`, the maximum number tried; \
+         1024 if not given. A workload that defines its own steps accepts no other key for the \
+         load.",
     )
     .example("8"),
     key(
         "rate",
         Shape::Rate,
-        "Offered rate in transactions per second, which makes the load open. A string may give a \
+        "Offered rate in transactions per second; the load is then open. A string may give a \
          schedule of rates, which repeats from the beginning of the measured time: \"500 for 10s, \
          2k for 5s\".",
     ),
@@ -284,7 +285,7 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Words(&["repetitions", "settled"]),
         "\"repetitions\"",
         "Repetitions: every variant gets all of them. Settled: after each block, variants whose \
-         verdicts are settled get no more, which leaves their time to the others.",
+         verdicts are settled get no further repetitions, which leaves more time for the others.",
     )
     .example("\"settled\""),
     key(
@@ -314,10 +315,10 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Words(&["interleaved", "sequential"]),
         "\"interleaved\"",
         "Interleaved: each repetition of all variants is a block in random order, and every second \
-         block is the reverse of the one before, so that drift affects all alike. Sequential: as \
-         written.",
+         block reverses the order of the one before, so that drift affects all variants alike. \
+         Sequential: in the order of the file.",
     ),
-    key("seed", Shape::Integer(0, i64::MAX as u64), "Seed of everything random in the run.")
+    key("seed", Shape::Integer(0, i64::MAX as u64), "The seed of all random streams of the run.")
         .example("42"),
     with_default(
         "warm_up",
@@ -332,7 +333,7 @@ const DESIGN_ONLY: &[Key] = &[
         "until_steady",
         Shape::PositiveDuration,
         "Each step that ends by time continues until its throughput has been steady for \
-         `duration`, at most this long.",
+         `duration`, but at most this long.",
     )
     .example("\"30min\""),
     with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
@@ -340,14 +341,14 @@ const DESIGN_ONLY: &[Key] = &[
         "run_off",
         Shape::PositiveDuration,
         "After the last step of each trial, watch without load how the engine catches up with \
-         deferred work (flushing, purge, compaction, vacuum), at most this long.",
+         deferred work (flushing, purge, compaction, vacuum), for at most this long.",
     )
     .example("\"10min\""),
     with_default(
         "drop_caches",
         Shape::Switch,
         "false",
-        "Whether the operating system's page cache is emptied before each step (for the whole \
+        "Whether the operating system's page cache is dropped before each step (for the whole \
          machine; needs root privileges). Caches in a server's own memory are kept.",
     )
     .example("true"),

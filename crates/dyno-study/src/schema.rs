@@ -38,7 +38,7 @@ pub fn schema(vocabulary: &Vocabulary) -> Value {
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("Dyno study");
     root["description"] =
-        json!("A question about database performance, and the full design to answer it.");
+        json!("A question about database performance, and the complete design to answer it.");
     let needed = KINDS.iter().filter(|kind| kind.needed.is_some()).map(|kind| kind.name);
     root["required"] = ["title"].into_iter().chain(needed).collect();
     let mut definitions = Map::new();

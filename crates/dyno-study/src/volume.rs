@@ -17,7 +17,7 @@ pub struct VolumeChoice {
     pub size: Option<ByteCount>,
     /// The device to format; none on an image.
     pub device: Option<String>,
-    /// Options for the program that makes the filesystem, word by word.
+    /// Options for the program that creates the filesystem, word by word.
     pub make_options: Vec<String>,
     /// Options of the mount.
     pub mount_options: Vec<String>,

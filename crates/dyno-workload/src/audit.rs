@@ -129,7 +129,7 @@ impl AuditRow {
     pub fn statements(per_transaction: u64, totals: &AuditTotals) -> AuditRow {
         let least = i128::from(totals.committed()) * i128::from(per_transaction);
         let most = least + i128::from(totals.unfinished()) * i128::from(per_transaction + 1);
-        let name = format!("statements sent, {per_transaction} a transaction");
+        let name = format!("statements sent, {per_transaction} per transaction");
         AuditRow::between(name, (least, most), Some(totals.tally.statements().into()))
     }
 }

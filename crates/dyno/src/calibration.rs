@@ -121,9 +121,11 @@ impl Whose {
         ];
         let difference = pairs.iter().find(|(_, theirs, ours)| theirs != ours);
         match difference {
-            Some((what, theirs, ours)) => Some(format!("its {what} was {theirs}, this is {ours}")),
+            Some((what, theirs, ours)) => {
+                Some(format!("its {what} was {theirs} and is now {ours}"))
+            }
             None if self.cpus != ours.cpus => {
-                Some(format!("it had {} CPUs, there are {} now", self.cpus, ours.cpus))
+                Some(format!("it had {} CPUs, now there are {}", self.cpus, ours.cpus))
             }
             None => None,
         }

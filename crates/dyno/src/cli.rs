@@ -33,8 +33,8 @@ enum Command {
     Check {
         /// The study file
         study: PathBuf,
-        /// Also start, empty, each private server that a declared workload runs on, and prepare its
-        /// statements there
+        /// Also start each private server that a declared workload runs on, without data, and
+        /// prepare the workload's statements there
         #[arg(long)]
         start_servers: bool,
     },
@@ -192,7 +192,7 @@ pub(crate) struct RunOptions {
     /// The run's folder [default: `runs/` and the study's name]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Begin a new run beside the earlier ones instead of resuming the last
+    /// Begin a new run; earlier ones are kept instead of resuming the last
     #[arg(long, conflicts_with = "out")]
     pub(crate) new: bool,
     /// The seed, if the study sets none
@@ -385,7 +385,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Calibrate(options) => crate::commands::calibrate::run(&options),
         #[cfg(not(feature = "servers"))]
         Command::Calibrate(_) => anyhow::bail!(
-            "`dyno calibrate` needs servers: {}",
+            "`dyno calibrate` needs the null servers: {}",
             dyno_database::LEFT_OUT.unwrap_or_default()
         ),
         Command::Datasets(options) => datasets::run(&options),

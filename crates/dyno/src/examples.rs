@@ -10,7 +10,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         "run",
         &[
             ("dyno run studies/quickstart.toml", "run a study, or resume it"),
-            ("dyno run study.toml --new --seed 7", "a new run beside the earlier ones"),
+            ("dyno run study.toml --new --seed 7", "a new run; earlier ones are kept"),
             ("dyno run study.toml --out runs/monday", "into a folder of this name"),
         ],
     ),
@@ -145,7 +145,10 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
         "compare",
         &[
             ("dyno compare runs/before runs/after", "is the second run slower?"),
-            ("dyno compare runs/before runs/after --gate --threshold 3%", "the same for CI"),
+            (
+                "dyno compare runs/before runs/after --gate --threshold 3%",
+                "the same, as a gate in CI",
+            ),
         ],
     ),
     (
@@ -206,7 +209,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             (
                 "dyno explain-cost \"SELECT count(*) FROM sbtest1\" --on mariadb --workload \
                  oltp_read_only",
-                "on tables made for it",
+                "on tables created for it",
             ),
             (
                 "dyno explain-cost \"UPDATE t SET n = n + 1\" --on postgresql://me@db1/test --writes",
@@ -214,7 +217,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ),
         ],
     ),
-    ("doctor", &[("dyno doctor", "examine this machine; the worst findings come first")]),
+    ("doctor", &[("dyno doctor", "examine this machine; the worst problems come first")]),
     ("calibrate", &[("dyno calibrate", "once per machine, while it is idle")]),
     (
         "datasets",
@@ -246,12 +249,12 @@ const OF_JOBS: &[(&str, &[Example])] = &[
         &[
             (
                 "dyno bench create-index --on mariadb --table-size 1M --at-once 3",
-                "three at once, no load",
+                "three statements at a time, no load",
             ),
             (
                 "dyno bench create-index --on postgresql --sql \"CREATE INDEX CONCURRENTLY by_c ON sbtest1 (c)\" \
              --load until-done --clients 4",
-                "beside updates",
+                "during updates",
             ),
         ],
     ),
@@ -264,7 +267,7 @@ const OF_JOBS: &[(&str, &[Example])] = &[
             ),
             (
                 "dyno bench dump --on postgresql --table-size 1M --load until-done --clients 4",
-                "pg_dump beside the load",
+                "pg_dump during the load",
             ),
         ],
     ),
@@ -278,7 +281,7 @@ const OF_JOBS: &[(&str, &[Example])] = &[
     (
         "migrate",
         &[
-            ("dyno bench migrate --on postgresql --scale 10 --clients 2", "beside pgbench"),
+            ("dyno bench migrate --on postgresql --scale 10 --clients 2", "during a pgbench load"),
             ("dyno bench migrate --on postgresql --scale 10 --locked wait", "without SKIP LOCKED"),
         ],
     ),

@@ -20,7 +20,7 @@ pub(crate) fn hide_from_process_list() -> anyhow::Result<()> {
     if secrets.is_empty() {
         return Ok(());
     }
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's own executable")?;
     let error = Command::new(program).args(hidden).envs(secrets).exec();
     Err(error).context("cannot start this program again without a password among its arguments")
 }

@@ -132,7 +132,7 @@ impl Rules {
             let is_simulated = matches!(product, Product::Private(product)
                 if self.products.spec(product).is_some_and(|spec| spec.is_simulated));
             return match is_simulated {
-                true => Err("there is nothing to observe in a simulated server".to_owned()),
+                true => Err("a simulated server has nothing to observe".to_owned()),
                 false => Ok(()),
             };
         }
@@ -156,14 +156,15 @@ impl Rules {
                  of the workloads file-io and fsync"
             )),
             (Target::Files, Target::Documents) => Err(format!(
-                "`{name}` works on files, but {product} holds documents; use the product `files`"
+                "`{name}` works on files, but {product} stores documents; use the product `files`"
             )),
             (Target::Documents, Target::Sql | Target::Files) => Err(format!(
-                "`{name}` works on documents, and {product} has none; choose {}",
+                "`{name}` works on documents, but {product} stores none; choose {}",
                 self.of_documents()
             )),
             (Target::Sql, Target::Documents) => Err(format!(
-                "`{name}` sends SQL, but {product} holds documents and takes none; choose a database with \
+                "`{name}` sends SQL, but {product} stores documents and accepts none; choose a \
+                 database with \
                  SQL, or the workload `documents`"
             )),
             (_, Target::Anything) => Err(format!(
@@ -238,8 +239,8 @@ impl WorkloadRules for Rules {
             return Ok(());
         }
         Err(match statements.is_empty() {
-            true => "what its statements do is known only when they are sent",
-            false => "it writes, and replicas only read",
+            true => "what its statements do is known only once they are sent",
+            false => "it writes, and replicas are read-only",
         }
         .to_owned())
     }

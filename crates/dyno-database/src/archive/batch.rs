@@ -33,7 +33,7 @@ pub fn archive_between(
     goes_on: &mut dyn FnMut(&Archived) -> bool,
 ) -> Result<Archived, ArchiveError> {
     if options.condition.trim().is_empty() {
-        return Err(ArchiveError::new("there is no condition that chooses old rows"));
+        return Err(ArchiveError::new("there is no condition that selects the old rows"));
     }
     begin_sessions(source, to, &options.table)?;
     let found = table::of_source(source, options)?;
@@ -84,11 +84,14 @@ fn begin_sessions(
         }
     }
     if !is_locked(source, table)? {
-        return Err(ArchiveError::new(format!("another run archives `{table}` of the source")));
+        return Err(ArchiveError::new(format!(
+            "another run is archiving `{table}` from the source"
+        )));
     }
     if !is_locked(to, table)? {
         return Err(ArchiveError::new(format!(
-            "the destination's `{table}` is the source's, or another run archives from there"
+            "the destination's `{table}` is the source table itself, or another run is archiving \
+             from it"
         )));
     }
     Ok(())
@@ -169,7 +172,7 @@ impl Batch<'_> {
         let condition = &self.options.condition;
         let what = (key.as_str(), condition.as_str(), n_rows);
         let statement = sql::batch(self.source.dialect, &self.options.table, columns, what);
-        let rows = self.source.rows("read rows of the source", &statement)?;
+        let rows = self.source.rows("read rows from the source", &statement)?;
         let is_checked = self.to.dialect == Dialect::ClickHouse;
         let mut read = Vec::with_capacity(rows.len());
         for row in self.canonical(rows, "source", |_| false)? {
@@ -197,7 +200,9 @@ impl Batch<'_> {
         let mut read = Vec::with_capacity(rows.len());
         for mut row in rows {
             if row.len() != columns.len() + 1 {
-                return Err(ArchiveError::new(format!("the {place} sent a row of other columns")));
+                return Err(ArchiveError::new(format!(
+                    "the {place} sent a row with other columns"
+                )));
             }
             row.truncate(columns.len());
             // The key first: messages name the row by it.
@@ -273,7 +278,7 @@ impl Batch<'_> {
         let mut there = HashMap::new();
         for keys in self.keys(dialect, rows)? {
             let statement = format!("SELECT {read} FROM {table} WHERE {key} IN ({keys})");
-            let found = self.to.rows("read rows of the destination", &statement)?;
+            let found = self.to.rows("read rows from the destination", &statement)?;
             for row in self.canonical(found, "destination", is_text)? {
                 let key = self.key_of(&row).to_owned();
                 if let Some(first) = there.insert(key, row) {
@@ -336,7 +341,7 @@ impl Batch<'_> {
         for keys in self.keys(dialect, &all)? {
             let mut count = None;
             for statement in sql::delete(dialect, &self.options.table, &key, &keys) {
-                count = self.source.cell("delete rows of the source", &statement)?;
+                count = self.source.cell("delete rows from the source", &statement)?;
             }
             n_deleted += count.and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
         }
@@ -344,8 +349,9 @@ impl Batch<'_> {
             return Ok(());
         }
         Err(ArchiveError::new(format!(
-            "of {} rows that the destination has, {n_deleted} were deleted from the source: does a trigger or \
-             a policy keep rows there? Nothing of this batch was deleted",
+            "of {} rows that the destination has, only {n_deleted} could be deleted from the \
+             source: does a trigger or a policy keep rows there? The deletion of this batch was \
+             rolled back",
             rows.len()
         )))
     }

@@ -120,7 +120,8 @@ pub fn archive_sides(
     let source = open("source", from)?;
     if !matches!(source.dialect, Dialect::MySql | Dialect::PostgreSql) {
         return Err(ArchiveError::new(
-            "rows are archived from MariaDB, MySQL and PostgreSQL: deleting them behind needs transactions",
+            "rows can be archived only from MariaDB, MySQL and PostgreSQL: deleting them \
+             afterwards needs transactions",
         ));
     }
     Ok((source, open("destination", to)?))

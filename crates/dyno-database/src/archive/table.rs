@@ -100,7 +100,7 @@ fn plain_tables(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::MySql => "base tables of the engines InnoDB and MyRocks",
         Dialect::PostgreSql => "plain tables, not views, partitioned or foreign ones",
-        _ => "tables of the engine MergeTree: others merge, forward or forget rows",
+        _ => "tables of the engine MergeTree: others merge, forward or discard rows",
     }
 }
 
@@ -119,8 +119,8 @@ pub(super) fn read(
     }
     if deletes && let Some(loser) = side.cell("read foreign keys", &losers)? {
         return refuse(format!(
-            "rows of `{loser}` would be deleted or changed with those of `{table}`, by a foreign key; archive \
-             that table first, and make the key ON DELETE RESTRICT"
+            "a foreign key would delete or change rows of `{loser}` together with those of \
+             `{table}`; archive `{loser}` first, and change the key to ON DELETE RESTRICT"
         ));
     }
     let columns = columns_of(dialect, side.rows("read the columns", &columns)?);
@@ -160,9 +160,9 @@ pub(super) fn of_source(
 pub(super) fn check_source(name: &str, table: &Table) -> Result<usize, String> {
     let [key] = &table.key[..] else {
         return Err(format!(
-            "`{name}` has {}; rows are found again by a primary key of one column",
+            "`{name}` has {}; Dyno identifies rows by a primary key of one column",
             match table.key.len() {
-                0 => "no primary key (or one of the beginnings of texts)".to_owned(),
+                0 => "no primary key (or one on prefixes of strings)".to_owned(),
                 n => format!("a primary key of {n} columns"),
             }
         ));
@@ -178,7 +178,8 @@ pub(super) fn check_source(name: &str, table: &Table) -> Result<usize, String> {
     match table.columns[found].kind {
         Some(Kind::Integer { .. } | Kind::Text | Kind::Bytes) => Ok(found),
         _ => Err(format!(
-            "the primary key of `{name}` is {}; rows are found again by a whole number, a text or bytes",
+            "the primary key of `{name}` is {}; Dyno identifies rows by a whole number, a string \
+             or bytes",
             table.columns[found].declared
         )),
     }
@@ -195,21 +196,23 @@ pub(super) fn route(
     if found.is_none() {
         if !options.creates {
             return refuse(format!(
-                "the destination has no table `{name}`; make it there, or say --create"
+                "the destination has no table `{name}`; create it there, or give --create"
             ));
         }
         if to.dialect != Dialect::ClickHouse {
             return refuse(format!(
-                "Dyno makes tables in ClickHouse only; make `{name}` at the destination, with the definition \
-                 of the source"
+                "Dyno creates tables in ClickHouse only; create `{name}` at the destination, with \
+                 the definition it has in the source"
             ));
         }
         let statement = create(name, &source.columns, &source.columns[key].name);
-        to.rows("make the table", &statement)?;
+        to.rows("create the table", &statement)?;
         found = read(to, name, false)?;
     }
     let Some(found) = found else {
-        return refuse(format!("`{name}` was made at the destination, which does not show it"));
+        return refuse(format!(
+            "`{name}` was created at the destination, but is not visible there"
+        ));
     };
     match_tables(to.dialect, &source, &found, key)
         .map_err(|why| ArchiveError::new(format!("the destination's table `{name}`: {why}")))
@@ -227,7 +230,7 @@ pub(super) fn match_tables(
         return Err(format!("the source has no column `{}`", other.name));
     }
     if dialect != Dialect::ClickHouse && to.key != source.key {
-        return Err("its primary key is another one".to_owned());
+        return Err("its primary key is a different one".to_owned());
     }
     let mut ways = Vec::new();
     for column in &source.columns {
@@ -235,7 +238,7 @@ pub(super) fn match_tables(
             return Err(format!("it has no column `{}`", column.name));
         };
         if column.is_nullable && !there.is_nullable {
-            return Err(format!("its column `{}` holds no NULL", column.name));
+            return Err(format!("its column `{}` is NOT NULL, unlike the source's", column.name));
         }
         let way = match (dialect, column.kind) {
             (Dialect::ClickHouse, Some(kind)) => held(kind, &there.declared),
@@ -285,7 +288,7 @@ pub(super) fn check_idle(
     match to.cell("read what the server is doing", &statement)?.as_deref() {
         Some("0") => Ok(()),
         _ => refuse(
-            "an INSERT of another run is still going on at the destination; wait for its end",
+            "an INSERT of another run is still in progress at the destination; wait until it has ended",
         ),
     }
 }

@@ -187,7 +187,7 @@ pub(super) fn canonical(kind: Kind, text: &str) -> Result<String, String> {
         }
         Kind::Date => match is_date(text) {
             true => Ok(text.to_owned()),
-            false => Err(format!("is `{text}`, which is no date of the years 1 to 9999")),
+            false => Err(format!("is `{text}`, which is not a date in the years 1 to 9999")),
         },
         Kind::DateTime { .. } => canonical_date_time(text),
     }
@@ -202,7 +202,7 @@ fn canonical_number(text: &str) -> Result<String, String> {
     let is_number = (whole.len() + fraction.len() > 0)
         && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
     if !is_number {
-        return Err(format!("is `{text}`, which is no exact number"));
+        return Err(format!("is `{text}`, which is not an exact number"));
     }
     let whole = match whole.trim_start_matches('0') {
         "" => "0",
@@ -229,7 +229,7 @@ fn is_date(text: &str) -> bool {
 }
 
 fn canonical_date_time(text: &str) -> Result<String, String> {
-    let wrong = || Err(format!("is `{text}`, which is no date and time of the years 1 to 9999"));
+    let wrong = || Err(format!("is `{text}`, which is not a date and time in the years 1 to 9999"));
     let Some((date, time)) = text.split_once(' ') else { return wrong() };
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
     let is_time = time.len() == 8
@@ -260,8 +260,8 @@ pub(super) fn fits_clickhouse(kind: Kind, text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "is `{text}`: ClickHouse holds dates from 1970-01-02 to 2105-12-31; make the table there with this \
-         column as String"
+        "is `{text}`: ClickHouse stores dates from 1970-01-02 to 2105-12-31; create the table \
+         there with this column as String"
     ))
 }
 
@@ -291,7 +291,7 @@ pub(super) fn write_literal(
         (Kind::Bytes, Dialect::PostgreSql) => out.extend(["'\\x", text, "'"]),
         (Kind::Text, Dialect::PostgreSql) => {
             let text =
-                String::from_utf8(bytes_of(text)).map_err(|_| "is no text in UTF-8".to_owned())?;
+                String::from_utf8(bytes_of(text)).map_err(|_| "is not UTF-8 text".to_owned())?;
             out.extend(["'", &text.replace('\'', "''"), "'"]);
         }
         (Kind::Text | Kind::Bytes, _) => {

@@ -46,8 +46,8 @@ fn maintain(endpoint: &Endpoint, words: &str) -> Result<(), DeployError> {
     let is_plain = catalog.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_plain || catalog.is_empty() {
         return Err(DeployError::new(format!(
-            "Dyno makes no database of the name `{catalog}` in ClickHouse: it would have to be quoted; \
-             choose one of letters, digits and `_`"
+            "Dyno creates no database named `{catalog}` in ClickHouse, because the name would have \
+             to be quoted; choose a name of letters, digits and `_`"
         )));
     }
     let elsewhere = Endpoint { catalog: MAINTENANCE_CATALOG.to_owned(), ..endpoint.clone() };

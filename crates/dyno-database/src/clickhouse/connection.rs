@@ -140,7 +140,8 @@ pub(super) fn open(
             Ok(connection)
         }
         Err(error) if NO_LOGIN.contains(&error.code.as_ref()) => {
-            let advice = "is the password of this user right, and may it log in from here?";
+            let advice =
+                "is this user's password right, and is the user allowed to log in from here?";
             Err(failed(&format!("{error}; {advice}"), false))
         }
         Err(error) => Err(failed(&error.to_string(), error.code == NO_DATABASE)),
@@ -415,7 +416,7 @@ impl Connection for ClickHouseConnection {
         };
         if let Some(statement) = statements.iter().find(is_foreign) {
             return Err(refused(format!(
-                "ClickHouse has no prepared statements, and Dyno keeps no rows of it under load: {}",
+                "ClickHouse has no prepared statements, and Dyno keeps none of its rows under load: {}",
                 statement.sql
             )));
         }

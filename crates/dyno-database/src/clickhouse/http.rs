@@ -22,7 +22,10 @@ const OK: u16 = 200;
 pub(super) struct HttpError(pub(super) String);
 
 fn wrong<T>(why: impl Into<String>) -> Result<T, HttpError> {
-    Err(HttpError(format!("the server's answer is no HTTP that Dyno understands: {}", why.into())))
+    Err(HttpError(format!(
+        "the server's response is not HTTP that Dyno understands: {}",
+        why.into()
+    )))
 }
 
 /// What comes next.
@@ -126,10 +129,10 @@ impl Answer {
                 Ok(())
             }
             _ if !self.has_any => {
-                Err(HttpError("the server closed the connection without an answer".to_owned()))
+                Err(HttpError("the server closed the connection without a response".to_owned()))
             }
             _ => Err(HttpError(
-                "the server closed the connection in the middle of its answer".to_owned(),
+                "the server closed the connection in the middle of its response".to_owned(),
             )),
         }
     }
@@ -224,7 +227,7 @@ impl Answer {
 
     fn take_status(&mut self, line: &[u8]) -> Result<(), HttpError> {
         let Some((version, rest)) = line.split_at_checked(9) else {
-            return wrong("it has no status");
+            return wrong("it has no status line");
         };
         let digits = rest.get(..3).filter(|digits| digits.iter().all(u8::is_ascii_digit));
         let ends = rest.get(3).is_none_or(|&byte| byte == b' ');
@@ -236,7 +239,7 @@ impl Answer {
                 self.stage = Stage::Headers;
                 Ok(())
             }
-            _ => wrong("it has no status of HTTP/1.1"),
+            _ => wrong("its status line is not HTTP/1.1"),
         }
     }
 
@@ -249,7 +252,7 @@ impl Answer {
                 Some(length) if self.length.is_none_or(|other| other == length) => {
                     self.length = Some(length);
                 }
-                _ => return wrong("its length is no number, or given twice"),
+                _ => return wrong("its length is not a number, or is given twice"),
             }
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             if self.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
@@ -270,7 +273,7 @@ impl Answer {
 
     fn begin_body(&mut self) -> Result<(), HttpError> {
         self.stage = match (self.is_chunked, self.length) {
-            (true, Some(_)) => return wrong("it is in chunks and has a length"),
+            (true, Some(_)) => return wrong("it is chunked and also has a length"),
             (true, None) => Stage::ChunkSize,
             (false, Some(0)) => Stage::Done,
             (false, Some(length)) => Stage::Sized(length),
@@ -289,7 +292,7 @@ impl Answer {
         match number(size, 16) {
             Some(0) => self.stage = Stage::Trailers,
             Some(size) => self.stage = Stage::Chunk(size),
-            None => return wrong("the size of a chunk is no number"),
+            None => return wrong("the size of a chunk is not a number"),
         }
         Ok(())
     }

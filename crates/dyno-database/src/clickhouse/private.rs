@@ -68,7 +68,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     }
     if !matches!(spec.part, Part::Alone) {
         return Err(DeployError::new(
-            "Dyno starts ClickHouse alone: it has no replicas and no cluster of it",
+            "Dyno starts only single ClickHouse servers: no replicas and no clusters",
         ));
     }
     Ok(())
@@ -84,7 +84,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let port = free_loopback_port().map_err(no_port)?;
     let kind = kind(port);
     let password = random_token()
-        .map_err(|error| DeployError::new(format!("no password can be made: {error}")))?;
+        .map_err(|error| DeployError::new(format!("no password can be generated: {error}")))?;
     let folder = ServerFolder::make(place, &spec.product)?;
     let hash: String = digest(&SHA256, password.as_bytes())
         .as_ref()
@@ -128,7 +128,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
 }
 
 fn no_port(error: std::io::Error) -> DeployError {
-    DeployError::new(format!("there is no free port of the loopback for ClickHouse: {error}"))
+    DeployError::new(format!("there is no free loopback port for ClickHouse: {error}"))
 }
 
 /// The error of a server that did not start, with the errors in its log: the rest are traces of its stack.
@@ -159,7 +159,7 @@ fn ping(endpoint: &Endpoint) -> Result<(), String> {
     };
     match ask() {
         Ok(true) => Ok(()),
-        Ok(false) => Err("it does not answer as ClickHouse".to_owned()),
+        Ok(false) => Err("it does not respond like ClickHouse".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

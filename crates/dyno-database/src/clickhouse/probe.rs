@@ -11,12 +11,12 @@ use crate::probe::{Asker, Item, Table, all_of, gauge, numbers_by_name, rate};
 
 #[rustfmt::skip]
 const ITEMS: &[Item] = &[
-    rate("event.query", reading("clickhouse.queries_per_s", PerSecond, "statements", "statements begun, those of probes included").better().row(145).words("statements")),
-    rate("event.selectquery", reading("clickhouse.selects_per_s", PerSecond, "SELECTs", "SELECT statements begun, those of probes included").better()),
-    rate("event.insertquery", reading("clickhouse.inserts_per_s", PerSecond, "INSERTs", "INSERT statements begun").better()),
+    rate("event.query", reading("clickhouse.queries_per_s", PerSecond, "statements", "statements started, including those of probes").better().row(145).words("statements")),
+    rate("event.selectquery", reading("clickhouse.selects_per_s", PerSecond, "SELECTs", "SELECT statements started, including those of probes").better()),
+    rate("event.insertquery", reading("clickhouse.inserts_per_s", PerSecond, "INSERTs", "INSERT statements started").better()),
     rate("event.insertedrows", reading("clickhouse.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted").better()),
     rate("event.mergetreedatawritercompressedbytes", reading("clickhouse.inserted_bytes_per_s", BytesPerSecond, "bytes inserted", "compressed bytes written for rows inserted")),
-    rate("event.mergetreedatawriterblocks", reading("clickhouse.parts_written_per_s", PerSecond, "parts written", "parts written by INSERTs; merges make fewer of them")),
+    rate("event.mergetreedatawriterblocks", reading("clickhouse.parts_written_per_s", PerSecond, "parts written", "parts written by INSERTs; merges reduce their number")),
     rate("event.mergedrows", reading("clickhouse.rows_merged_per_s", PerSecond, "rows merged", "rows that background merges have read").up(StallCause::Compaction)),
     rate("event.mergeduncompressedbytes", reading("clickhouse.merged_bytes_per_s", BytesPerSecond, "bytes merged", "uncompressed bytes that background merges have read").up(StallCause::Compaction)),
     rate("event.selectedmarks", reading("clickhouse.marks_selected_per_s", PerSecond, "marks selected", "marks (of granules of 8192 rows by default) that statements selected to read")),
@@ -30,7 +30,7 @@ const ITEMS: &[Item] = &[
     rate("event.oscpuwaitmicroseconds", reading("clickhouse.cpu_wait_s_per_s", Waiters, "waiting for a CPU", "time that threads of statements and merges were ready but waited for a CPU").worse()).times(1e-6),
     rate("event.diskreadelapsedmicroseconds", reading("clickhouse.file_read_s_per_s", Waiters, "time in file reads", "time in reads of files, all threads together")).times(1e-6),
     rate("event.diskwriteelapsedmicroseconds", reading("clickhouse.file_write_s_per_s", Waiters, "time in file writes", "time in writes of files, all threads together")).times(1e-6),
-    gauge("metric.query", reading("clickhouse.queries_running", Count, "statements running", "statements that are being executed, that of the probe included")),
+    gauge("metric.query", reading("clickhouse.queries_running", Count, "statements running", "statements that are being executed, including the probe's own")),
     gauge("metric.merge", reading("clickhouse.merges_running", Count, "merges running", "background merges in progress").up(StallCause::Compaction)),
     gauge("metric.httpconnection", reading("clickhouse.http_connections", Count, "connections", "connections by HTTP")),
     gauge("metric.delayedinserts", reading("clickhouse.inserts_waiting", Count, "INSERTs waiting", "INSERTs that are being delayed because there are many parts").worse()),

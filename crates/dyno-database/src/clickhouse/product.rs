@@ -117,7 +117,7 @@ impl Product for ClickHouse {
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
         programs::version_in(programs, keeper).ok_or_else(|| {
             DeployError::new(format!(
-                "there is no program `{}` in {} that tells its version",
+                "there is no program `{}` in {} that reports its version",
                 programs::PROGRAM,
                 programs.display()
             ))

@@ -51,8 +51,8 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
     }
     let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
     Err(DeployError::new(format!(
-        "the ClickHouse that is asked for is not installed on this machine, which has {}; Dyno cannot fetch \
-         it: name the folder of another one with `programs`, or ask for another version",
+        "the requested ClickHouse is not installed on this machine, which has {}; Dyno cannot \
+         fetch it: name the folder of another one with `programs`, or request another version",
         here.join(", ")
     )))
 }

@@ -28,7 +28,7 @@ impl Heads {
     /// A name that HTTP cannot carry, in words.
     pub(super) fn new(endpoint: &Endpoint) -> Result<Heads, String> {
         if endpoint.user.contains(':') {
-            return Err("a user whose name has a colon cannot log in by HTTP".to_owned());
+            return Err("a user whose name contains a colon cannot log in over HTTP".to_owned());
         }
         let login = login(endpoint);
         let host = match &endpoint.address {
@@ -37,7 +37,7 @@ impl Heads {
             Address::Tcp { host, port } => format!("{host}:{port}"),
         };
         if host.contains(|c: char| c.is_control() || c == ' ') {
-            return Err("the name of the host cannot be sent by HTTP".to_owned());
+            return Err("the name of the host cannot be sent over HTTP".to_owned());
         }
         let mut fields = Zeroizing::new(Vec::with_capacity(256 + host.len() + login.len()));
         let text = [

@@ -80,7 +80,7 @@ pub(super) fn configuration(
     let folder = |path: &Path| match path.to_str() {
         Some(text) => Ok(format!("{text}/")),
         None => Err(DeployError::new(format!(
-            "ClickHouse cannot use the folder {}, whose name is no UTF-8",
+            "ClickHouse cannot use the folder {}, whose name is not UTF-8",
             path.display()
         ))),
     };
@@ -159,13 +159,13 @@ fn spelled_one(name: &str, value: &SettingValue) -> Result<String, DeployError> 
         SettingValue::Bytes(bytes) => bytes.0.to_string(),
         SettingValue::PercentOfMemory(percent) => {
             return Err(DeployError::new(format!(
-                "the ClickHouse setting `{name}` is still {percent}% of an unknown memory"
+                "the ClickHouse setting `{name}` is still {percent}% of an unknown amount of memory"
             )));
         }
     };
     if OF_SERVER.contains(&name) && text.parse::<u64>().is_err() {
         return Err(DeployError::new(format!(
-            "the ClickHouse setting `{name}` takes a whole number, and `{text}` is none"
+            "the ClickHouse setting `{name}` takes a whole number, and `{text}` is not one"
         )));
     }
     Ok(text)
@@ -222,7 +222,7 @@ pub(super) fn check_taken(
         };
         if !is_same {
             return Err(format!(
-                "ClickHouse does not accept the setting `{name}` = `{value}`: it took it for `{taken}`"
+                "ClickHouse does not accept the setting `{name}` = `{value}`: it read it as `{taken}`"
             ));
         }
     }

@@ -106,7 +106,10 @@ impl Dump {
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
-                return Err(named(format!("format {format}; this Dyno reads format {FORMAT}")));
+                return Err(named(format!(
+                    "it has format {format}; this version of Dyno reads \
+                    format {FORMAT}"
+                )));
             }
             None => return Err(named("it names no format".to_owned())),
         }
@@ -157,7 +160,7 @@ impl Piece {
         match length == self.bytes {
             true => Ok(()),
             false => Err(DumpError::new(format!(
-                "{}: it has {length} bytes, and was written with {}",
+                "{}: it has {length} bytes, but was written with {}",
                 path.display(),
                 self.bytes
             ))),
@@ -203,7 +206,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DumpError> {
             "{} already exists; name a folder that does not exist yet",
             folder.display()
         )),
-        _ => DumpError::new(format!("{} cannot be made: {error}", folder.display())),
+        _ => DumpError::new(format!("{} cannot be created: {error}", folder.display())),
     })
 }
 
@@ -218,7 +221,7 @@ fn open_to_read(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no regular file")),
+        false => Err(io::Error::other("it is not a regular file")),
     }
 }
 

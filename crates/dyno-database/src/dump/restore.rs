@@ -26,7 +26,7 @@ pub fn restore(
     let dumping = endpoint.protocol.dumping().ok_or_else(|| not_there(endpoint))?;
     if dump.protocol != endpoint.protocol.name() {
         return Err(DumpError::new(format!(
-            "the dump is of a server that speaks the protocol {}, and this one speaks {}",
+            "the dump is from a server that speaks the protocol {}, but this server speaks {}",
             dump.protocol,
             endpoint.protocol.name()
         )));
@@ -46,7 +46,7 @@ pub fn restore(
     restored.map_err(|error| match made.as_slice() {
         [] => error,
         made => DumpError::new(format!(
-            "{error}; what was restored is left as it is, in {}",
+            "{error}; what was restored so far is left in place, in {}",
             made.join(", ")
         )),
     })
@@ -113,7 +113,7 @@ fn do_one(
                 .map_err(|error| error.at(&format!("{} into {}", piece.file, one.table.name)))?;
             if rows != piece.rows {
                 return Err(DumpError::new(format!(
-                    "{}: {rows} rows were stored, and the dump has {}",
+                    "{}: {rows} rows were stored, but the dump has {}",
                     piece.file, piece.rows
                 )));
             }

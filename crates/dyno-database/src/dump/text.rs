@@ -48,7 +48,7 @@ pub(crate) fn read_line(line: &[u8], n_columns: usize, row: &mut Row) -> Result<
                     Some(b'f') => 12,
                     Some(b'v') => 11,
                     Some(b'\\') => b'\\',
-                    _ => return Err(DumpError::new("a line has a backslash that means nothing")),
+                    _ => return Err(DumpError::new("a line has an invalid backslash escape")),
                 },
                 byte => byte,
             };
@@ -59,7 +59,7 @@ pub(crate) fn read_line(line: &[u8], n_columns: usize, row: &mut Row) -> Result<
     match n_cells == n_columns {
         true => Ok(()),
         false => Err(DumpError::new(format!(
-            "a line has {n_cells} values, and the table {n_columns} columns"
+            "a line has {n_cells} values, but the table has {n_columns} columns"
         ))),
     }
 }

@@ -55,7 +55,7 @@ impl FileConnection {
             FileCommand::Truncate => opened.truncate(file).map(|()| Reply::default()),
             FileCommand::Fsync => opened.fsync(file).map(|()| Reply::default()),
             FileCommand::Fdatasync => opened.fdatasync(file).map(|()| Reply::default()),
-            _ => Err(refused("it is no operation of a client")),
+            _ => Err(refused("it is not a client operation")),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Connection for FileConnection {
                 self.carry_out(command, (file, offset))
             }
             Some(InFlight::Rollback) => Ok(Reply::default()),
-            Some(InFlight::Other) => Err(refused("files take no SQL")),
+            Some(InFlight::Other) => Err(refused("files do not accept SQL")),
             None => Err(refused("no operation is in flight")),
         })
     }
@@ -124,7 +124,7 @@ impl Connection for FileConnection {
                 let numbers = check(&self.shared, set)?;
                 return Ok(vec![numbers.iter().map(|n| Some(n.to_string())).collect()]);
             }
-            _ => return Err(refused("it is an operation of a client")),
+            _ => return Err(refused("it is a client operation")),
         }
         Ok(TextRows::new())
     }

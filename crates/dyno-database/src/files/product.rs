@@ -21,7 +21,7 @@ pub(crate) const FAMILY: Family = Family {
 };
 
 /// Begins all messages about what cannot be done in a folder whatever happens.
-pub(super) const REFUSED: &str = "these files cannot be made: ";
+pub(super) const REFUSED: &str = "these files cannot be created: ";
 
 struct Files {
     spec: ProductSpec,
@@ -53,7 +53,10 @@ impl Product for Files {
     }
 
     fn refused_setting(&self, _name: &str) -> Option<String> {
-        Some("files have no settings; [volume.NAME] and the workload's options say how they lie and \
-              how they are used".to_owned())
+        Some(
+            "files have no settings; [volume.NAME] and the workload's options determine where \
+              they are and how they are used"
+                .to_owned(),
+        )
     }
 }

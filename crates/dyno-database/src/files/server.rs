@@ -23,7 +23,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let (spec, place) = (launch.spec, launch.place);
     check_spec(spec)?;
     if launch.data.is_some() {
-        return Err(DeployError::new("files are not kept, so none can be used again"));
+        return Err(DeployError::new("files are not kept, so they cannot be reused"));
     }
     let path = place.keeper().make_folder(&spec.product)?;
     let data = place.data_of(&path, path.clone());
@@ -51,7 +51,7 @@ fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
         ("cpu_weight", spec.limits.cpu_weight.is_some()),
     ];
     if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
-        let message = format!("Dyno works on files itself, there is no server: leave `{name}` out");
+        let message = format!("Dyno accesses files itself, without a server: leave `{name}` out");
         return Err(DeployError::new(message));
     }
     let kernel = kernel();

@@ -141,7 +141,10 @@ fn what_cannot_be_is_refused_before_the_load() {
         ask(connection, FileCommand::Make(set)).unwrap_err().message
     };
     let huge = message(connection, FileSet { size: 1 << 52, ..SET });
-    assert!(huge.contains("8192 TiB are wanted, and ") && huge.contains(" are free in "), "{huge}");
+    assert!(
+        huge.contains("they need 8192 TiB, but only ") && huge.contains(" are free in "),
+        "{huge}"
+    );
     assert!(huge.starts_with(super::product::REFUSED), "{huge}");
     // Data that compress may fit.
     ask(connection, FileCommand::Make(FileSet { size: 1 << 52, random: 16, ..SET })).unwrap();

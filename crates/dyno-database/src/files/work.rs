@@ -60,7 +60,7 @@ impl Shared {
         opened.map_err(|error| {
             if set.is_direct && error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) {
                 return refused(format!(
-                    "{REFUSED}the filesystem of {} cannot go past the page cache (O_DIRECT); set \
+                    "{REFUSED}the filesystem of {} cannot bypass the page cache (O_DIRECT); set \
                      direct = false",
                     self.folder.display()
                 ));
@@ -72,7 +72,7 @@ impl Shared {
     /// Fills a file that was made.
     pub(super) fn filler(&self, file: u64) -> Result<Filler, StatementError> {
         let made = *self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = made.ok_or_else(|| refused("no files were made".to_owned()))?;
+        let set = made.ok_or_else(|| refused("no files were created".to_owned()))?;
         // Each write by itself would only take longer: all is synced in the end.
         let set = FileSet { is_synced: false, ..set };
         let blocks = (FILL_BYTES / set.block).max(1);
@@ -188,7 +188,7 @@ fn check_space(shared: &Shared, set: &FileSet) -> Result<(), StatementError> {
         return Ok(());
     }
     Err(refused(format!(
-        "{REFUSED}{} are wanted, and {} are free in {}",
+        "{REFUSED}they need {}, but only {} are free in {}",
         ByteCount(wanted),
         ByteCount(free),
         shared.folder.display()
@@ -203,8 +203,8 @@ fn try_out(shared: &Shared, set: &FileSet, opened: &File) -> Result<(), Statemen
             let needed = direct_alignment(opened)
                 .map_or(String::new(), |bytes| format!(" (it needs multiples of {bytes} bytes)"));
             Err(refused(format!(
-                "{REFUSED}the device of {} takes no blocks of {} bytes at multiples of {} past the \
-                 page cache{needed}; choose others, or set direct = false",
+                "{REFUSED}the device of {} does not accept direct I/O in blocks of {} bytes at \
+                 multiples of {}{needed}; choose others, or set direct = false",
                 shared.folder.display(),
                 set.block,
                 set.step

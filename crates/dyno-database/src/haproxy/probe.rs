@@ -19,7 +19,7 @@ const ANSWER_MAX: u64 = 1 << 20;
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("haproxy.clients", Count, "clients", "connections of clients"),
-    reading("haproxy.queued", Count, "queued connections", "connections of clients that wait for a place at a server").worse(),
+    reading("haproxy.queued", Count, "queued connections", "client connections that wait for a free slot on a server").worse(),
     reading("haproxy.connections_per_s", PerSecond, "new connections", "connections of clients that were accepted"),
     reading("haproxy.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients"),
     reading("haproxy.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients"),

@@ -51,12 +51,13 @@ impl HaProxy {
                     OptionSpec::word(
                         "balance",
                         &["leastconn", "roundrobin", "first"],
-                        "To which node of a cluster a connection goes.",
+                        "Which node of a cluster a connection goes to.",
                     ),
                     OptionSpec::count(
                         "max_clients",
                         "0",
-                        "Most connections of clients; 0 for as many as the study has, and some more.",
+                        "Maximum number of client connections; 0 for as many as the study has \
+                         clients, plus some.",
                     ),
                 ],
                 confused_names: &[],
@@ -100,7 +101,7 @@ fn text(
     for (number, endpoint) in (1..).zip(all) {
         let Address::Unix(server) = &endpoint.address else {
             return Err(DeployError::new(
-                "HAProxy stands in front of servers that Dyno starts, which have sockets",
+                "HAProxy can only be placed in front of servers that Dyno starts, which have sockets",
             ));
         };
         // One server has no other that could take its place, so that it is not looked after.
@@ -164,7 +165,7 @@ impl Router for HaProxy {
         let endpoint = Endpoint { address: Address::Unix(socket), ..launch.to.clone() };
         let connector = endpoint.protocol.connector(&endpoint);
         let dialect = endpoint.protocol.spec().dialect.ok_or_else(|| {
-            DeployError::new("Dyno puts HAProxy in front of servers that speak SQL")
+            DeployError::new("Dyno places HAProxy only in front of servers that speak SQL")
         })?;
         let reach = || connector().map(drop).map_err(|error| error.reason);
         let (server, ()) = OwnServer::start(folder, &process, KIND, launch.clock, reach)?;
@@ -241,7 +242,7 @@ impl Server for Proxy {
 
     fn check_alive(&self) -> Result<(), DeployError> {
         ask(&self.statistics).map(drop).map_err(|error| {
-            DeployError::new(format!("HAProxy does not give its statistics: {error}"))
+            DeployError::new(format!("HAProxy does not return its statistics: {error}"))
         })
     }
 

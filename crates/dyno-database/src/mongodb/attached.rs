@@ -125,7 +125,8 @@ impl Server for AttachedServer {
         if is_made && is_empty && is_listed(&mut connection) {
             let command = rawdoc! { "dropDatabase": 1, "$db": endpoint.catalog.as_str() };
             let dropped = connection.command(&command);
-            dropped.map_err(|error| command_failed("drop the database that Dyno made", error))?;
+            dropped
+                .map_err(|error| command_failed("drop the database that Dyno created", error))?;
         }
         Ok(())
     }

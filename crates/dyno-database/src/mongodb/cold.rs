@@ -34,7 +34,7 @@ pub(super) fn carry_out(
             Ok(TextRows::new())
         }
         DocumentCommand::Sums(collection) => sums(connection, collection, &database),
-        _ => Err(refused(format!("`{command}` is an operation of a client"))),
+        _ => Err(refused(format!("`{command}` is a client operation"))),
     }
 }
 

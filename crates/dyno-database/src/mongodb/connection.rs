@@ -112,7 +112,7 @@ impl MongoConnection {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
                 Err(error) => Some(error.to_string()),
                 Ok(0) => Some(closed()),
-                Ok(_) => Some("the server sent something that nobody asked for".to_owned()),
+                Ok(_) => Some("the server sent an unsolicited message".to_owned()),
             };
             self.lost = why.map(|why| self.cleaner.clean(&why));
         }
@@ -186,7 +186,7 @@ impl MongoConnection {
         match message.map_err(|error| error.to_string())? {
             None => Ok(false),
             Some(message) if message.answers == number => Ok(true),
-            Some(_) => Err("the server answered something that nobody asked for".to_owned()),
+            Some(_) => Err("the server sent an unexpected reply".to_owned()),
         }
     }
 
@@ -365,7 +365,7 @@ impl Connection for MongoConnection {
             self.write_out();
         } else {
             self.out.clear();
-            self.failure = Some(refused("no operation with such values was prepared"));
+            self.failure = Some(refused("no operation with these values was prepared"));
         }
     }
 

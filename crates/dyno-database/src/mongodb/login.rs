@@ -65,7 +65,10 @@ fn begin(
         "$db": ADMIN,
     };
     let hello = connection.command(&hello).map_err(|error| {
-        format!("{error}; is it a server of MongoDB's protocol, of version 4.4 or later, that listens there?")
+        format!(
+            "{error}; is a server that speaks MongoDB's protocol (version 4.4 or later) \
+            listening there?"
+        )
     })?;
     check_primary(&hello)?;
     if endpoint.password.is_some() {
@@ -84,8 +87,8 @@ fn auth_source(endpoint: &Endpoint) -> Result<String, String> {
             Some(source) if !source.is_empty() && !source.contains(['&', ' ']) => {
                 Ok(source.to_owned())
             }
-            _ => Err("the URL's `options` can be `authSource%3DDATABASE` and nothing else: the database that \
-                      has the user, if it is not the one that is used"
+            _ => Err("the URL's `options` can be `authSource%3DDATABASE` and nothing else: the \
+                      database to which the user belongs, if it is not the one in the URL"
                 .to_owned()),
         },
     }
@@ -143,7 +146,7 @@ fn log_in(
         }
         answer = connection.command(&next(&answer, String::new(), source)).map_err(refused)?;
     }
-    Err("the server does not end the login".to_owned())
+    Err("the server does not complete the login".to_owned())
 }
 
 fn payload(text: String) -> Binary {
@@ -170,8 +173,9 @@ fn said(answer: &RawDocument) -> Result<&[u8], String> {
 fn refusal(error: &StatementError, endpoint: &Endpoint, source: &str) -> String {
     match error.code == NO_LOGIN {
         true => format!(
-            "{error}; is the password of `{}` right, and is `{source}` the database that has this user? \
-             If it is another one, write `options=authSource%3D{ADMIN}` into the URL",
+            "{error}; is the password of `{}` right, and does this user belong to the database \
+             `{source}`? If it belongs to another one, write `options=authSource%3D{ADMIN}` into \
+             the URL",
             endpoint.user
         ),
         false => format!("{error} (login by {MECHANISM})"),

@@ -41,7 +41,7 @@ fn texts(answer: &RawDocument, field: &str) -> Option<Vec<Option<String>>> {
 }
 
 fn too_many(what: &str) -> StatementError {
-    refused(format!("the database has more {what} than Dyno looks through"))
+    refused(format!("the database has more {what} than Dyno can check"))
 }
 
 /// The collections of the database, those of the server itself not included.
@@ -73,8 +73,9 @@ fn noted(
     let is_ours = makers.iter().all(|maker| maker.as_deref() == Some(MADE_BY));
     if !is_ours || names.iter().any(Option::is_none) {
         return Err(refused(format!(
-            "the database holds a collection `{NOTES}` that Dyno did not create in this form, so Dyno cannot know \
-             what it may drop; find out what it is and drop it, or give Dyno a database of its own"
+            "the database contains a collection `{NOTES}` that Dyno did not create in this form, \
+             so Dyno cannot know what it may drop; find out what it is and drop it, or give Dyno \
+             its own database"
         )));
     }
     Ok(names.into_iter().flatten().collect())
@@ -101,8 +102,9 @@ pub(super) fn claim(
         n => format!(" and {n} more"),
     };
     Err(refused(format!(
-        "the database holds collections that Dyno did not create ({named}{more}); give Dyno a database of its own, \
-         or allow them with `--allow-existing-tables` (in a study: `allow_existing_tables = true`), and Dyno \
+        "the database contains collections that Dyno did not create ({named}{more}); give Dyno its \
+         own database, or allow them with `--allow-existing-tables` (in a study: \
+         `allow_existing_tables = true`), and Dyno \
          leaves them alone"
     )))
 }
@@ -118,8 +120,8 @@ pub(super) fn make(
     let is_there = all.iter().any(|name| name == collection);
     if collection == NOTES || (is_there && !is_noted) {
         return Err(refused(format!(
-            "the database holds a collection `{collection}` that Dyno did not create and will not replace; give \
-             Dyno a database of its own, or rename it"
+            "the database contains a collection `{collection}` that Dyno did not create and will \
+             not replace; give Dyno its own database, or rename it"
         )));
     }
     if is_there {

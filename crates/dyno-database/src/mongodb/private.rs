@@ -50,12 +50,16 @@ struct PrivateServer {
 pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     if let Some(engine) = &spec.engine {
         return Err(DeployError::new(format!(
-            "Dyno starts FerretDB with SQLite, and no other engine can be chosen: leave `{engine}` out"
+            "Dyno starts FerretDB only with SQLite, so no other engine can be chosen: leave \
+             `{engine}` out"
         )));
     }
     match spec.part {
         Part::Alone => Ok(()),
-        _ => Err(DeployError::new("Dyno starts FerretDB alone: it has no replicas and no cluster")),
+        _ => Err(DeployError::new(
+            "Dyno starts only single FerretDB servers: no replicas and no \
+            clusters",
+        )),
     }
 }
 
@@ -64,9 +68,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let Launch { spec, data, place, clock } = *launch;
     check_spec(spec)?;
     if data.is_some() {
-        return Err(DeployError::new(
-            "the data of FerretDB are not kept, so none can be used again",
-        ));
+        return Err(DeployError::new("FerretDB's data are not kept, so they cannot be reused"));
     }
     let programs = programs::find(spec, place.keeper())?;
     let settings = settings::spelled(&spec.settings)?;
@@ -163,7 +165,7 @@ pub(super) fn check_alive(connector: &Connector) -> Result<(), DeployError> {
 }
 
 /// Why there are no costs of statements.
-pub(super) const NO_COSTS: &str = "there are no statements of SQL whose cost could be counted";
+pub(super) const NO_COSTS: &str = "there are no SQL statements whose cost could be measured";
 
 impl Server for PrivateServer {
     /// None is spoken.

@@ -50,7 +50,7 @@ fn ferretdb() -> ProductSpec {
         ..ProductSpec::new(
             "ferretdb",
             "FerretDB",
-            "a private FerretDB, a store of documents, from the program on this machine",
+            "a private FerretDB, a document store, from the program on this machine",
             None,
         )
     }
@@ -81,7 +81,7 @@ impl Product for FerretDb {
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
         programs::version_in(programs, keeper).ok_or_else(|| {
             DeployError::new(format!(
-                "there is no program `{}` in {} that tells its version",
+                "there is no program `{}` in {} that reports its version",
                 programs::PROGRAM,
                 programs.display()
             ))

@@ -40,15 +40,15 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
         let folders: Vec<String> =
             folders.iter().map(|folder| folder.display().to_string()).collect();
         return Err(DeployError::new(format!(
-            "FerretDB's program `{PROGRAM}` is not in {}; docs/documents.md says how it is built from its Go module, \
-             and `programs` names the folder with it",
+            "FerretDB's program `{PROGRAM}` is not in {}; docs/documents.md says how to build it \
+             from its Go module; name its folder with `programs`",
             folders.join(", ")
         )));
     }
     let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
     Err(DeployError::new(format!(
-        "the FerretDB that is asked for is not installed on this machine, which has {}; Dyno cannot fetch it: \
-         name the folder of another one with `programs`, or ask for another version",
+        "the requested FerretDB is not installed on this machine, which has {}; Dyno cannot fetch \
+         it: name the folder of another one with `programs`, or request another version",
         here.join(", ")
     )))
 }
@@ -58,8 +58,8 @@ fn check_version(version: &str) -> Result<(), DeployError> {
     match version.starts_with("1.") {
         true => Ok(()),
         false => Err(DeployError::new(format!(
-            "FerretDB {version} keeps its documents in a PostgreSQL of its own kind, which Dyno does not start; take \
-             version 1, or start it yourself and name its URL"
+            "FerretDB {version} stores its documents in a PostgreSQL with an extension, which Dyno \
+             does not start; use version 1, or start it yourself and give its URL"
         ))),
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn first_batch(cursor: &RawDocument) -> Option<&RawArray> {
 
 #[cold]
 fn malformed(error: impl std::fmt::Display) -> StatementError {
-    let message = format!("the server's answer cannot be read: {error}");
+    let message = format!("the server's reply cannot be read: {error}");
     StatementError::new(ErrorClass::Disconnected, "bson", message)
 }
 

@@ -60,7 +60,7 @@ impl Template {
     ///
     /// It is none, or is too large.
     pub(super) fn new(command: &DocumentCommand, database: &str) -> Result<Template, String> {
-        let refuse = || format!("`{command}` is no operation of a client");
+        let refuse = || format!("`{command}` is not a client operation");
         let content = |length: &u64| match *length {
             0..=CONTENT_MAX => Ok("\u{1}".repeat(*length as usize)),
             _ => Err(refuse()),

@@ -62,8 +62,8 @@ fn answers_that_violate_the_protocol_are_refused() {
     check(&|bytes| bytes[0] = 25, "a message of 25 bytes");
     check(&|bytes| bytes[3] = 0x80, "a message of -");
     check(&|bytes| bytes[2] = 0x20, "at most 1048576 are expected");
-    check(&|bytes| bytes[12] = 1, "an answer of operation");
-    check(&|bytes| bytes[16] = 2, "several answers");
+    check(&|bytes| bytes[12] = 1, "a reply of type");
+    check(&|bytes| bytes[16] = 2, "several replies");
     check(&|bytes| bytes[16] = 4, "unknown flags");
     check(&|bytes| bytes[20] = 1, "does not begin with a document");
     check(&|bytes| bytes[21] = 0x17, "no document");

@@ -95,20 +95,20 @@ pub(super) fn read_message(
     let Some(bytes) = bytes.get(..length) else { return Ok(None) };
     let (answers, operation) = (number_at(bytes, 8), number_at(bytes, 12));
     if operation != Some(OP_MSG) {
-        return violated(format!("an answer of operation {}", operation.unwrap_or_default()));
+        return violated(format!("a reply of type {}", operation.unwrap_or_default()));
     }
     let flags = number_at(bytes, HEADER).unwrap_or_default() as u32;
     if flags & 0xffff & !CHECKSUM != 0 {
-        let what = if flags & MORE_TO_COME != 0 { "several answers" } else { "unknown flags" };
+        let what = if flags & MORE_TO_COME != 0 { "several replies" } else { "unknown flags" };
         return violated(what);
     }
     let end = if flags & CHECKSUM == 0 { length } else { length - 4 };
     match bytes.get(HEADER + 4..end).and_then(<[u8]>::split_first) {
         Some((0, body)) => {
             let body = RawDocument::from_bytes(body)
-                .map_err(|error| WireError(format!("an answer that is no document ({error})")))?;
+                .map_err(|error| WireError(format!("a reply that is not a document ({error})")))?;
             Ok(Some(Message { answers: answers.unwrap_or_default(), length, body }))
         }
-        _ => violated("an answer that does not begin with a document"),
+        _ => violated("a reply that does not begin with a document"),
     }
 }

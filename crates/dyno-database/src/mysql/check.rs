@@ -22,7 +22,8 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), De
         return Ok(());
     }
     Err(DeployError::new(format!(
-        "{} {} has no indexes on vectors; use MariaDB from 11.7 on: `dyno products fetch mariadb@11.8`, with \
+        "{} {} has no vector indexes; use MariaDB 11.7 or later: `dyno products fetch \
+         mariadb@11.8`, with \
          `product = \"mariadb\"` and `version = \"11.8\"` in the study",
         brand.title, install.version
     )))

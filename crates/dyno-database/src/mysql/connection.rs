@@ -146,7 +146,7 @@ impl MySqlConnection {
         if self.kept.is_none() {
             self.kept = Some(match &self.down {
                 Some(reason) => lost(reason),
-                None => misuse("a statement is in flight already"),
+                None => misuse("a statement is already in flight"),
             });
         }
     }
@@ -197,7 +197,7 @@ impl MySqlConnection {
         if sequence == 1 {
             self.pipeline.extend_from_slice(&self.request);
         } else {
-            self.kept = Some(misuse("a statement of 16 MiB or more does not go into a pipeline"));
+            self.kept = Some(misuse("a statement of 16 MiB or more cannot be pipelined"));
         }
     }
 

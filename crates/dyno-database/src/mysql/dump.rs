@@ -89,8 +89,8 @@ fn session(endpoint: &Endpoint) -> Result<MySqlConnection, DumpError> {
 /// Why the lock was refused, and what else can be done.
 fn explained(error: StatementError) -> DumpError {
     DumpError::new(format!(
-        "the server refused FLUSH TABLES WITH READ LOCK, which makes several connections see one state of \
-         the tables: {error}; one connection needs no lock (--threads 1)"
+        "the server refused FLUSH TABLES WITH READ LOCK, which lets several connections see the \
+         same state of the tables: {error}; one connection needs no lock (--threads 1)"
     ))
 }
 
@@ -134,8 +134,8 @@ fn find_tables(
         }
         if transactions != "YES" {
             notes.push(format!(
-                "the rows of {name} may be of another moment than those of other tables: its engine, \
-                 {engine}, has no transactions"
+                "the rows of {name} may be from another point in time than those of other tables: \
+                 its engine, {engine}, has no transactions"
             ));
         }
         found.push((name, engine, n_rows.parse().unwrap_or(0_u64), bytes.parse().unwrap_or(0)));

@@ -74,7 +74,7 @@ pub(super) fn check(
     }
     if let Some(engine) = engine.filter(|engine| !engine.eq_ignore_ascii_case("innodb")) {
         return Err(DeployError::new(format!(
-            "Galera replicates InnoDB alone, and not {engine}; leave `engine` or `cluster` out"
+            "Galera replicates only InnoDB, not {engine}; leave `engine` or `cluster` out"
         )));
     }
     own_options(settings)?;
@@ -90,8 +90,8 @@ fn own_options(settings: &BTreeMap<String, SettingValue>) -> Result<String, Depl
         let is_own = OWN_OPTIONS.iter().any(|own| option.starts_with(own));
         if is_own || option.contains(['"', '\\', '\n', '\r']) {
             return Err(DeployError::new(format!(
-                "`{option}` in {PROVIDER_OPTIONS} is chosen by Dyno for a private cluster: it says \
-                 where its nodes listen and when they are one; leave it out"
+                "`{option}` in {PROVIDER_OPTIONS} is chosen by Dyno for a private cluster: it \
+                 determines where the nodes listen and when they form a cluster; leave it out"
             )));
         }
     }
@@ -263,8 +263,8 @@ pub(super) const READINGS: &[Reading] = &[
     reading("galera.*.aborts_per_s", PerSecond, "transactions aborted by other nodes", "transactions of this node that were aborted before their commit because another node had changed the same rows").topic(Topic::Instance).worse(),
     reading("galera.*.replicated_bytes_per_s", BytesPerSecond, "replicated", "bytes of write sets that this node sent to the others").topic(Topic::Instance),
     reading("galera.*.received_bytes_per_s", BytesPerSecond, "received from other nodes", "bytes of write sets that this node received").topic(Topic::Instance),
-    reading("galera.*.pauses_asked_per_s", PerSecond, "pauses asked for", "times that this node asked the others to wait for it").topic(Topic::Instance).worse(),
-    reading("galera.*.receive_queue", Count, "receive queue", "write sets that this node has received and not applied").topic(Topic::Instance).worse(),
+    reading("galera.*.pauses_asked_per_s", PerSecond, "pauses requested", "times that this node asked the others to wait for it").topic(Topic::Instance).worse(),
+    reading("galera.*.receive_queue", Count, "receive queue", "write sets that this node has received but not applied").topic(Topic::Instance).worse(),
     reading("galera.*.cluster_size", Count, "nodes seen", "nodes of the cluster that this node sees, itself included").topic(Topic::Instance),
 ];
 

@@ -93,8 +93,8 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
     let install_db = install_db(brand, &chosen.programs, keeper);
     if install_db.is_none() && *brand == MARIADB {
         return Err(DeployError::new(format!(
-            "{} is there, but `mariadb-install-db`, which makes its system tables, is not; install \
-             the whole server (Debian, Ubuntu: package `mariadb-server`)",
+            "{} is installed, but `mariadb-install-db`, which creates its system tables, is not; \
+             install the complete server (Debian, Ubuntu: package `mariadb-server`)",
             server.display()
         )));
     }
@@ -152,7 +152,8 @@ fn in_folder(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<Installati
 
 fn not_in(brand: &Brand, folder: &Path) -> DeployError {
     DeployError::new(format!(
-        "there is no {} server: `{}` is neither in {} nor in its bin and sbin; install it (Debian, \
+        "there is no {} server: `{}` is neither in {} nor in its bin and sbin folders; install it \
+         (Debian, \
          Ubuntu: package `{}`) or name the folder of its programs",
         brand.title,
         brand.servers[0],
@@ -210,7 +211,7 @@ fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
     match text.split_once("Ver ") {
         Some((_, version)) => Ok(version.to_owned()),
         None => Err(DeployError::new(format!(
-            "{} does not report its version: it says `{text}`",
+            "{} does not report its version: it prints `{text}`",
             server.display()
         ))),
     }

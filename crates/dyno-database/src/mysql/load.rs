@@ -133,7 +133,7 @@ fn load_piece(
         return Err(packets::read_error(&answer));
     }
     let Some(outcome) = packets::Outcome::from_ok(&answer) else {
-        return Err(not_understood("the answer to the end of the data"));
+        return Err(not_understood("the reply to the end of the data"));
     };
     if outcome.warnings > 0 || outcome.affected != n_sent {
         refuse_changed(connection, n_sent, outcome.affected)?;
@@ -230,7 +230,7 @@ fn insert_all(
         }
         match packets::Outcome::from_ok(&answer) {
             Some(outcome) => n_stored += outcome.affected,
-            None => return Err(not_understood("the answer to an INSERT")),
+            None => return Err(not_understood("the reply to an INSERT")),
         }
     }
     Ok(n_stored)

@@ -99,7 +99,7 @@ fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
 
 fn greet(channel: &mut Channel) -> Result<Greeting, String> {
     let packet = channel.packet_in().map_err(|error| {
-        format!("{}; is it a MariaDB or MySQL server that listens there?", error.message)
+        format!("{}; is a MariaDB or MySQL server listening there?", error.message)
     })?;
     if packet.first() == Some(&ERROR) {
         return Err(refusal(&read_error(&packet)));
@@ -115,7 +115,7 @@ fn refusal(error: &StatementError) -> String {
     let advice = match error.code.as_str() {
         "1040" => "; raise the server's `max_connections`, or use fewer clients",
         "1045" | "1698" => "; check user and password",
-        "1044" => "; grant the user rights on the database",
+        "1044" => "; grant the user privileges on the database",
         "1049" => "; create the database first",
         "1130" => "; grant the user access from this host",
         _ => "",
@@ -149,7 +149,7 @@ fn encrypt(channel: &mut Channel, answer: &Answer<'_>, endpoint: &Endpoint) -> R
     // Bytes that came before encryption could come from anyone: they must not count as the
     // server's.
     if !channel.buffer.unread().is_empty() {
-        return Err("bytes followed the greeting before encryption began".to_owned());
+        return Err("the greeting was followed by bytes before encryption began".to_owned());
     }
     let host = match &endpoint.address {
         Address::Unix(_) => "localhost",
@@ -200,7 +200,7 @@ impl Proof {
         }
         Err(format!(
             "the server asks for the password {what}; {}, or name a file with the server's public \
-             key (`server_public_key=FILE`), or let the server cache the password by one such login",
+             key (`server_public_key=FILE`), or let the server cache the password with one such login",
             self.advice
         ))
     }
@@ -274,7 +274,7 @@ impl Proof {
             self.check_secrecy("itself, because it does not know it yet")?;
         }
         let Some(mut procedure) = self.procedure.take() else {
-            return Err(not_understood("a challenge of no plug-in").message);
+            return Err(not_understood("a challenge from no plug-in").message);
         };
         let result = procedure.run(&*self, challenge);
         self.procedure = Some(procedure);
@@ -347,7 +347,7 @@ fn authenticate(
         }
         packet = channel.packet_in().map_err(|error| error.to_string())?;
     }
-    Err(not_understood("authentication does not end").message)
+    Err(not_understood("authentication does not complete").message)
 }
 
 /// Takes the plug-in and nonce that the server asks for.

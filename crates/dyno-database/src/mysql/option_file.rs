@@ -202,7 +202,7 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     if is_of(&NETWORK_SETTINGS) {
         return Some(format!(
             "the setting `{name}` would make a private server reachable by others: it has a socket \
-             that only Dyno can reach, and no port. Leave the setting out; or start such a server \
+             that only Dyno can reach, and no port. Leave the setting out, or start such a server \
              yourself and give its URL"
         ));
     }
@@ -224,7 +224,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
         SettingValue::PercentOfMemory(percent) => {
             return Err(DeployError::new(format!(
                 "the setting `{name}` is still a share of memory ({percent} %); it has to be \
-                 resolved to bytes first"
+                 converted to bytes first"
             )));
         }
     };

@@ -154,7 +154,7 @@ fn check_path(install: &Install, folder: &Path) -> Result<(), DeployError> {
     }
     Err(DeployError::new(format!(
         "MariaDB cannot be set up in {}, because its install program does not work in a folder \
-         with a space in its path; choose another data folder",
+         whose path contains a space; choose another data folder",
         folder.display()
     )))
 }

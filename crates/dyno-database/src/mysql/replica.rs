@@ -50,7 +50,7 @@ impl Words {
         let words = Words { is_mariadb: text.contains("MariaDB"), version: version_numbers(text) };
         if !words.is_mariadb && words.version < MYSQL_OLDEST.to_vec() {
             return Err(DeployError::new(format!(
-                "replicas of MySQL need version 8.0.26 or later, and this is {text}"
+                "replicas of MySQL need version 8.0.26 or later, but this is {text}"
             )));
         }
         Ok(words)
@@ -285,7 +285,7 @@ impl LagMeter for LogLag {
             }
         };
         let Some(row) = answer.rows.first() else {
-            return Ok(Lag { reason: "it follows nobody".to_owned(), ..Lag::default() });
+            return Ok(Lag { reason: "it does not follow a primary".to_owned(), ..Lag::default() });
         };
         let values: Vec<(&str, &str)> = (answer.columns.iter().map(String::as_str))
             .zip(row.iter().map(|cell| cell.as_deref().unwrap_or_default()))
@@ -310,7 +310,7 @@ fn lag_of(status: &[(&str, &str)], logs: &TextRows) -> Lag {
     let reason = match (is_streaming, errors.is_empty()) {
         (true, _) => String::new(),
         (false, false) => errors.join("; "),
-        (false, true) => format!("it receives: {receives}, it applies: {applies}"),
+        (false, true) => format!("receiving: {receives}, applying: {applies}"),
     };
     let file = value(["Relay_Master_Log_File", "Relay_Source_Log_File"]);
     let position = number(value(["Exec_Master_Log_Pos", "Exec_Source_Log_Pos"]));

@@ -134,7 +134,7 @@ fn table_statement(table: &str, at: &At<'_>, of_shard: &str) -> Result<String, D
     let name = plain(table);
     if name.contains(['"', '\'', '\\']) {
         return Err(DeployError::new(format!(
-            "the table {table} cannot be on a shard: its name has a quote or a backslash"
+            "the table {table} cannot be on a shard: its name contains a quotation mark or a backslash"
         )));
     }
     let begin = format!("{columns}\n) ENGINE=SPIDER{kept} COMMENT='wrapper \"mysql\", ");
@@ -216,7 +216,7 @@ fn split_column(table: &str, keys: &[(String, Vec<String>)]) -> Result<String, D
         return refused("it has no primary key".to_owned());
     };
     let Some(column) = primary.first() else {
-        return refused("its primary key has no column".to_owned());
+        return refused("its primary key has no columns".to_owned());
     };
     // Otherwise no server could tell whether a key is there already.
     match keys.iter().find(|(_, columns)| !columns.contains(column)) {
@@ -289,7 +289,7 @@ fn make_table(
     let shown = ask(shard, &format!("SHOW CREATE TABLE {table}"))?;
     let shown = shown.first().and_then(|row| cell(row, 1)).unwrap_or_default();
     let refused = |error: DeployError| DeployError {
-        message: format!("the router cannot have the table {table}: {}", error.message),
+        message: format!("the router cannot create the table {table}: {}", error.message),
         ..error
     };
     let statement = table_statement(table, at, shown)?;

@@ -71,8 +71,9 @@ pub(super) const SQL: SqlSpec = SqlSpec {
              FROM performance_schema.events_statements_summary_global_by_event_name \
              WHERE EVENT_NAME = 'statement/com/Execute' AND VERSION() LIKE '%MariaDB%'",
         ),
-        missing: "the performance schema has counted no statements of this database: start the server with \
-                  performance_schema = ON, and use a user who may read that schema",
+        missing: "the performance schema has counted no statements of this database: start the \
+                  server with performance_schema = ON, and use a user who is allowed to read that \
+                  schema",
         columns: "SELECT c.TABLE_NAME, c.COLUMN_NAME, \
              c.DATA_TYPE IN ('tinyint', 'smallint', 'mediumint', 'int', 'bigint', 'decimal', 'float', 'double'), \
              EXISTS (SELECT 1 FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA \

@@ -266,7 +266,7 @@ impl Conversation {
     fn command(&mut self, payload: &[u8], out: &mut Vec<u8>, taken: &mut Taken) -> Option<()> {
         let (&command, body) = payload.split_first()?;
         if payload.len() == MAX_PAYLOAD {
-            push_error(out, 1153, "the null server takes no command of 16 MiB");
+            push_error(out, 1153, "the null server accepts no command of 16 MiB or more");
             return None;
         }
         match command {

@@ -259,7 +259,7 @@ impl Conversation {
                 self.stage = Stage::Ready;
             }
             b'f' => {
-                push_error(out, "57014", "the client gave up the COPY");
+                push_error(out, "57014", "the client aborted the COPY");
                 self.stage = if copy.by_query { Stage::Ready } else { Stage::Skipping };
             }
             _ => return None,

@@ -26,7 +26,7 @@ fn product(wire: Wire) -> Arc<dyn Product> {
     let name = format!("null-{}", wire.name());
     let title = format!("Null ({} protocol)", wire.title());
     let summary = format!(
-        "answers the {} protocol at once, stores nothing: measures the load generator itself \
+        "answers the {} protocol immediately, stores nothing: measures the load generator itself \
          (settings: delay, stall_at, stall)",
         wire.title()
     );

@@ -59,7 +59,7 @@ fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
     match given.iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((name, _)) => Err(DeployError::new(format!(
-            "a null server is a part of Dyno and stores nothing; leave `{name}` out"
+            "a null server is part of Dyno and stores nothing; leave `{name}` out"
         ))),
     }
 }

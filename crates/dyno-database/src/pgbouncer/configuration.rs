@@ -19,8 +19,13 @@ pub(super) fn options() -> Vec<OptionSpec> {
             "When a client gives its server connection back: when it disconnects, after each \
              transaction, after each statement.",
         ),
-        OptionSpec::count("pool_size", "20", "Most connections to the server."),
-        OptionSpec::count("min_pool_size", "0", "Connections to the server that stay open."),
+        OptionSpec::count("pool_size", "20", "Maximum number of connections to the server."),
+        OptionSpec::count(
+            "min_pool_size",
+            "0",
+            "Minimum number of connections to the server that \
+            stay open.",
+        ),
         OptionSpec::count(
             "reserve_pool_size",
             "0",
@@ -29,7 +34,7 @@ pub(super) fn options() -> Vec<OptionSpec> {
         OptionSpec::count(
             "max_clients",
             "0",
-            "Most connections of clients; 0 for as many as the study has, and some more.",
+            "Maximum number of client connections; 0 for as many as the study has clients, plus some.",
         ),
         OptionSpec::count(
             "query_wait_timeout",
@@ -39,7 +44,7 @@ pub(super) fn options() -> Vec<OptionSpec> {
         OptionSpec::count(
             "server_idle_timeout",
             "600",
-            "Seconds after which a connection to the server that nobody uses is closed.",
+            "Seconds after which an idle connection to the server is closed.",
         ),
     ]
 }
@@ -57,7 +62,7 @@ pub(super) fn text(
 ) -> Result<String, DeployError> {
     let Address::Unix(socket) = &launch.to.address else {
         return Err(DeployError::new(format!(
-            "{} stands in front of servers that Dyno starts, which have sockets",
+            "{} can only be placed in front of servers that Dyno starts, which have sockets",
             spec.title
         )));
     };

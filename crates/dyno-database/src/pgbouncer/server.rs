@@ -53,7 +53,8 @@ impl PgBouncer {
                 options: configuration::options(),
                 confused_names: &[(
                     "proxysql",
-                    "Dyno cannot start ProxySQL: no package has it; reach one that runs by its URL",
+                    "Dyno cannot start ProxySQL, because no package contains it; use a running \
+                     one by its URL",
                 )],
             },
         }
@@ -125,8 +126,8 @@ impl Router for PgBouncer {
             && Names::of(&version, is_shared) == Names::Parsed
         {
             notes.push(format!(
-                "PgBouncer {version} knows no prepared statements in mode `{}`: each statement is parsed \
-                 for each execution",
+                "PgBouncer {version} does not support prepared statements in mode `{}`: each \
+                 statement is parsed for each execution",
                 launch.option(&self.spec, "pool_mode")
             ));
         }
@@ -183,7 +184,8 @@ impl Names {
             Names::Kept => "kept by the client's own connection",
             Names::Tracked => "tracked by the pooler",
             Names::Parsed => {
-                "none: this version knows no names, so each statement is parsed for each execution"
+                "none: this version does not support named statements, so each statement is \
+                 parsed for each execution"
             }
         }
     }
@@ -210,7 +212,7 @@ impl Server for Pooler {
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let failed = |error: &dyn std::fmt::Display| {
-            DeployError::new(format!("PgBouncer's console does not answer: {error}"))
+            DeployError::new(format!("PgBouncer's console does not respond: {error}"))
         };
         let mut console = postgresql::connect(&self.console).map_err(|error| failed(&error))?;
         console.set_cold_limit(CATALOG_LIMIT.0);

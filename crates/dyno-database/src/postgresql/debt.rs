@@ -77,8 +77,8 @@ impl DebtMeter for PgDebt {
         for sql in vacuums.chain(["CHECKPOINT".to_owned()]) {
             connection.query(&sql).map_err(|error| {
                 let advice = if error.code == NO_RIGHT {
-                    "; grant the user this right (`pg_checkpoint` from 15, else superuser), or do \
-                     not ask for settling on this server"
+                    "; grant the user this privilege (`pg_checkpoint` from 15, else superuser), or \
+                     do not settle on this server"
                 } else {
                     ""
                 };

@@ -47,7 +47,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let Launch { spec, data, place, clock } = *launch;
     if let Some(engine) = &spec.engine {
         return Err(DeployError::new(format!(
-            "PostgreSQL has no storage engine `{engine}` to choose; leave `engine` out"
+            "PostgreSQL has no storage engine `{engine}`; leave `engine` out"
         )));
     }
     let programs = programs::find(spec, place.keeper())?;

@@ -96,7 +96,7 @@ fn arguments(
     passwords: &Path,
 ) -> Result<Vec<String>, DeployError> {
     let Address::Unix(socket) = &follow.primary.address else {
-        return Err(DeployError::new("a private server has a socket, and this primary has none"));
+        return Err(DeployError::new("a private server has a socket, but this primary has none"));
     };
     let sockets = socket.parent().unwrap_or(Path::new("/"));
     let mut all = vec![

@@ -22,9 +22,9 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     let failed = |error: StatementError| error.to_string();
     if let Some(role) = other_role(connection).map_err(failed)? {
         return Err(connection.shown(&format!(
-            "the server lets Dyno's user, a superuser, work as `{role}` (setting `role` of the \
-             database or the user); functions of that role would get a superuser's rights. Take the \
-             setting back, or use a user that is no superuser"
+            "the server makes Dyno's user, a superuser, act as `{role}` (setting `role` of the \
+             database or the user); functions of that role would get a superuser's privileges. Reset \
+             the setting, or use a user that is not a superuser"
         )));
     }
     let schemas = match schemas(connection).map_err(failed)? {
@@ -33,8 +33,8 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
             return Err(connection.shown(&format!(
                 "the server looks for functions, operators and types in the schema `{first}` before \
                  its own (setting `search_path` of the database or the user); they would run with \
-                 the rights of Dyno's user. Take `pg_catalog` out of the setting, or give Dyno a \
-                 database of its own"
+                 the privileges of Dyno's user. Remove `pg_catalog` from the setting, or give Dyno its \
+                 own database"
             )));
         }
     };
@@ -48,8 +48,9 @@ pub(super) fn check(connection: &mut PgConnection) -> Result<(), String> {
     };
     let named = found[..found.len().min(NAMED_MAX)].join(", ");
     Err(connection.shown(&format!(
-        "the database holds what would run with the rights of Dyno's user in place of the server's \
-         own functions and operators ({named}{more}); drop that, or give Dyno a database of its own"
+        "the database contains objects that would run with the privileges of Dyno's user instead \
+         of the server's own functions and operators ({named}{more}); drop them, or give Dyno its \
+         own database"
     )))
 }
 

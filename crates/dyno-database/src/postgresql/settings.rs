@@ -54,7 +54,7 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
     if NETWORK.contains(&name.as_str()) {
         return Some(format!(
             "the setting `{name}` would make a private server reachable by others: it has a socket \
-             that only Dyno can reach, and no port. Leave the setting out; or start such a server \
+             that only Dyno can reach, and no port. Leave the setting out, or start such a server \
              yourself and give its URL"
         ));
     }
@@ -135,7 +135,7 @@ pub(super) fn spelled(name: &str, value: &SettingValue) -> Result<String, Deploy
         SettingValue::Bytes(bytes) => quoted(&format!("{}B", bytes.0)),
         SettingValue::PercentOfMemory(percent) => {
             return Err(DeployError::new(format!(
-                "the PostgreSQL setting `{name}` is still {percent}% of an unknown memory"
+                "the PostgreSQL setting `{name}` is still {percent}% of an unknown amount of memory"
             )));
         }
     })

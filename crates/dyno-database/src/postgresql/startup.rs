@@ -165,7 +165,7 @@ fn authenticate(
                 if kind == 0 {
                     if scram.is_some() {
                         return Err(Refusal::Other(
-                            "the server ends SCRAM without proving its identity".to_owned(),
+                            "the server completed SCRAM without proving its identity".to_owned(),
                         ));
                     }
                     is_trusted = true;
@@ -205,9 +205,9 @@ fn who_answers(bytes: &[u8]) -> &'static str {
     match bytes {
         // A packet's length, its number 0, and protocol version 10: the greeting.
         [_, _, 0, 0, 10, ..] => {
-            "MariaDB or MySQL seems to answer there: write mysql://…, or another port"
+            "MariaDB or MySQL seems to be listening there: write mysql://…, or another port"
         }
-        _ => "is it a PostgreSQL server that listens there?",
+        _ => "is a PostgreSQL server listening there?",
     }
 }
 

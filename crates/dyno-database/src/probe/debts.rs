@@ -10,14 +10,14 @@ use crate::DebtMeter;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("debt.gauge", Number, "deferred work", "deferred work: the largest part over its caught-up level; 1 or less means caught up").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
+    reading("debt.gauge", Number, "deferred work", "deferred work: the largest part relative to its caught-up level; 1 or less means caught up").topic(Topic::Debt).worse().role(Role::DebtGauge).row(510),
     reading("debt.history_list_length", Count, "history list length", "InnoDB: undo logs not yet purged").topic(Topic::Debt).worse().up(StallCause::Purge),
-    reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, of those in the buffer pool").topic(Topic::Debt).worse(),
-    reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Movement::From(85)),
+    reading("debt.dirty_pages_percent", Percent, "dirty pages", "InnoDB: pages to flush, as a share of those in the buffer pool").topic(Topic::Debt).worse(),
+    reading("debt.checkpoint_age_percent", Percent, "checkpoint age", "InnoDB: redo since the checkpoint, as a share of its limit").topic(Topic::Debt).worse().moves(StallCause::CheckpointLimit, Movement::From(85)),
     reading("debt.pending_compaction_bytes", Bytes, "pending compaction", "RocksDB: bytes that wait for compaction").topic(Topic::Debt).worse().up(StallCause::Compaction),
     reading("debt.memtable_bytes", Bytes, "memtable", "RocksDB: bytes in memtables, not yet flushed").topic(Topic::Debt).worse(),
     reading("debt.l0_files", Count, "level 0 files", "RocksDB: files of level 0, in the column family with most").topic(Topic::Debt).worse().up(StallCause::Compaction),
-    reading("debt.dead_tuples", Count, "dead rows", "PostgreSQL: dead row versions in the tables of this catalog").topic(Topic::Debt).worse(),
+    reading("debt.dead_tuples", Count, "dead rows", "PostgreSQL: dead row versions in the tables of this database").topic(Topic::Debt).worse(),
     reading("debt.horizon_age", Unit::other("transactions"), "horizon age", "PostgreSQL: age of the oldest row version that is still needed").topic(Topic::Debt).worse(),
     reading("debt.checkpoint_distance", Bytes, "checkpoint distance", "PostgreSQL: WAL since the last checkpoint began").topic(Topic::Debt).worse(),
     reading("debt.wal_frames", Count, "WAL frames", "SQLite: frames of the WAL that are not yet in the database").topic(Topic::Debt).worse(),

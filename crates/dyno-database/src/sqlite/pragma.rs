@@ -174,7 +174,7 @@ fn unknown_journal_mode(pragma: &Pragma) -> Option<String> {
         name == "journal_mode" && !JOURNAL_MODES.contains(&value.to_ascii_lowercase().as_str());
     is_unknown.then(|| {
         let modes = JOURNAL_MODES.join(", ");
-        format!("SQLite does not accept the setting journal_mode = {value}; there are {modes}")
+        format!("SQLite does not accept the setting journal_mode = {value}; choose one of {modes}")
     })
 }
 

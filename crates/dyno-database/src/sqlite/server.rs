@@ -95,7 +95,7 @@ pub(super) fn check_spec(spec: &ServerSpec) -> Result<(), DeployError> {
         return refused("there are no programs to find", "leave `programs` out");
     }
     if !spec.limits.is_none() {
-        return refused("it takes what Dyno takes", "leave `memory`, `swap` and `cpu_weight` out");
+        return refused("it uses what Dyno uses", "leave `memory`, `swap` and `cpu_weight` out");
     }
     if !spec.cpus.is_empty() {
         return refused("it runs on the workers' CPUs", "leave its `cpus` out");
@@ -133,7 +133,10 @@ impl Database {
     ) -> Result<Database, DeployError> {
         let path = folder.join(DATABASE_FILE);
         let failed = |error: rusqlite::Error| {
-            DeployError::new(format!("cannot make the SQLite database {}: {error}", path.display()))
+            DeployError::new(format!(
+                "cannot create the SQLite database {}: {error}",
+                path.display()
+            ))
         };
         let database = rusqlite::Connection::open(&path).map_err(failed)?;
         pragma::check_names(&database, &pragmas).map_err(DeployError::new)?;
@@ -203,7 +206,7 @@ impl Database {
         };
         match ask().map_err(|error| failed(error.to_string()))?.as_str() {
             "delete" => Ok(()),
-            other => Err(failed(format!("its journal mode stays `{other}`"))),
+            other => Err(failed(format!("its journal mode remains `{other}`"))),
         }
     }
 

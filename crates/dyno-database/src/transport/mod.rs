@@ -46,7 +46,7 @@ pub(crate) fn row_room(row: &[Option<String>]) -> usize {
 
 /// The error for a result that is too large.
 pub(crate) fn too_much() -> String {
-    format!("its result is larger than {} MiB, the most that Dyno takes in", COLD_RESULT_MAX >> 20)
+    format!("its result is larger than {} MiB, the most that Dyno accepts", COLD_RESULT_MAX >> 20)
 }
 
 /// An open stream to a server.

@@ -186,7 +186,7 @@ fn system_roots() -> io::Result<Arc<RootCertStore>> {
         io::Error::new(
             io::ErrorKind::NotFound,
             format!(
-                "no root certificates of the system were found (in {}); install the package \
+                "no system root certificates were found (in {}); install the package \
                  `ca-certificates`, or name a file with `tls_roots=FILE`",
                 SYSTEM_ROOTS.join(", ")
             ),

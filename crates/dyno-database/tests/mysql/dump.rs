@@ -75,7 +75,8 @@ pub(crate) fn check(fixture: &Fixture) {
     assert_eq!(
         written.notes,
         [
-            "the rows of plain may be of another moment than those of other tables: its engine, MyISAM, \
+            "the rows of plain may be from another point in time than those of other tables: its \
+             engine, MyISAM, \
              has no transactions",
             "the view seen is not in the dump",
             "1 trigger is not in the dump",
@@ -149,7 +150,7 @@ fn refused(
     std::fs::write(&file, changed).unwrap();
     let error = restore(written, folder, &endpoint("target"), 2, &moved).unwrap_err().0;
     check(error.clone(), "zero.00001.tsv: the file is damaged");
-    check(error, "what was restored is left as it is, in child, ");
+    check(error, "what was restored so far is left in place, in child, ");
     let rows = root.query("SELECT COUNT(*) FROM target.zero").unwrap();
     assert_eq!(rows[0][0].as_deref(), Some("0"));
 }

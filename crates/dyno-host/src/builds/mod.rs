@@ -278,7 +278,10 @@ fn read(folder: &Path) -> Result<Description, String> {
     let found: Description =
         serde_json::from_slice(&text).map_err(|error| format!("{BUILD_FILE}: {error}"))?;
     if found.format != FORMAT {
-        return Err(format!("it has format {}, and this Dyno reads {FORMAT}", found.format));
+        return Err(format!(
+            "it has format {}, and this version of Dyno reads format {FORMAT}",
+            found.format
+        ));
     }
     if found.folder != folder {
         return Err(format!("it was unpacked for {}", found.folder.display()));

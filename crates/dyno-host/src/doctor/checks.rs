@@ -24,7 +24,7 @@ pub(super) fn cpus(symptoms: &Symptoms) -> Check {
         0 | 1 => (
             Bad,
             "use a host with at least two CPUs, or load a server on another host: with one CPU \
-             every transaction waits for its own generator",
+             every transaction competes with its own generator",
         ),
         2 | 3 => (
             Notice,
@@ -34,7 +34,7 @@ pub(super) fn cpus(symptoms: &Symptoms) -> Check {
         _ => (Good, ""),
     };
     let found = if n == 1 { "1 CPU".to_owned() } else { format!("{n} CPUs") };
-    let why = "the server and the generator of the load compete for the same CPUs";
+    let why = "the server and the load generator compete for the same CPUs";
     check("CPUs", why, state, found, advice)
 }
 
@@ -84,8 +84,8 @@ pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
     match (&symptoms.virtualisation, steal) {
         (kind, Some(pct)) if pct >= 1.0 => {
             let kind = kind.as_deref().unwrap_or("a virtual machine");
-            let advice = "use a host with CPUs of its own (dedicated, or metal), or many repetitions \
-                          in interleaved order";
+            let advice = "use a host with dedicated CPUs (or bare metal), or many repetitions in \
+                          interleaved order";
             check(name, why, Bad, format!("{kind}{stolen}"), advice)
         }
         (Some(kind), _) => {
@@ -99,8 +99,7 @@ pub(super) fn virtual_machine(symptoms: &Symptoms) -> Check {
 pub(super) fn control_group(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "control group",
-        "a limit on CPU time stops the server in the middle of a transaction; a limit on memory \
-         kills it",
+        "a CPU limit stops the server in the middle of a transaction; a memory limit can kill it",
     );
     let mut limits = Vec::new();
     if let Some(cpus) = symptoms.cgroup_cpus {
@@ -114,7 +113,7 @@ pub(super) fn control_group(symptoms: &Symptoms) -> Check {
     }
     let found = format!("limited to {}", limits.join(" and "));
     if let Some(n) = symptoms.n_throttled.filter(|n| *n > 0) {
-        let found = format!("{found}; CPU time refused {n} times just now");
+        let found = format!("{found}; throttled {n} times just now");
         let advice = "raise the CPU limit of the container or the unit, or bind it to whole CPUs";
         return check(name, why, Bad, found, advice);
     }
@@ -125,13 +124,13 @@ pub(super) fn control_group(symptoms: &Symptoms) -> Check {
 pub(super) fn governor(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "CPU governor",
-        "a CPU that slows down when idle makes light load look slow and heavy load fast",
+        "a CPU that slows down when idle makes light load look slow and heavy load look fast",
     );
     let Some(governor) = &symptoms.governor else {
         let advice = if symptoms.virtualisation.is_some() {
             "nothing; in a virtual machine the hypervisor decides"
         } else {
-            "in the firmware's power settings, choose performance"
+            "choose performance in the firmware's power settings"
         };
         return check(name, why, Unknown, "the kernel does not report it", advice);
     };
@@ -157,8 +156,8 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
 pub(super) fn turbo(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "turbo",
-        "a clock that depends on heat and on how many CPUs are busy makes one client look faster \
-         than it is, and the first minutes faster than the last",
+        "a clock frequency that depends on temperature and on how many CPUs are busy makes one \
+         client look faster than it is, and the first minutes look faster than the last",
     );
     match symptoms.has_turbo {
         None => check(name, why, Unknown, "the kernel does not report it", ""),
@@ -168,7 +167,7 @@ pub(super) fn turbo(symptoms: &Symptoms) -> Check {
             why,
             Notice,
             "on",
-            "for the steadiest results switch it off: `echo 1 > \
+            "for the steadiest results, switch it off: `echo 1 > \
              /sys/devices/system/cpu/intel_pstate/no_turbo`, or `echo 0 > \
              /sys/devices/system/cpu/cpufreq/boost`",
         ),
@@ -198,8 +197,8 @@ pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
             why,
             Bad,
             source,
-            "each read is a system call or worse; boot with `clocksource=tsc`, or see in `dmesg` \
-             why the kernel refuses it",
+            "each read is a system call or worse; boot with `clocksource=tsc`, or look in `dmesg` \
+             for why the kernel rejects it",
         ),
     }
 }
@@ -207,7 +206,7 @@ pub(super) fn clock_source(symptoms: &Symptoms) -> Check {
 pub(super) fn memory(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "memory",
-        "a server that lacks memory reads from disk what its settings say it keeps in memory",
+        "a server that is short of memory reads from disk what its settings say it keeps in memory",
     );
     let (Some(total), Some(available)) = (symptoms.memory_bytes, symptoms.available_bytes) else {
         return check(name, why, Unknown, "the kernel does not report it", "");
@@ -218,7 +217,7 @@ pub(super) fn memory(symptoms: &Symptoms) -> Check {
         _ => Good,
     };
     let advice =
-        if state == Good { "" } else { "stop whatever holds the memory, or use a larger host" };
+        if state == Good { "" } else { "stop whatever uses the memory, or use a larger host" };
     let found = format!("{} of {} available", ByteCount(available), ByteCount(total));
     check(name, why, state, found, advice)
 }
@@ -276,16 +275,14 @@ pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
         return check(name, why, Unknown, "the kernel does not report it", "");
     };
     let (state, advice) = match kind {
-        "tmpfs" | "ramfs" => (Bad, "a sync costs nothing in memory; choose a folder on a disk"),
-        "overlay" | "aufs" => {
-            (Notice, "choose a folder on a disk, outside the layers of the container")
-        }
+        "tmpfs" | "ramfs" => (Bad, "in memory a sync costs nothing; choose a folder on a disk"),
+        "overlay" | "aufs" => (Notice, "choose a folder on a disk, outside the container's layers"),
         "nfs" | "nfs4" | "cifs" | "ceph" | "9p" | "virtiofs" | "fuse" => {
             (Notice, "choose a folder on a local disk, unless this is what you study")
         }
         "btrfs" | "zfs" => (
             Notice,
-            "it copies on write, which costs more or less than on ext4 and xfs: mention it with \
+            "it is copy-on-write, which can cost more or less than ext4 and xfs: mention it with \
              the results",
         ),
         _ if symptoms.is_rotational == Some(true) && symptoms.virtualisation.is_none() => {
@@ -299,7 +296,7 @@ pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
 pub(super) fn free_disk(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "free disk",
-        "tables, logs and temporary files grow while a trial runs; a full disk ends it",
+        "tables, logs and temporary files grow while a trial runs; a full disk ends the trial",
     );
     let Some(free) = symptoms.free_disk_bytes else {
         return check(name, why, Unknown, "the data folder cannot be examined", "choose another");
@@ -334,7 +331,7 @@ pub(super) fn open_files(symptoms: &Symptoms) -> Check {
     let advice = match state {
         Good => String::new(),
         _ if hard > soft => format!("`ulimit -n {}` before starting Dyno", hard.min(65_536)),
-        _ => "raise it in /etc/security/limits.conf, or with LimitNOFILE= of the unit".to_owned(),
+        _ => "raise it in /etc/security/limits.conf, or with LimitNOFILE= in the unit".to_owned(),
     };
     check(name, why, state, found, advice)
 }
@@ -343,7 +340,7 @@ pub(super) fn mitigations(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "CPU mitigations",
         "they make system calls and context switches more expensive; compare only hosts with the \
-         same ones",
+         same mitigations",
     );
     match symptoms.mitigations.as_deref() {
         None => check(name, why, Unknown, "the kernel does not report it", ""),

@@ -41,7 +41,7 @@ pub(super) fn start(
         let thread = std::thread::Builder::new().name("dyno-start".into());
         let thread = thread
             .spawn_scoped(scope, start)
-            .map_err(|e| KeeperError(format!("there is no thread to start a program: {e}")))?;
+            .map_err(|e| KeeperError(format!("cannot start a thread to start a program: {e}")))?;
         // It calls nothing that panics.
         thread.join().unwrap_or_else(|_| Err(KeeperError("a program was not started".into())))
     })

@@ -25,7 +25,7 @@ pub(crate) fn open_own(path: &Path, flags: OFlags, mode: Mode) -> io::Result<Fil
     let file = File::from(rustix::fs::openat(CWD, path, flags | safe, mode)?);
     let facts = file.metadata()?;
     if !facts.is_file() {
-        return Err(io::Error::other("it is not a plain file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if facts.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other(format!("it belongs to user {}", facts.uid())));

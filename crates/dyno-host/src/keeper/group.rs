@@ -107,7 +107,7 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
         let folder = version.root();
         if let Err(error) = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
             problems.push(format!(
-                "to {}, Dyno needs the rights of root: {}: {error}",
+                "to {}, Dyno needs root privileges: {}: {error}",
                 controller.purpose,
                 folder.display()
             ));
@@ -127,7 +127,7 @@ fn problems_under(root: &Path, meminfo: &Path, limits: &ServerLimits) -> Vec<Str
     let total = crate::probe::meminfo_bytes(&text, "SwapTotal").unwrap_or(0);
     problems.extend(swap.filter(|swap| swap.0 > total).map(|swap| {
         format!(
-            "`swap` is {swap}, and this machine has {} of swap; make a file for it with mkswap and swapon",
+            "`swap` is {swap}, but this machine has {} of swap; add a swap file with mkswap and swapon",
             ByteCount(total)
         )
     }));
@@ -172,7 +172,7 @@ fn make_under(root: &Path, groups: &[PathBuf], limits: &ServerLimits) -> Result<
     }
     for group in groups {
         fs::create_dir(group).map_err(|error| {
-            KeeperError(format!("the control group {} cannot be made: {error}", group.display()))
+            KeeperError(format!("the control group {} cannot be created: {error}", group.display()))
         })?;
         for (controller, version) in &found {
             if group.parent() == Some(version.root()) {
@@ -269,12 +269,16 @@ fn in_force_under(root: &Path, pid: i32) -> BTreeMap<String, String> {
 pub(crate) fn remove(group: &Path) -> Result<(), KeeperError> {
     let name = group.file_name().unwrap_or_default().to_string_lossy();
     if !(group.starts_with(ROOT) && name.starts_with(GROUP_PREFIX)) {
-        return Err(KeeperError(format!("{} is no control group of Dyno's", group.display())));
+        return Err(KeeperError(format!(
+            "{} is not one of Dyno's control groups",
+            group.display()
+        )));
     }
     match fs::remove_dir(group) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(KeeperError(format!("the control group {} stays: {error}", group.display())))
-        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(KeeperError(format!(
+            "the control group {} cannot be removed: {error}",
+            group.display()
+        ))),
         _ => Ok(()),
     }
 }
@@ -292,7 +296,7 @@ impl Controller {
         let mut v2 = [root.to_owned(), root.join("unified")].into_iter();
         v2.find(has_it).map(Version::V2).ok_or_else(|| {
             KeeperError(format!(
-                "to {}, Dyno needs the control group `{}`, which is not there",
+                "to {}, Dyno needs the control group `{}`, which does not exist",
                 self.purpose, self.name
             ))
         })

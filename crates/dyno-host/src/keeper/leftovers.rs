@@ -349,7 +349,7 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
     match fs::symlink_metadata(folder) {
         Ok(facts) if !facts.is_dir() => {
             return Err(refuse(
-                "it is no longer a folder; examine it, then remove it by hand".into(),
+                "it is no longer a folder; examine it, then remove it manually".into(),
             ));
         }
         Ok(_) => {
@@ -371,7 +371,7 @@ pub(super) fn remove(folder: &Path) -> Result<(), KeeperError> {
     }
     match fs::remove_file(Owner::path_of(folder)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(refuse(format!("its owner file stays: {e}")))
+            Err(refuse(format!("its owner file cannot be removed: {e}")))
         }
         _ => Ok(()),
     }

@@ -168,7 +168,7 @@ fn a_root_that_others_can_write_is_refused() {
     assert!(Keeper::new(&open).expect_err("open").to_string().contains("chmod go-w"));
     let link = outer.path().join("link");
     symlink(outer.path().join("r"), &link).expect("a link");
-    assert!(Keeper::new(&link).expect_err("a link").to_string().contains("plain folder"));
+    assert!(Keeper::new(&link).expect_err("a link").to_string().contains("ordinary folder"));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_failing_program_reports_its_output() {
     );
     let error = check("kill -9 $$", LONG, &["ended by signal 9", "it wrote nothing"]);
     assert!(!error.contains("no space"), "output of an earlier program: {error}");
-    check("sleep 1000", Nanoseconds::from_millis(50), &["did not end within 50 ms"]);
+    check("sleep 1000", Nanoseconds::from_millis(50), &["did not finish within 50 ms"]);
 
     let missing = ProcessSpec { program: "/no/such".into(), ..shell(&folder, "") };
     let error = keeper.spawn(&folder, &missing).expect_err("missing").to_string();
@@ -253,7 +253,7 @@ fn an_unreachable_folder_is_reported_before_the_start() {
     keeper.account = Some(Account { user, has_name: true });
     let error = keeper.spawn(&folder, &shell(&folder, "true")).expect_err("unreachable");
     let error = error.to_string();
-    assert!(error.contains("does not let in the user"), "{error}");
+    assert!(error.contains("does not admit the user"), "{error}");
 }
 
 #[test]

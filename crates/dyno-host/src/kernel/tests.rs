@@ -64,7 +64,7 @@ fn names_and_values_are_checked() {
     };
     check("vm.swappiness", "0", None);
     check("vm.swappiness", "200", None);
-    check("vm.swappiness", "201", Some("must be a whole number from 0 to 200, and is `201`"));
+    check("vm.swappiness", "201", Some("must be a whole number from 0 to 200, not `201`"));
     check("vm.swappiness", "-1", Some("must be a whole number"));
     check("vm.swappiness", "10%", Some("must be a whole number"));
     check("transparent_hugepage.enabled", "never", None);
@@ -136,7 +136,9 @@ fn a_value_that_somebody_else_has_set_is_left_alone() {
     dyno.change(&settings(&[("vm.swappiness", "1")])).expect("changed");
     machine.set("vm.swappiness", "33\n");
     let left = dyno.put_back().expect("nothing to put back");
-    assert!(left[0].contains("was 60 until Dyno set it to 1; something else has set it to 33"));
+    assert!(
+        left[0].contains("was 60 until Dyno set it to 1; something else has since set it to 33")
+    );
     assert_eq!(machine.get("vm.swappiness"), "33");
 }
 
@@ -172,7 +174,7 @@ fn what_a_killed_dyno_has_left_is_put_back_by_the_next() {
     let next = machine.dyno();
     assert_eq!(
         next.hold(&clock).expect("free"),
-        ["put the kernel's vm.swappiness back to 60: a run that was killed had changed it"]
+        ["restored the kernel's vm.swappiness to 60: a run that was killed had changed it"]
     );
     assert_eq!(machine.get("vm.swappiness"), "60");
     next.release();
@@ -224,10 +226,7 @@ fn a_note_that_cannot_be_followed_is_said() {
     let note = serde_json::to_vec(&Note { pid: 7, changes: vec![change] }).expect("it is JSON");
     fs::write(machine.note(), &note).expect("written");
     let said = machine.dyno().put_back_left_over(&ManualClock::new());
-    assert!(
-        said.len() == 1 && said[0].contains("has left settings of the kernel changed"),
-        "{said:?}"
-    );
+    assert!(said.len() == 1 && said[0].contains("has left kernel settings changed"), "{said:?}");
     assert!(machine.note().exists());
 }
 

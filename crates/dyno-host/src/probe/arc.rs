@@ -10,14 +10,14 @@ use super::{Probe, Readings, growth, seconds_since};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("arc.size_bytes", Bytes, "ARC", "memory that the cache of ZFS takes"),
-    reading("arc.target_bytes", Bytes, "ARC target", "the size that the cache of ZFS aims at now"),
-    reading("arc.hits_per_s", PerSecond, "ARC hits", "reads that the cache of ZFS served"),
-    reading("arc.misses_per_s", PerSecond, "ARC misses", "reads that the cache of ZFS did not serve").worse(),
-    reading("arc.hit_pct", Percent, "ARC hit share", "share of reads that the cache of ZFS served").better(),
-    reading("arc.*_hits_per_s", PerSecond, "ARC hits by kind", "reads that the cache of ZFS served: asked for (demand) or read ahead (prefetch), of data or of ZFS's own (metadata)"),
-    reading("arc.*_misses_per_s", PerSecond, "ARC misses by kind", "reads that the cache of ZFS did not serve, by the same kinds").worse(),
-    reading("arc.l2.size_bytes", Bytes, "L2ARC", "what the cache device of ZFS holds"),
+    reading("arc.size_bytes", Bytes, "ARC", "memory used by ZFS's cache"),
+    reading("arc.target_bytes", Bytes, "ARC target", "current target size of ZFS's cache"),
+    reading("arc.hits_per_s", PerSecond, "ARC hits", "reads served from ZFS's cache"),
+    reading("arc.misses_per_s", PerSecond, "ARC misses", "reads not served from ZFS's cache").worse(),
+    reading("arc.hit_pct", Percent, "ARC hit share", "share of reads served from ZFS's cache").better(),
+    reading("arc.*_hits_per_s", PerSecond, "ARC hits by kind", "reads served from ZFS's cache: on demand or by prefetch, of data or of metadata"),
+    reading("arc.*_misses_per_s", PerSecond, "ARC misses by kind", "reads not served from ZFS's cache, by the same kinds").worse(),
+    reading("arc.l2.size_bytes", Bytes, "L2ARC", "bytes on ZFS's cache device"),
     reading("arc.l2.hits_per_s", PerSecond, "L2ARC hits", "misses of the ARC that the cache device served"),
     reading("arc.l2.misses_per_s", PerSecond, "L2ARC misses", "misses of the ARC that the cache device did not serve").worse(),
 ];

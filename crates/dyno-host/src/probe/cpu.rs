@@ -29,10 +29,10 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.unsampled_pct", Percent, "busy, not attributed by ticks", "share of all CPUs that was busy, but not attributed to a mode by the kernel's ticks").chart_if_moving(Topic::CpuMode, 9),
     reading("cpu.unsampled_s_per_s", Cpus, "busy, not attributed by ticks", "busy CPU time that the kernel's ticks did not attribute to a mode"),
     reading("cpu.busiest_pct", Percent, "busiest CPU", "share of time that the busiest single CPU did work").worse().row(270),
-    reading("cpu.user_pct", Percent, "user", "share of all CPUs spent in programs").chart(Topic::CpuMode, 1),
-    reading("cpu.user_s_per_s", Cpus, "user", "CPU time spent in programs"),
-    reading("cpu.nice_pct", Percent, "nice", "share of all CPUs spent in programs of low priority (nice)").chart_if_moving(Topic::CpuMode, 8),
-    reading("cpu.nice_s_per_s", Cpus, "nice", "CPU time spent in programs of low priority"),
+    reading("cpu.user_pct", Percent, "user", "share of all CPUs spent in user mode").chart(Topic::CpuMode, 1),
+    reading("cpu.user_s_per_s", Cpus, "user", "CPU time spent in user mode"),
+    reading("cpu.nice_pct", Percent, "nice", "share of all CPUs spent in low-priority programs (nice)").chart_if_moving(Topic::CpuMode, 8),
+    reading("cpu.nice_s_per_s", Cpus, "nice", "CPU time spent in low-priority programs (nice)"),
     reading("cpu.system_pct", Percent, "system", "share of all CPUs spent in the kernel").chart(Topic::CpuMode, 2),
     reading("cpu.system_s_per_s", Cpus, "system", "CPU time spent in the kernel"),
     reading("cpu.idle_pct", Percent, "idle", "share of all CPUs with nothing to do").chart(Topic::CpuMode, 4),
@@ -47,9 +47,9 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cpu.steal_s_per_s", Cpus, "steal", "CPU time that the hypervisor gave to others").worse(),
     reading("cpu.context_switches_per_s", PerSecond, "Context switches", "switches from one thread to another").chart(Topic::Load, 3).row(310),
     reading("cpu.interrupts_per_s", PerSecond, "interrupts", "interrupts served"),
-    reading("cpu.forks_per_s", PerSecond, "forks", "processes and threads made"),
+    reading("cpu.forks_per_s", PerSecond, "forks", "processes and threads created"),
     reading("cpu.running", Unit::other("threads"), "Threads that run or wait for a CPU", "threads that run or wait for a CPU (run queue)").chart(Topic::Load, 1).worse().up(StallCause::WaitingForCpu).row(300),
-    reading("cpu.blocked", Unit::other("threads"), "threads blocked by a disk", "threads that wait for a disk and cannot be interrupted").worse().up(StallCause::Disk),
+    reading("cpu.blocked", Unit::other("threads"), "threads blocked by a disk", "threads in uninterruptible sleep, usually waiting for a disk").worse().up(StallCause::Disk),
 ];
 
 /// The counters of `/proc/stat`.

@@ -126,7 +126,7 @@ impl Probe for DataProbe {
         match measure(&self.files, FILES_MAX) {
             Ok(Some(sizes)) => sizes.add_to(readings),
             Ok(None) => self.note(format!(
-                "{root} holds more than {FILES_MAX} files: its size by kind of file is not read"
+                "{root} contains more than {FILES_MAX} files: its size by kind of file is not read"
             )),
             Err(error) => self.note(format!("{root} cannot be measured: {error}")),
         }

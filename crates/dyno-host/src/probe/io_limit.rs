@@ -1,4 +1,4 @@
-//! How much of its limit the data's disk uses, by the control groups of the kernel.
+//! How much of its limit the data disk uses, by the control groups of the kernel.
 //!
 //! The kernel counts what passes a limit, and not how long it has held anything back. So what is read is
 //! the share of the limit that was used: at 100 % it binds, and requests wait (`data_disk.queue`,
@@ -15,7 +15,7 @@ use crate::cgroup::group_folders;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data's disk", "operations or bytes per second that passed the limit set for the data's disk, of that limit; of its parts (reads, writes, bytes read, bytes written) the one used most; flushes count as writes").chart_if_moving(Topic::Disk, 10),
+    reading("data_disk.limit_used_pct", Percent, "Use of the limit of the data disk", "operations or bytes per second that passed the limit set for the data disk, as a share of that limit; of its parts (reads, writes, bytes read, bytes written) the one used most; flushes count as writes").chart_if_moving(Topic::Disk, 10),
 ];
 
 /// Reads, writes, bytes read and bytes written: of each its limit, or how many there were.

@@ -10,7 +10,7 @@ use super::{Probe, Readings, growth, numbers, seconds_since};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("memory.available_bytes", Bytes, "Memory available", "memory that programs could still get without swap").chart(Topic::Memory, 2).better().row(1000),
+    reading("memory.available_bytes", Bytes, "Memory available", "memory that programs could still get without swapping").chart(Topic::Memory, 2).better().row(1000),
     reading("memory.free_bytes", Bytes, "free memory", "unused memory"),
     reading("memory.cached_bytes", Bytes, "Page cache", "page cache, shared memory included").chart_if_moving(Topic::Memory, 3),
     reading("memory.dirty_bytes", Bytes, "Dirty pages", "dirty pages of files, not yet written to disk").chart_if_moving(Topic::Memory, 4).row(1010),

@@ -210,7 +210,11 @@ impl Probe for CommandProbe {
         let found = self.run().and_then(|text| {
             let found = parse(&self.name, &text);
             let is_empty = found.is_empty();
-            if is_empty { Err("no line holds a name and a number".to_owned()) } else { Ok(found) }
+            if is_empty {
+                Err("no line contains a name and a number".to_owned())
+            } else {
+                Ok(found)
+            }
         });
         self.failures.add(&self.name, found, readings);
     }

@@ -28,15 +28,14 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
     let Some(filesystem) = Filesystem::find(&spec.filesystem) else {
         let names: Vec<&str> = filesystem::ALL.iter().map(|one| one.name).collect();
         return vec![format!(
-            "there is no filesystem `{}`; there are {}",
+            "there is no filesystem `{}`; choose one of {}",
             spec.filesystem,
             names.join(", ")
         )];
     };
     let mut problems = Vec::new();
     if !may_mount() {
-        problems
-            .push("to mount a filesystem, Dyno needs the rights of root (CAP_SYS_ADMIN)".into());
+        problems.push("to mount a filesystem, Dyno needs root privileges (CAP_SYS_ADMIN)".into());
     }
     if !spec.limit.is_none() || spec.dips.is_some() {
         problems.extend(Groups::find().err().map(|error| error.0));
@@ -107,7 +106,7 @@ fn refused_option(spec: &VolumeSpec) -> Option<String> {
     let make = spec.make_options.iter().find(leads_away).map(|word| ("make_options", word));
     let mount = spec.mount_options.iter().find(refused).map(|word| ("mount_options", word));
     make.or(mount).map(|(key, word)| {
-        format!("`{word}` in `{key}` is refused: Dyno would use it as root, outside of the volume")
+        format!("`{word}` in `{key}` is refused: Dyno would use it as root, outside the volume")
     })
 }
 
@@ -126,12 +125,10 @@ fn in_memory(spec: &VolumeSpec) -> Option<String> {
     let is_limited = !spec.limit.is_none() || spec.dips.is_some();
     let is_tuned = spec.scheduler.is_some() || spec.read_ahead.is_some() || is_limited;
     if has_device || is_tuned {
-        return Some(format!(
-            "a {name} lies in memory: it has no device, and none to limit or to tune"
-        ));
+        return Some(format!("a {name} is in memory: it has no device to limit or to tune"));
     }
     (!spec.make_options.is_empty())
-        .then(|| format!("no program makes a {name}: `make_options` has no effect"))
+        .then(|| format!("a {name} is not created by a program: `make_options` has no effect"))
 }
 
 pub(super) fn unknown_to_the_kernel(name: &str) -> Option<String> {
@@ -157,7 +154,7 @@ fn too_large_or_small(
 ) -> Vec<String> {
     if size < filesystem.least_size {
         return vec![format!(
-            "{} needs at least {}, and `size` is {size}",
+            "{} needs at least {}, but `size` is {size}",
             filesystem.name, filesystem.least_size
         )];
     }
@@ -165,14 +162,14 @@ fn too_large_or_small(
         let memory = Host::new(Path::new("/")).memory_bytes().map(ByteCount);
         let problem = memory.filter(|memory| size > *memory).map(|memory| {
             let name = filesystem.name;
-            format!("{name} lies in memory: its size is {size}, and this machine has {memory}")
+            format!("{name} is in memory: its size is {size}, but this machine has {memory}")
         });
         return problem.into_iter().collect();
     }
     let size = ByteCount(size.0.saturating_add(cache.map_or(0, |cache| cache.0)));
     match free_bytes(keeper.root()) {
         Ok(free) if free < size.0 => vec![format!(
-            "its size is {size}, and {} has {} left; choose another disk with `data_folder`",
+            "its size is {size}, but {} has only {} left; choose another disk with `data_folder`",
             keeper.root().display(),
             ByteCount(free)
         )],
@@ -187,8 +184,8 @@ fn device_problem(path: &Path, may_format: bool) -> Vec<String> {
         Ok(device) => used(&device).or_else(|| {
             (!may_format).then(|| {
                 format!(
-                    "{} would be formatted, and all on it lost: name it with `--format-device {}` \
-                     if you want that",
+                    "{} would be formatted, and everything on it lost: name it with \
+                     `--format-device {}` if you want that",
                     path.display(),
                     path.display()
                 )
@@ -217,7 +214,7 @@ fn used(device: &BlockDevice) -> Option<String> {
         return Some(format!("{path} is used by {holder}"));
     }
     if let Some(part) = parts(".").iter().find(|name| sys.join(name).join("partition").exists()) {
-        return Some(format!("{path} has partitions ({part}); name a partition that is free"));
+        return Some(format!("{path} has partitions ({part}); name an unused partition"));
     }
     let flags = OFlags::EXCL | OFlags::CLOEXEC;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -229,7 +226,7 @@ fn used(device: &BlockDevice) -> Option<String> {
     match is_blank_or_marked(&mut file) {
         Ok(true) => None,
         Ok(false) => Some(format!(
-            "{path} holds something that Dyno did not put there; erase it yourself (`wipefs --all \
+            "{path} contains data that Dyno did not put there; erase it yourself (`wipefs --all \
              {path}` and `blkdiscard {path}`) if nobody needs it"
         )),
         Err(error) => Some(format!("{path} cannot be read: {error}")),

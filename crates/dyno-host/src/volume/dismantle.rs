@@ -83,7 +83,7 @@ pub(crate) fn dismantle(tools: Tools<'_>, folder: &Path) -> Result<(), KeeperErr
         // A device that has been pulled has no file any more.
         if path.exists() {
             fs::write(path, value).map_err(|error| {
-                KeeperError(format!("{} cannot be put back to {value}: {error}", path.display()))
+                KeeperError(format!("{} cannot be restored to {value}: {error}", path.display()))
             })?;
         }
     }
@@ -112,7 +112,7 @@ fn unmount(tools: Tools<'_>, files: &Path, sources: &[PathBuf]) -> Result<(), Ke
             || (mount.filesystem == "tmpfs" && mount.device == MEMORY);
         if !is_ours {
             return Err(KeeperError(format!(
-                "{} is mounted at {}, but not by Dyno: unmount it, then run any command again",
+                "{} is mounted at {}, but not by Dyno: unmount it, then run the command again",
                 mount.device,
                 files.display()
             )));

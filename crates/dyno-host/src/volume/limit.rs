@@ -59,7 +59,7 @@ impl Groups {
         v2.find(has_io).map(Groups::V2).ok_or_else(|| {
             KeeperError(
                 "limits of a volume need the control group `blkio` (version 1) or the controller \
-                 `io` (version 2), and neither is there"
+                 `io` (version 2), and neither exists"
                     .to_owned(),
             )
         })
@@ -82,7 +82,7 @@ impl Groups {
         if !group.is_dir() {
             fs::create_dir(group).map_err(|error| {
                 KeeperError(format!(
-                    "the control group {} cannot be made: {error}",
+                    "the control group {} cannot be created: {error}",
                     group.display()
                 ))
             })?;

@@ -82,7 +82,7 @@ pub(crate) fn attach(tools: Tools<'_>, image: &Path) -> Result<BlockDevice, Keep
     let printed = attach("--direct-io=on").or_else(|_| attach("--direct-io=off"));
     let printed = printed.map_err(|error| match error.0.contains("unused loop device") {
         true => KeeperError(format!(
-            "{}: all are taken (`losetup --list` says by what), or this kernel or container has none",
+            "{}: all are in use (`losetup --list` shows by what), or this kernel or container has none",
             error.0
         )),
         false => error,

@@ -329,8 +329,8 @@ impl Volume {
             match spec.mount_options.as_slice() {
                 [] => error,
                 given => KeeperError(format!(
-                    "{}; its `mount_options` are {}: the kernel's log (dmesg) may say which of them it does \
-                     not take",
+                    "{}; its `mount_options` are {}: the kernel's log (dmesg) may say which of \
+                     them it rejects",
                     error.0,
                     given.join(",")
                 )),

@@ -209,7 +209,7 @@ fn what_does_not_fit_is_refused_beforehand() {
     };
     check(
         &|spec| spec.filesystem = "ntfs".into(),
-        "there is no filesystem `ntfs`; there are ext4,",
+        "there is no filesystem `ntfs`; choose one of ext4,",
     );
     check(&|spec| spec.backing = Backing::Size(ByteCount(1 << 60)), "choose another disk");
     check(&|spec| spec.backing = Backing::Size(ByteCount(4096)), "ext4 needs at least");
@@ -218,7 +218,7 @@ fn what_does_not_fit_is_refused_beforehand() {
             spec.filesystem = "tmpfs".into();
             spec.limit.read_iops = Some(1);
         },
-        "lies in memory",
+        "is in memory",
     );
     check(
         &|spec| {
@@ -232,7 +232,7 @@ fn what_does_not_fit_is_refused_beforehand() {
         let mut spec = VolumeSpec::new("v", "ext4", ByteCount(64 << 20));
         spec.make_options = vec![word.to_owned()];
         let problems = volume_problems(&keeper, &spec).join("; ");
-        assert_eq!(problems.contains("outside of the volume"), is_refused, "{problems}");
+        assert_eq!(problems.contains("outside the volume"), is_refused, "{problems}");
     }
     for word in [
         "remount",
@@ -244,7 +244,7 @@ fn what_does_not_fit_is_refused_beforehand() {
         "sizelimit=1",
         "usrjquota=\"a",
     ] {
-        check(&|spec| spec.mount_options.push(word.into()), "outside of the volume");
+        check(&|spec| spec.mount_options.push(word.into()), "outside the volume");
     }
     let device = |path: &str, may_format| Backing::Device { path: path.into(), may_format };
     check(&|spec| spec.backing = device("/etc/passwd", true), "it is not a block device");

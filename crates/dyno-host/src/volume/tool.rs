@@ -92,7 +92,7 @@ impl Tools<'_> {
                 let said = clean_text(String::from_utf8_lossy(&errors).trim());
                 Err(KeeperError(format!("{} failed ({status}): {said}", shown())))
             }
-            None => Err(KeeperError(format!("{} did not end within {LIMIT}", shown()))),
+            None => Err(KeeperError(format!("{} did not finish within {LIMIT}", shown()))),
         }
     }
 }

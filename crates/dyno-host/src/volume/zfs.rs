@@ -116,7 +116,7 @@ impl Zfs {
         }
         if pool_options(&spec.make_options).is_none() {
             problems.push(format!(
-                "`make_options` of zfs may be -o NAME=VALUE with a NAME of {}",
+                "`make_options` of zfs may only be -o NAME=VALUE, where NAME is {}",
                 POOL_OPTIONS.join(" or ")
             ));
         }
@@ -126,11 +126,11 @@ impl Zfs {
                 Zfs::Kernel => [KERNEL_ARC_LEAST, ByteCount(u64::MAX)],
             };
             if arc < least || arc > most {
-                problems.push(format!("`arc_size` must be at least {least}, and {most} at most"));
+                problems.push(format!("`arc_size` must be between {least} and {most}"));
             }
         }
         if spec.cache.is_some_and(|cache| cache < DEVICE_LEAST) {
-            problems.push(format!("the least size of a cache device is {DEVICE_LEAST}"));
+            problems.push(format!("the minimum size of a cache device is {DEVICE_LEAST}"));
         }
         problems
     }
@@ -141,18 +141,21 @@ impl Zfs {
         let newer = ["lz4", "zstd"].iter().any(|kind| value.starts_with(kind));
         match (known, self) {
             _ if value.is_empty() || !value.chars().all(is_plain) => {
-                Some(format!("`{value}` is no value of the property `{name}`"))
+                Some(format!("`{value}` is not a value of the property `{name}`"))
             }
             (None, _) => {
                 let names: Vec<&str> = PROPERTIES.iter().map(|(name, _)| *name).collect();
-                Some(format!("zfs has no property `{name}` to set; there are {}", names.join(", ")))
+                Some(format!(
+                    "zfs has no property `{name}` that can be set; choose one of {}",
+                    names.join(", ")
+                ))
             }
             (Some((_, false)), Zfs::Fuse) => {
                 Some(format!("zfs-fuse has no property `{name}`; the kernel's ZFS has"))
             }
             _ if self == Zfs::Fuse && name == "compression" && newer => Some(format!(
-                "zfs-fuse does not compress by {value}, but by lzjb, zle and gzip-1 to gzip-9; the \
-                 kernel's ZFS does"
+                "zfs-fuse has no compression {value}, only lzjb, zle and gzip-1 to gzip-9; the \
+                 kernel's ZFS has it"
             )),
             _ => None,
         }
@@ -246,7 +249,10 @@ impl Pool {
     /// Takes the pool's labels from a device that carries its name, so that the device is blank again.
     pub(crate) fn erase_labels(&self, device: &Path) -> Result<(), KeeperError> {
         let failed = |error: std::io::Error| {
-            KeeperError(format!("the labels of the pool stay on {}: {error}", device.display()))
+            KeeperError(format!(
+                "the labels of the pool could not be removed from {}: {error}",
+                device.display()
+            ))
         };
         let file = fs::OpenOptions::new().read(true).write(true).open(device);
         erase(&mut file.map_err(failed)?, &self.name).map_err(failed)
@@ -273,7 +279,7 @@ impl Pool {
         run(&["destroy", &clone])?;
         run(&["destroy", &snapshot])?;
         let (referenced_bytes, compression) = parse_usage(&said).ok_or_else(|| {
-            KeeperError(format!("`zfs get {properties}` says something unknown: {said}"))
+            KeeperError(format!("the output of `zfs get {properties}` is not understood: {said}"))
         })?;
         Ok(ZfsUsage { snapshot_s, clone_s, referenced_bytes, compression })
     }
@@ -329,8 +335,8 @@ pub(crate) fn used_by_another(keeper: &Keeper) -> Option<String> {
     let (pid, folder) = daemons().into_iter().find_map(|(pid, of)| Some((pid, of?)))?;
     (!folder.starts_with(keeper.root())).then(|| {
         format!(
-            "zfs-fuse runs once on a machine, and another Dyno has started it (process {pid}, for {}): \
-             wait for the end of that run",
+            "only one zfs-fuse can run on a machine, and another Dyno has started it (process \
+             {pid}, for {}): wait until that run has ended",
             folder.display()
         )
     })
@@ -348,8 +354,8 @@ pub(crate) fn start_daemon(
     if let Some((pid, _)) = daemons().first() {
         return match arc {
             Some(_) => Err(KeeperError(format!(
-                "zfs-fuse runs already (process {pid}), with a cache of its own size: `arc_size` needs \
-                 one that Dyno starts for this volume"
+                "zfs-fuse is already running (process {pid}), with its own cache size: `arc_size` \
+                 works only if Dyno starts zfs-fuse for this volume"
             ))),
             None => Ok(None),
         };
@@ -400,8 +406,8 @@ pub(crate) fn end_daemon(tools: Tools<'_>, child: &mut Child) -> Result<(), Keep
     };
     if !left.is_empty() {
         return Err(KeeperError(format!(
-            "zfs-fuse (process {}) was started by Dyno, but keeps running: it has pools that this \
-             volume did not make ({})",
+            "zfs-fuse (process {}) was started by Dyno, but is left running: it has pools that \
+             this volume did not create ({})",
             child.id(),
             left.join(", ")
         )));

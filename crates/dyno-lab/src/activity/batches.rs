@@ -160,23 +160,23 @@ impl Activity for Batches {
             metric(
                 ("time", Seconds, Lower, Main),
                 "job time",
-                "from the first batch of the job to the one that found nothing to do, pauses included",
+                "from the first batch of the job to the one that found nothing to do, including pauses",
             ),
             metric(
                 ("rows", Count, Higher, Secondary),
-                "rows of the job",
+                "rows handled by the job",
                 "rows that the batches of the job handled",
             ),
             metric(
                 ("rows_per_s", PerSecond, Higher, Secondary),
                 "rows per second of the job",
-                "rows that the batches of the job handled, divided by the time that it took, \
-                 pauses included",
+                "rows that the batches of the job handled, divided by the job's time, including \
+                 pauses",
             ),
             metric(
                 ("slowest", Seconds, Lower, Secondary),
                 "slowest batch",
-                "the longest time of a batch of the job",
+                "duration of the longest batch of the job",
             ),
         ];
         all.into_iter().flatten().chain(super::server_metrics(self.job.is_alone)).collect()
@@ -240,7 +240,7 @@ impl Activity for Batches {
                 "{} batches, {rows} rows, the slowest batch {slowest:.3} s",
                 outcome.batches.len()
             ),
-            None => "no batch handled a row".to_owned(),
+            None => "no batch handled any row".to_owned(),
         };
         end.summary.activities.push(ActivitySummary {
             name: self.job.name.clone(),

@@ -134,9 +134,9 @@ impl Command {
             })
         };
         let time = "from the start of the command to its end";
-        let cpu = "CPU time of the command and of all that it started";
-        let rss = "highest resident memory of the command and all that it started, read every 250 \
-                   ms; pages that they share are counted for each";
+        let cpu = "CPU time of the command and of all processes that it started";
+        let rss = "highest resident memory of the command and of all processes that it started, \
+                   read every 250 ms; shared pages are counted for each process";
         let (seconds, bytes) = (Unit::Seconds, Unit::Bytes);
         let all = [
             metric("time", seconds.clone(), "job time", time, MetricRole::Main),

@@ -59,12 +59,15 @@ impl Faults {
         });
         let name = &choice.name;
         let member = member.ok_or_else(|| {
-            TrialError::new(format!("the fault {name} cannot happen: there is no member {wanted}"))
+            TrialError::new(format!(
+                "the fault {name} cannot be injected: there is no member {wanted}"
+            ))
         })?;
         let server = member.instance.as_ref().and_then(|instance| instance.server());
         let Some((control, connector)) = server.and_then(of_server) else {
             return Err(TrialError::new(format!(
-                "the fault {name} cannot happen to {wanted}: it is not a process that Dyno started"
+                "the fault {name} cannot be injected into {wanted}: it is not a process that Dyno \
+                 started"
             )));
         };
         Ok(Faults {

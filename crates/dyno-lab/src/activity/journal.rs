@@ -105,7 +105,7 @@ impl<'a, 't> Journal<'a, 't> {
                 Ok(())
             }
             // Without probes there are no readings, and the load is what is measured.
-            Err(error) => self.note(format!("nothing is observed in this step: {error}")),
+            Err(error) => self.note(format!("this step cannot be observed: {error}")),
         }
     }
 

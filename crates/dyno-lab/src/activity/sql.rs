@@ -132,7 +132,7 @@ impl Activity for Sql {
             })
         };
         let time = "from the first statement of the job to the end of the last one";
-        let slowest = "the longest time of a statement of the job";
+        let slowest = "duration of the longest statement of the job";
         let secondary = MetricRole::Secondary;
         let all = [
             metric("time", Unit::Seconds, "job time", time, MetricRole::Main),

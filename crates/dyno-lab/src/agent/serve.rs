@@ -149,7 +149,7 @@ fn watch(
         }
     };
     let thread = thread::Builder::new().name("dyno-agent-watch".to_owned()).spawn(work);
-    thread.map(drop).map_err(|error| format!("no thread can be started: {error}"))
+    thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// Where answers go; each as a whole.
@@ -183,7 +183,7 @@ struct RunningLoad {
 impl Agent {
     fn greet(&self, first: &Order) -> Result<(), String> {
         let Order::Hello(Hello { protocol, dyno, .. }) = first else {
-            return Err("the controller did not say its version first".to_owned());
+            return Err("the controller did not report its version first".to_owned());
         };
         // Also to one of another version, so that it can say of which this one is.
         self.out.say(&Answer::Hello(self.setup.hello()))?;
@@ -252,7 +252,7 @@ impl Agent {
                 self.load = Some(RunningLoad { number, begin, abort, thread });
                 Ok(())
             }
-            Err(error) => fail(format!("no thread can be started for the load: {error}")),
+            Err(error) => fail(format!("cannot start a thread for the load: {error}")),
         }
     }
 
@@ -261,7 +261,7 @@ impl Agent {
             return Ok(made.clone());
         }
         let spec = self.setup.catalog.find(&work.workload);
-        let spec = spec.ok_or_else(|| format!("there is no workload `{}` here", work.workload))?;
+        let spec = spec.ok_or_else(|| format!("this Dyno has no workload `{}`", work.workload))?;
         let request = StepRequest { clients: work.clients, duration: work.duration };
         let planned = spec.plan(&work.options, request, Seed(work.seed));
         let made = MadeWorkload::new(planned.map_err(|error| error.to_string())?);
@@ -302,7 +302,7 @@ fn share(
     let own = slice.share_of(order.step.clients());
     let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
-    let spec = order.step.spec(workers).ok_or("the kind of the load is unknown to this agent")?;
+    let spec = order.step.spec(workers).ok_or("this agent does not know this kind of load")?;
     let (load, counted_before) = (order.load, job.workload.counts());
     let mut begin = |_| {
         out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
@@ -357,5 +357,5 @@ fn await_begin(
         return Ok(at);
     }
     // It would begin with a burst of arrivals that are overdue, which the others do not have.
-    Err(LoadError(format!("the order to begin came {late} too late")))
+    Err(LoadError(format!("the order to begin arrived {late} too late")))
 }

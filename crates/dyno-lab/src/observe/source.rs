@@ -15,8 +15,8 @@ const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
 /// The readings that each source has of itself.
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("probes.*.cpu_s_per_s", Cpus, "CPU of the probe", "CPU time that this probe itself takes, in Dyno's process").worse(),
-    reading("probes.*.read_ms", Milliseconds, "time of a read of the probe", "time that reading this probe took").worse(),
+    reading("probes.*.cpu_s_per_s", Cpus, "CPU used by the probe", "CPU time that this probe itself uses, in Dyno's process").worse(),
+    reading("probes.*.read_ms", Milliseconds, "time to read the probe", "how long reading this probe took").worse(),
 ];
 
 /// What a source tells.

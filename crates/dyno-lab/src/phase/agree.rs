@@ -92,7 +92,7 @@ impl Phase for AgreeNodes {
         let rows = others.map(|(name, server)| {
             let found =
                 tables_that_differ(clustering.tables(), &first.connector(), &server.connector());
-            equal(format!("{name} has the rows of {first_name}, by number and checksum"), found)
+            equal(format!("{name} has the same rows as {first_name}, by count and checksum"), found)
         });
         let rows = rows.collect();
         trial.audited(rows, began)
@@ -119,7 +119,8 @@ impl Phase for AgreeShards {
         let name = match by {
             SplitBy::Table => "the router counts as many rows as all shards together",
             SplitBy::Key => {
-                "the router counts as many rows as all shards together, and each shard has only its own"
+                "the router counts as many rows as all shards together, and each shard has only \
+                 its own rows"
             }
         };
         let name = name.to_owned();
@@ -185,7 +186,7 @@ fn compare(
             &replica.server.connector(),
         );
         rows.push(equal(
-            format!("{name} has the rows of the primary, by number and checksum"),
+            format!("{name} has the same rows as the primary, by count and checksum"),
             found,
         ));
     }

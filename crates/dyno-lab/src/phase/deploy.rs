@@ -74,8 +74,12 @@ impl Trial<'_, '_> {
     /// The place of a member whose server Dyno starts.
     pub(super) fn place(&self, member: usize) -> Result<Place, TrialError> {
         let member = &self.deployment.members[member];
-        let missing =
-            || TrialError::new(format!("no place was made for the data of {}", member.facts.name));
+        let missing = || {
+            TrialError::new(format!(
+                "no folder or volume was provided for the data of {}",
+                member.facts.name
+            ))
+        };
         member.place.clone().ok_or_else(missing)
     }
 

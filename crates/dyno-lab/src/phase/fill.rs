@@ -49,7 +49,7 @@ impl Trial<'_, '_> {
         }
         if self.workload.needs_rows() && !tables.is_some_and(|server| server.stores_data()) {
             return Err(TrialError::new(
-                "the workload works on rows that it has read, and this server stores none; use a \
+                "the workload needs the rows that it reads, and this server stores none; use a \
                  database, or the simulated one with a `store`",
             ));
         }

@@ -108,7 +108,9 @@ impl Trial<'_, '_> {
         finish(product, self.primary()?, &self.deployment.replicas(), lab.clock.as_ref())?;
         let (n, mode) = (replication.replicas, replication.mode);
         let replicas = if n == 1 { "1 replica streams" } else { &format!("{n} replicas stream") };
-        self.note(format!("{replicas}, {mode}: a row written on the primary was seen on each"))
+        self.note(format!(
+            "{replicas}, {mode}: a row written on the primary was seen on each of them"
+        ))
     }
 
     /// Starts the other nodes of a cluster, one after the other; each copies the data of one that is there.

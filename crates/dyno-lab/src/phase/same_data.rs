@@ -31,7 +31,7 @@ impl Phase for SameDataBefore {
                 if other != version {
                     return Ok(Some(format!(
                         "{name} ({endpoint}) is {other}, and the first server is {version}: servers \
-                         over the same data must be of one version"
+                         that share the same data must have the same version"
                     )));
                 }
             }
@@ -42,7 +42,7 @@ impl Phase for SameDataBefore {
         }
         match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
             Some((name, Err(why))) => Err(TrialError::new(format!(
-                "{name} {why}: `more_urls` are servers over the data of `url`"
+                "{name} {why}: `more_urls` must name servers that share the data of `url`"
             ))),
             _ => Ok(()),
         }
@@ -62,7 +62,7 @@ impl Phase for SameDataAfter {
         let rows = agreed(trial)?.into_iter().map(|(name, answer)| {
             let is_equal = answer.is_ok();
             row(
-                format!("{name} has the data of the first server"),
+                format!("{name} has the same data as the first server"),
                 "the same number of rows, and the same answers to the audit's queries".to_owned(),
                 answer.map_or_else(|why| format!("it {why}"), |n| format!("{n} of {n}")),
                 is_equal,
@@ -112,7 +112,7 @@ fn same(expected: &[TextRows], answers: &[TextRows]) -> Result<usize, String> {
     match differing {
         0 => Ok(expected.len()),
         n => Err(format!(
-            "has other data than the first server, by {n} of {} queries",
+            "has different data from the first server, according to {n} of {} queries",
             expected.len()
         )),
     }

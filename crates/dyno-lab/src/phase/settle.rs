@@ -90,7 +90,7 @@ impl Waiting<'_> {
         let mut notes = Vec::new();
         match meter.begin_settling(tables) {
             Ok(done) => notes.extend(done),
-            Err(why) => notes.push(format!("could not make the engine catch up sooner: {why}")),
+            Err(why) => notes.push(format!("could not make the engine catch up faster: {why}")),
         }
         let outcome = self.until_paid(began, meter, tell);
         meter.end_settling().map_err(|why| {

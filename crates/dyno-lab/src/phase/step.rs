@@ -67,7 +67,7 @@ impl Phase for Step {
         }
         // Clients that try to connect again and again fail one by one, but no step fails by that.
         match trial.deployment.down() {
-            Some(_) => Err(TrialError::new("the server ended during the step")),
+            Some(_) => Err(TrialError::new("the server exited during the step")),
             None => Ok(()),
         }
     }
@@ -225,7 +225,7 @@ impl Step {
                 let limit = self.own.as_ref().map_or(self.planned.duration, |own| own.limit);
                 Some(format!(
                     "step {name} was ended at its time limit, {limit}, before its work was done: \
-                     the tables are not as the workload intends, and its duration is not a result"
+                     the tables are not as the workload intends, and its time is not a result"
                 ))
             }
             Some("unsteady") => Some(format!(

@@ -40,9 +40,9 @@ pub(super) fn check(
         problems.add(
             Diagnostic::new(
                 name.span.clone(),
-                format!("`{}` cannot stand in front of `{}`", router.name, product.name),
+                format!("`{}` cannot be placed in front of `{}`", router.name, product.name),
             )
-            .with_label(format!("it understands the protocol of {fronts}"))
+            .with_label(format!("it speaks the protocol of {fronts}"))
             .with_help(format!("leave `behind` out, or choose {fronts}")),
         );
     }
@@ -73,12 +73,9 @@ fn router<'v>(
         let mut confused = vocabulary.routers.iter().flat_map(|router| &router.confused_names);
         let confused = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
         problems.add(
-            Diagnostic::new(
-                given.span.clone(),
-                format!("nothing named `{text}` stands in front of databases"),
-            )
-            .with_label("Dyno does not know it")
-            .with_help(confused.unwrap_or_else(|| did_you_mean(text, known))),
+            Diagnostic::new(given.span.clone(), format!("no pooler or proxy is named `{text}`"))
+                .with_label("Dyno does not know it")
+                .with_help(confused.unwrap_or_else(|| did_you_mean(text, known))),
         );
     }
     found

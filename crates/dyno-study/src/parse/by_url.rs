@@ -67,7 +67,7 @@ pub(super) fn check_further(problems: &mut Problems, raw: &RawTable<'_>, table: 
         for other in &further {
             let wrong = match () {
                 () if scheme(other) != scheme(url) => "its servers speak another protocol",
-                () if all.contains(&other.as_str()) => "a server is named twice",
+                () if all.contains(&other.as_str()) => "a server is listed twice",
                 () => {
                     all.push(other);
                     continue;
@@ -78,7 +78,7 @@ pub(super) fn check_further(problems: &mut Problems, raw: &RawTable<'_>, table: 
                     given.span.clone(),
                     format!("`more_urls` of `{}`: {wrong}", raw.name),
                 )
-                .with_label("these are servers over the same data")
+                .with_label("these servers share the same data")
                 .with_help("name each server once, with the scheme of `url`"),
             );
             return;
@@ -94,7 +94,7 @@ pub(super) fn check_further(problems: &mut Problems, raw: &RawTable<'_>, table: 
         let there = if n == 1 { "only 1 server".to_owned() } else { format!("{n} servers") };
         problems.add(
             Diagnostic::new(given.span.clone(), format!("`{}` has {there}", raw.name))
-                .with_label(format!("{wanted} are to get load"))
+                .with_label(format!("{wanted} are to receive load"))
                 .with_help("name the others in `more_urls`"),
         );
     }

@@ -53,8 +53,8 @@ const KEYS: &[Key] = &[
     key(
         "sql_servers",
         Shape::Integer(1, SERVERS_MAX),
-        "How many of the servers get load: `url` and the first ones of `more_urls`; all of them if \
-         not given.",
+        "How many of the servers receive load: `url` and the first ones of `more_urls`; all of \
+         them if not given.",
     )
     .example("2"),
     key("like", Shape::Text, "Another database, whose keys this one inherits and may override.")
@@ -126,7 +126,7 @@ const KEYS: &[Key] = &[
         "log_volume",
         Shape::Text,
         "A separate volume for the server's logs: InnoDB's redo log and the binary log, or \
-         PostgreSQL's pg_wal. It is made for them alone, as that [volume.NAME] describes it.",
+         PostgreSQL's pg_wal. It is created for the logs alone, as [volume.NAME] describes it.",
     )
     .example("\"logs\""),
     with_default(
@@ -142,7 +142,7 @@ const KEYS: &[Key] = &[
         "replication",
         Shape::Words(&REPLICATION_WORDS),
         "\"asynchronous\"",
-        "What a commit waits for: no replica, or until one has the transaction in its log \
+        "What a commit waits for: nothing, or until one replica has the transaction in its log \
          (PostgreSQL calls this synchronous, MariaDB and MySQL semi-synchronous).",
     )
     .example("\"synchronous\""),
@@ -150,20 +150,20 @@ const KEYS: &[Key] = &[
         "reads_on",
         Shape::Words(&READS_ON),
         "\"primary\"",
-        "Which members clients of a workload that only reads connect to: the primary, its `replicas` \
-         in turn, or `all` in turn. Without replicas, the primary.",
+        "Which members the clients of a read-only workload connect to: the primary, its `replicas` \
+         in turn, or `all` members in turn. Without replicas, the primary.",
     )
     .example("\"replicas\""),
     key(
         "replica_settings",
         Shape::Settings,
-        "Settings of the replicas, which add to `settings` or override them.",
+        "Settings of the replicas; they are added to `settings`, and override them.",
     )
     .example("{ innodb_flush_log_at_trx_commit = 2 }"),
     key(
         "cluster",
         Shape::Words(&CLUSTERS),
-        "A cluster of servers that all take writes: \"galera\" (MariaDB). The tables are \
+        "A cluster of servers that all accept writes: \"galera\" (MariaDB). The tables are \
          populated on the first node, which the other nodes join before the first step. Only for \
          servers that Dyno starts.",
     )
@@ -179,7 +179,7 @@ const KEYS: &[Key] = &[
         "load_on",
         Shape::Words(&LOAD_ON),
         "\"first\"",
-        "Which nodes of the cluster clients connect to: the `first` one, or `all` in turn.",
+        "Which nodes of the cluster the clients connect to: the `first` one, or `all` in turn.",
     )
     .example("\"all\""),
     with_default(
@@ -195,9 +195,9 @@ const KEYS: &[Key] = &[
         "shard_by",
         Shape::Words(&SHARD_BY),
         "\"table\"",
-        "What each shard gets: whole tables in turn (`table`), or its rows of every table \
-         (`key`): those whose first column of the primary key, an integer, has the shard's \
-         remainder when divided by the number of shards.",
+        "What each shard gets: whole tables in turn (`table`), or some rows of every table \
+         (`key`): those for which the first column of the primary key, an integer, divided by the \
+         number of shards leaves the shard's remainder.",
     )
     .example("\"key\""),
     key(
@@ -220,7 +220,7 @@ const KEYS: &[Key] = &[
         "data",
         Shape::Words(&DataOrigin::WORDS),
         "\"copied\"",
-        "How the data of a trial are put in place (only for servers that Dyno starts): `copied` \
+        "How the data of a trial get onto the volume (only for servers that Dyno starts): `copied` \
          from the kept data set, with the same space preallocated as where they were populated; \
          `populated` in place in every trial; or `restored`, written as tar and cp write files, \
          with nothing preallocated. Compressing filesystems store the three differently.",
@@ -462,7 +462,7 @@ fn check_private<'v>(
             let message = format!("`{name}` works only with `url`");
             problems.add(
                 Diagnostic::new(given.key_span.clone(), message)
-                    .with_label("these are servers that run already")
+                    .with_label("these servers are already running")
                     .with_help(
                         "several servers that Dyno starts are a cluster, replicas or shards",
                     ),
@@ -517,7 +517,7 @@ fn check_machine(
                     entry.span.clone(),
                     format!("kernel setting `{name}` is not accepted"),
                 )
-                .with_label("unknown setting, or a value that it cannot have")
+                .with_label("unknown setting, or an invalid value")
                 .with_help(why),
             );
         }
@@ -533,7 +533,7 @@ fn check_replicas(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
     let Some(given) = replicas.or(raw.entry("replication")).or(settings) else { return };
     problems.add(
         Diagnostic::new(given.key_span.clone(), format!("product `{product}` has no replicas"))
-            .with_label("its servers cannot follow each other")
+            .with_label("its servers cannot replicate from each other")
             .with_help("leave this key out, or choose another product"),
     );
 }
@@ -581,7 +581,7 @@ fn check_reads(problems: &mut Problems, raw: &RawTable<'_>) {
     if let (Some(given), Some(_)) = (elsewhere, raw.named("behind").next()) {
         problems.add(
             Diagnostic::new(given.key_span.clone(), "`reads_on` and `behind` cannot be combined")
-                .with_label("clients connect to what stands in front of the primary")
+                .with_label("clients connect to the pooler or proxy in front of the primary")
                 .with_help("leave one of the two out"),
         );
     }
@@ -611,7 +611,7 @@ fn check_shards(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord)
             let message = format!("`{name}` and `shards` cannot be combined");
             problems.add(
                 Diagnostic::new(other.key_span.clone(), message)
-                    .with_label("not for shards behind their router")
+                    .with_label("not for shards behind a router")
                     .with_help("leave one of the two out"),
             );
         }

@@ -55,7 +55,7 @@ fn tree(problems: &mut Problems, entry: &Entry<'_>) -> Option<Tree> {
 }
 
 fn too_large(problems: &mut Problems, entry: &Entry<'_>, number: &str) {
-    wrong_value(problems, entry, format!("`{number}` is too large, or no number"));
+    wrong_value(problems, entry, format!("`{number}` is too large, or not a number"));
 }
 
 /// Where a workload's table has what these keys lead to, or the one that it is like.

@@ -158,7 +158,7 @@ fn read_loads(
     {
         problems.add(
             Diagnostic::new(arrivals.key_span.clone(), "`arrivals` needs a rate")
-                .with_label("this load is closed: each client waits for its answer")
+                .with_label("this is a closed load: each client waits for its reply")
                 .with_help("add rate = 500, or leave this key out"),
         );
     }

@@ -18,8 +18,8 @@ pub(crate) const KIND: Kind = Kind {
     help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
     lead: "One table for each fault: at a given time of each step a server that Dyno has started \
            is killed, stopped, restarted or isolated from its cluster, and the report shows the \
-           effect on the load. The network between clients and a server cannot be cut: they reach \
-           it through a socket. Each variant has \
+           effect on the load. The network between clients and a server cannot be cut, because \
+           they connect through a socket. Each variant has \
            one fault; without such a table nothing happens. See docs/faults.md.",
     example: "{ crash = { do = \"kill\", at = \"30s\", start_after = \"5s\" } }",
     names: ["\"crash\"", "\"pause\""],
@@ -69,13 +69,13 @@ const KEYS: &[Key] = &[
         "start_after",
         Shape::Duration,
         "For `kill`: how long afterwards the server is started again. Without this key, it stays \
-         down until the end of the step, and is started for the audit.",
+         down until the end of the step, and is then started for the audit.",
     )
     .example("\"5s\""),
     key(
         "member",
         Shape::Text,
-        "The member to which it happens: primary, the server that is measured; replica-1, \
+        "The member that it affects: primary, the server that is measured; replica-1, \
          replica-2 …; node-1, node-2 …; pooler or proxy, in front of it.",
     )
     .example("\"replica-1\""),
@@ -143,7 +143,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     if let (true, Some(entry)) = (fault.is_some_and(|fault| overlaps(&fault)), raw.entry("every")) {
         problems.add(
             Diagnostic::new(entry.span.clone(), "`every` must be longer than the fault lasts")
-                .with_label("the next one would begin before this one is over"),
+                .with_label("the next fault would begin before this one has ended"),
         );
     }
     table.filter(|_| problems.count() == before)
@@ -239,7 +239,7 @@ fn wrong_member(
             None,
             format!("the fault `{name}` needs a cluster of {NODES_LEAST} nodes or more"),
             format!(
-                "`{}` has {}: the node that is left has no majority",
+                "`{}` has {}: the remaining node would have no majority",
                 database.name, cluster.nodes
             ),
             format!("give it nodes = {NODES_LEAST}"),
@@ -253,7 +253,7 @@ fn wrong_member(
                 "the fault `{name}` cannot isolate {member} of the database `{}`",
                 database.name
             ),
-            "only nodes of a cluster have a network between them that can be cut".to_owned(),
+            "only the network between the nodes of a cluster can be cut".to_owned(),
             "give the database a cluster, or kill or stop the server".to_owned(),
         ));
     }
@@ -294,7 +294,7 @@ fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
             Some("at"),
             format!("the fault `{}` {what} after the end of the step", fault.name),
             format!("`duration` is {duration}"),
-            "let it happen earlier, or raise `duration`".to_owned(),
+            "move it to an earlier time, or raise `duration`".to_owned(),
         )
     })
 }

@@ -15,8 +15,8 @@ use crate::{Diagnostic, FieldValue, HostPool, LoadLevel, Product, Table, Variant
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
     name: "host",
-    help: "Machines on which agents of Dyno generate load: [host.NAME].",
-    lead: "One table for each group of machines on which agents of Dyno generate load (docs/hosts.md). \
+    help: "Machines on which Dyno's agents generate load: [host.NAME].",
+    lead: "One table for each group of machines on which Dyno's agents generate load (docs/hosts.md). \
            Servers, volumes and jobs are on the machine that runs the study.",
     example: "{ sql = { reach = \"ssh {name} dyno agent\", names = [\"sql1\", \"sql2\"] } }",
     names: ["\"sql\"", "\"load\""],
@@ -41,8 +41,8 @@ const KEYS: &[Key] = &[
     key(
         "names",
         Shape::Texts,
-        "The names of the hosts, each of which has one agent; if not given, one host with the table's \
-         name.",
+        "The names of the hosts, each of which runs one agent; if not given, one host with the \
+         table's name.",
     )
     .example("[\"sql1\", \"sql2\", \"sql3\"]"),
 ];
@@ -76,10 +76,10 @@ fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
-        return Some((format!("host `{twice}` is named twice"), "one agent runs on each host"));
+        return Some((format!("host `{twice}` is listed twice"), "one agent runs on each host"));
     }
     if names.is_empty() || names.len() > HOSTS_MAX {
-        let message = format!("`names` must hold 1 to {HOSTS_MAX} names");
+        let message = format!("`names` must list 1 to {HOSTS_MAX} names");
         return Some((message, "the hosts of this table"));
     }
     None
@@ -131,7 +131,7 @@ pub(super) fn check(
 ) {
     let mut refuse = |message: String, why: &str| {
         let diagnostic = Diagnostic::new(span.clone(), message);
-        problems.add(diagnostic.with_label("the load is generated on hosts").with_help(why));
+        problems.add(diagnostic.with_label("the load is generated on other hosts").with_help(why));
     };
     let products = variants.into_iter().flatten().map(|variant| &variant.database.product);
     let private: BTreeSet<&str> = products
@@ -158,8 +158,7 @@ pub(super) fn check(
     if is_until_steady {
         refuse(
             "`until_steady` cannot be combined with `generators` yet".to_owned(),
-            "the generators would have to agree on when all of them are steady: use a fixed \
-             `duration`",
+            "all generators would have to become steady at the same time: use a fixed `duration`",
         );
     }
     let n = pool.names.len();
@@ -194,8 +193,8 @@ pub(super) fn check_own(problems: &mut Problems, span: Range<usize>, loads: &[Lo
                 span,
                 "a workload with steps of its own cannot be combined with `generators` yet",
             )
-            .with_label("the load is generated on hosts")
-            .with_help("its roles share state and end together: leave out `generators`"),
+            .with_label("the load is generated on other hosts")
+            .with_help("its roles share state and end together: leave `generators` out"),
         );
     }
 }
@@ -256,7 +255,7 @@ mod tests {
         check("more_urls = 'mysql://me@db2/x'", "is not a list of URLs");
         check("more_urls = ['db2']", "this is not a URL");
         check("more_urls = ['postgresql://me@db2/x']", "speak another protocol");
-        check("more_urls = ['mysql://me:pw1@db1/x']", "a server is named twice");
+        check("more_urls = ['mysql://me:pw1@db1/x']", "a server is listed twice");
         let three = more.replace("sql_servers = 2", "");
         check(&three, "2 generators cannot load 3 servers");
         let private = with(&three).replace("url = 'mysql://me:pw1@db1/x'", "product = 'mariadb'");
@@ -287,7 +286,7 @@ mod tests {
         check(&with_hosts("reach = 'ssh {name}'", ""), "cannot be reached from other hosts");
         check(&with_hosts("reach = 'ssh \"{name}'", ""), "`reach` is not a command");
         check(&with_hosts("names = []", ""), "`names`");
-        check(&with_hosts("names = ['a', 'a']", ""), "named twice");
+        check(&with_hosts("names = ['a', 'a']", ""), "listed twice");
         check(&with_hosts("names = ['a b']", ""), "cannot be the name of a host");
         check(&with_hosts("user = 'me'", ""), "unknown key `user`");
         check(&with_hosts(names, "find_clients = 'p99 <= 5ms'"), "cannot share a load of 1 client");

@@ -14,7 +14,7 @@ pub(crate) const KIND: Kind = Kind {
     name: "job",
     help: "Work that runs to completion and is timed in each step: [job.NAME].",
     lead: "One table for each job: SQL statements, or a command, that run to completion and whose \
-           time is measured. It runs in every step, alone or beside the load. Each variant has \
+           time is measured. It runs in every step, alone or during the load. Each variant has \
            one job; without such a table, only the load runs.",
     example: "{ index = { sql = \"CREATE INDEX by_c ON sbtest1 (c)\" } }",
     names: ["\"index\"", "\"analyze\""],
@@ -61,8 +61,8 @@ const KEYS: &[Key] = &[
     key(
         "other_database",
         Shape::Text,
-        "Another [database.NAME]: a server that Dyno starts, empty, for each trial beside the one \
-         that is measured, so that the job can move data to it, for example. Commands find its \
+        "Another [database.NAME]: a server that Dyno starts, empty, for each trial in addition to \
+         the measured one, so that the job can move data to it, for example. Commands find its \
          address in DYNO_OTHER_URL. Its data are in Dyno's data folder; its processes are \
          watched, but the server itself is not queried.",
     )
@@ -97,8 +97,8 @@ const KEYS: &[Key] = &[
         "load",
         Shape::Words(&["off", "until-done", "on"]),
         "\"off\"",
-        "Off: the job runs alone, and ends the step. Until-done: the load runs beside it, and is \
-         stopped when the job has ended. On: the job is stopped when the load ends.",
+        "Off: the job runs alone, and ends the step. Until-done: the load runs during the job, and \
+         is stopped when the job has ended. On: the job is stopped when the load ends.",
     ),
     with_default(
         "start_after",
@@ -110,8 +110,8 @@ const KEYS: &[Key] = &[
         "same_tables",
         Shape::Switch,
         "false",
-        "Whether the workload's tables must have the same rows when the job has ended as before \
-         `setup`, by count and checksum; otherwise the trial fails. The figure job.data_per_s is \
+        "Whether the workload's tables must have the same rows after the job as before `setup`, \
+         compared by count and checksum; if they differ, the trial fails. The figure job.data_per_s is \
          then the size of the data divided by the job's time.",
     )
     .fixed(OWN_TABLE),
@@ -208,13 +208,13 @@ pub(super) fn wrong_other(
 ) -> Option<(String, &'static str)> {
     let Product::Private(product) = &database.product else {
         return Some((
-            "it runs already, and Dyno starts the other database of a job".to_owned(),
+            "it is already running, and Dyno starts the other database of a job".to_owned(),
             "write its URL into the command",
         ));
     };
     let mut words = vocabulary.products.iter();
     if words.any(|word| word.name == *product && word.is_embedded) {
-        let why = format!("{product} runs inside Dyno, and no command could reach it");
+        let why = format!("{product} runs inside Dyno, where no command can reach it");
         return Some((why, "choose a product that is a server"));
     }
     let several = [

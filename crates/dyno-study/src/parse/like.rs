@@ -115,6 +115,9 @@ fn report_circle(tables: &[RawTable<'_>], circle: &[usize], problems: &mut Probl
             format!("{} `{}` inherits from itself", tables[first].kind.name, tables[first].name),
         )
         .with_label(names.join(" is like "))
-        .with_help("give one of them a `product`, a `url`, or what else it is, instead of `like`"),
+        .with_help(
+            "define one of them itself, with a `product` or a `url` for example, instead \
+            of `like`",
+        ),
     );
 }

@@ -270,7 +270,7 @@ fn is_no_load(problems: &mut Problems, places: &Places<'_>, workload: &str) -> b
         is_none = false;
         problems.add(
             Diagnostic::new(span, format!("`{key}` has no effect here"))
-                .with_label(format!("workload `{workload}` sends nothing"))
+                .with_label(format!("workload `{workload}` sends no load"))
                 .with_help("leave this key out"),
         );
     }

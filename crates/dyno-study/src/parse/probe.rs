@@ -15,7 +15,8 @@ pub(crate) const KIND: Kind = Kind {
     name: "probe",
     help: "Additional probes, read while trials run, one table each: [probe.NAME]. Their readings \
            are called probe.NAME.",
-    lead: "Additional probes, read while trials run: the output of a program, or of a statement.",
+    lead: "Additional probes, read while trials run: the output of a program, or the result of a \
+        statement.",
     example: "{ queue = { sql = \"SELECT count(*) FROM jobs\" } }",
     names: ["", ""],
     baseline_note: "",

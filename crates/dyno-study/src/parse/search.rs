@@ -21,7 +21,7 @@ pub(super) struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// Reads the keys; none where nothing is searched.
+    /// Reads the keys; none where there is no search.
     pub(super) fn read(
         problems: &mut Problems,
         section: &Section<'_>,
@@ -46,7 +46,7 @@ impl SearchRequest {
             if let Some(precision) = precision {
                 problems.add(
                     Diagnostic::new(precision.key_span, "`find_precision` needs a search")
-                        .with_label("nothing is searched")
+                        .with_label("there is no search")
                         .with_help("add find_rate = \"p99 <= 20ms\", or leave this key out"),
                 );
             }
@@ -73,7 +73,7 @@ fn refuse_loads(problems: &mut Problems, section: &Section<'_>, vary: &Vary<'_>,
     for (name, span) in [given, rates, clients].into_iter().flatten() {
         problems.add(
             Diagnostic::new(span, format!("`{name}` cannot be combined with `{key}`"))
-                .with_label(format!("`{key}` sets the load already"))
+                .with_label(format!("`{key}` already sets the load"))
                 .with_help(format!("remove `{name}` or `{key}`")),
         );
     }

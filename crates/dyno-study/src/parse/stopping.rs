@@ -60,7 +60,7 @@ pub(super) fn read(
     }
     if order == Order::Sequential {
         refuse(
-            "variants are compared when a block (one trial of each) has ended",
+            "variants are compared at the end of each block (one trial of each)",
             "use order = \"interleaved\"",
         );
     }

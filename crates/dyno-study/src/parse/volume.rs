@@ -11,9 +11,10 @@ use crate::{Diagnostic, Table, Vocabulary};
 /// Volumes.
 pub(crate) const KIND: Kind = Kind {
     name: "volume",
-    help: "Filesystems made for the data of servers that Dyno starts: [volume.NAME].",
-    lead: "One table for each volume: a filesystem that is made for a trial and removed after it, \
-           and holds the data of the servers that Dyno starts. It needs root privileges. Without \
+    help: "Filesystems created for the data of servers that Dyno starts: [volume.NAME].",
+    lead: "One table for each volume: a filesystem that is created for a trial and removed after \
+           it, and that holds the data of the servers that Dyno starts. It needs root privileges. \
+           Without \
            such a table, data are in Dyno's data folder.",
     example: "{ zfs = { filesystem = \"xfs\", size = \"8GiB\" } }",
     names: ["\"ext4\"", "\"xfs\""],
@@ -31,8 +32,8 @@ const KEYS: &[Key] = &[
     key(
         "size",
         Shape::Size,
-        "The size of the image file that holds the filesystem, through a loop device; for tmpfs, \
-         how much memory it may use.",
+        "The size of the image file that holds the filesystem, on a loop device; for tmpfs, how \
+         much memory it may use.",
     )
     .example("\"8GiB\""),
     key(
@@ -46,7 +47,7 @@ const KEYS: &[Key] = &[
     key("like", Shape::Text, "Another volume, whose keys this one inherits and may override.")
         .example("\"ext4\"")
         .fixed(INHERITED),
-    key("make_options", Shape::Text, "Options for the program that makes the filesystem.")
+    key("make_options", Shape::Text, "Options for the program that creates the filesystem.")
         .example("\"-b 1024\""),
     key("mount_options", Shape::Text, "Mount options, separated by commas.")
         .example("\"noatime,compress=zstd:1\""),
@@ -55,8 +56,8 @@ const KEYS: &[Key] = &[
     key(
         "cache",
         Shape::Size,
-        "For ZFS: the size of a second device that caches reads (L2ARC), which is an image file \
-         as well.",
+        "For ZFS: the size of a second device that caches reads (L2ARC); it is an image file as \
+         well.",
     )
     .example("\"1GiB\""),
     key(
@@ -72,8 +73,8 @@ const KEYS: &[Key] = &[
         "limit",
         Shape::Settings,
         "Limits of its device, per second: read_iops, write_iops (flushes included), \
-         read_bandwidth, write_bandwidth (bytes). They apply while a trial is measured, but \
-         neither while tables are populated nor in the audit.",
+         read_bandwidth, write_bandwidth (bytes). They apply while a trial is measured, but not \
+         while tables are populated or audited.",
     )
     .example("{ write_iops = 500, write_bandwidth = \"8MiB\" }"),
     key(
@@ -107,7 +108,7 @@ fn check_filesystem(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vo
     match (raw.entry("filesystem"), raw.text("filesystem")) {
         (Some(entry), Some(name)) if !known().any(|one| one == name) => problems.add(
             Diagnostic::new(entry.span.clone(), format!("unknown filesystem `{name}`"))
-                .with_label("Dyno does not know how to make it")
+                .with_label("Dyno cannot create it")
                 .with_help(format!("choose one of {}", known().collect::<Vec<_>>().join(", "))),
         ),
         (None, _) => problems.add_missing(
@@ -132,7 +133,10 @@ fn check_backing(problems: &mut Problems, raw: &RawTable<'_>) {
             problems.add(
                 Diagnostic::new(later.key_span.clone(), "`size` and `device` cannot be combined")
                     .with_label("these two are mutually exclusive")
-                    .with_help("`size` is an image file that Dyno makes, `device` a real one"),
+                    .with_help(
+                        "`size` is for an image file that Dyno creates, `device` for a \
+                        real device",
+                    ),
             );
         }
         (None, None) => problems.add_missing(
@@ -200,7 +204,7 @@ fn check_limit(
             Diagnostic::new(entry.key_span.clone(), format!("unknown limit `{name}`"))
                 .with_label("no such limit")
                 .with_help(match name {
-                    "dips" => "`dips` is a key of the volume, beside `limit`".to_owned(),
+                    "dips" => "`dips` is a key of the volume, not of `limit`".to_owned(),
                     _ => did_you_mean(name, LIMITS),
                 }),
         );

@@ -222,8 +222,8 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
     if plan.is_open_ended() {
         let how = if context.measured.is_empty() {
             format!(
-                "guessed: {GUESSED_RATE} transactions/s for each client until quotas are met, and \
-                 waits of a tenth of their limit"
+                "a guess: {GUESSED_RATE} transactions/s per client until quotas are met, and waits \
+                 of a tenth of their limit"
             )
         } else {
             "by earlier runs of this workload on this machine".to_owned()
@@ -254,7 +254,7 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
 fn disk_lines(context: &TableContext) -> Vec<(&'static str, String)> {
     let mut texts = context.disk.clone();
     if context.sizes.iter().any(Option::is_none) {
-        texts.push("unknown where the workload's own steps fill its tables".to_owned());
+        texts.push("unknown, because the workload's own steps fill its tables".to_owned());
     }
     let name = |at: usize| if at == 0 { "disk" } else { "" };
     texts.into_iter().enumerate().map(|(at, text)| (name(at), text)).collect()

@@ -198,7 +198,7 @@ fn table_for_people() {
         trials  4 (2 variants, 2 repetitions of each)
         time    4 min 54 s (warm-up, measured time and rest; deploying and populating take additional time)
         budget  4 min: exceeded by 54 s; trials that would exceed it are not started
-        disk    unknown where the workload's own steps fill its tables
+        disk    unknown, because the workload's own steps fill its tables
         seed    42
     "#]]
     .assert_eq(&render_table(&plan, &context));

@@ -107,9 +107,9 @@ impl Audit<'_> {
         let least = facts.reads * i128::from(read) + facts.writes * i128::from(write);
         let most = least + i128::from(self.totals.unfinished()) * i128::from(read.max(write) + 1);
         let name = match (self.settings.has_reads(), self.settings.has_writes()) {
-            (true, true) => format!("statements sent, {read} a read and {write} a write"),
-            (true, false) => format!("statements sent, {read} a read"),
-            (false, _) => format!("statements sent, {write} a write"),
+            (true, true) => format!("statements sent, {read} per read and {write} per write"),
+            (true, false) => format!("statements sent, {read} per read"),
+            (false, _) => format!("statements sent, {write} per write"),
         };
         AuditRow::between(name, (least, most), Some(self.totals.tally.statements().into()))
     }
@@ -140,7 +140,7 @@ impl Audit<'_> {
             let (n, reported) = facts.sums.line(line);
             let whole = i128::from(n * each);
             let bounds = ((whole - fewer).max(0), whole + more);
-            let name = format!("rows of {what}, {each} a statement");
+            let name = format!("rows of {what}, {each} per statement");
             rows.push(AuditRow::between(name, bounds, Some(reported.into())));
         };
         if sel1 > 0 {
@@ -227,12 +227,12 @@ impl Audit<'_> {
         let drift = found.map(|found| found - filled);
         vec![
             AuditRow::between(
-                "rows in HISTORY: those filled in, and inserted, and not deleted",
+                "rows in HISTORY: those filled in, plus those inserted, minus those deleted",
                 (reported - twice * unknown, reported + unknown),
                 found,
             ),
             AuditRow::between(
-                "drift of HISTORY, rows more than were filled in",
+                "drift of HISTORY: rows in excess of those filled in",
                 (-facts.holes, doubles),
                 drift,
             ),

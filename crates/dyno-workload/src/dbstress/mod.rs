@@ -82,8 +82,8 @@ impl Workload for DbStress {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         if self.settings.for_update && dialect == Dialect::Sqlite {
             return Err(
-                "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option \
-                        out, or vary it in a study of other products"
+                "option `for_update`: SQLite has no SELECT … FOR UPDATE; leave the option out, or \
+                        vary it in a study of other products"
                     .to_owned(),
             );
         }

@@ -40,24 +40,19 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count(
         "sel1",
         "1",
-        "selects of an object with its section and zone (1 row) in a read",
+        "selects per read of an object with its section and zone (1 row)",
     ),
     OptionSpec::count(
         "sel2",
         "1",
-        "selects of an object's history with its states (20 rows) in a read",
+        "selects per read of an object's history with its states (20 rows)",
     ),
-    OptionSpec::count(
-        "delete_inserts",
-        "1",
-        "rows of history that a write deletes and inserts again",
-    ),
+    OptionSpec::count("delete_inserts", "1", "rows of history that a write deletes and reinserts"),
     OptionSpec::count("updates", "1", "rows of history that a write updates"),
     OptionSpec::switch(
         "trx",
         false,
-        "BEGIN and COMMIT around the statements of a read and of a write; otherwise \
-               autocommit",
+        "BEGIN and COMMIT around the statements of each read and write; otherwise autocommit",
     ),
     OptionSpec::switch("for_update", false, "SELECT … FOR UPDATE (not on SQLite)"),
     OptionSpec::switch(
@@ -141,15 +136,15 @@ impl Settings {
         if self.rw_ratio > 0 && self.delete_inserts + self.updates == 0 {
             return refuse(
                 "rw_ratio",
-                "there is nothing to write, since `delete_inserts` and `updates` are 0; set it to \
-                 0 for read only",
+                "there is nothing to write, because `delete_inserts` and `updates` are 0; set it \
+                 to 0 for a read-only load",
             );
         }
         if self.has_reads() || self.rw_ratio == 1 {
             return Ok(self);
         }
-        let why = "`sel1` and `sel2` are 0, so that there is nothing to read; set it to 1 for \
-                   writes alone";
+        let why = "`sel1` and `sel2` are 0, so there is nothing to read; set it to 1 for a \
+                   write-only load";
         refuse("rw_ratio", why)
     }
 

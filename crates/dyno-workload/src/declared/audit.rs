@@ -201,7 +201,7 @@ pub(super) fn judge(
         );
         let name = match (inserts, deletes) {
             (false, false) => format!("{name}, which no statement changes"),
-            _ => format!("{name}: filled, and inserted, and not deleted"),
+            _ => format!("{name}: filled, plus inserted, minus deleted"),
         };
         rows.push(AuditRow::between(name, bounds, found));
     }

@@ -239,7 +239,7 @@ fn take(
 ) -> Result<(), String> {
     if kept.n_rows() == 0 {
         if reply.rows > 0 {
-            return Err("the connection has not kept the rows".to_owned());
+            return Err("the connection did not keep the rows".to_owned());
         }
         places.iter().for_each(|at| values.set(*at, Slot::Null));
         return Ok(());

@@ -136,8 +136,9 @@ impl Definition {
             self.tables.iter().map(|table| table.name.to_lowercase()).collect();
         lower.sort();
         if let Some(pair) = lower.windows(2).find(|pair| pair[0] == pair[1]) {
-            let message = format!("two tables are called `{}` but for capitals", pair[0]);
-            problems.add(message, "databases do not tell them apart");
+            let message =
+                format!("two tables are called `{}`, apart from upper and lower case", pair[0]);
+            problems.add(message, "databases do not distinguish them");
         }
     }
 
@@ -209,7 +210,7 @@ impl Definition {
         let lone_key = |column: &Column| column.is_identity && !(column.is_key && n_keys == 1);
         if n_identities > 1 || columns.iter().any(lone_key) {
             let message = "`identity` belongs to one column, which is the whole primary key";
-            problems.add(message, "give that column `key = true` and no other one");
+            problems.add(message, "give `key = true` to that column and to no other");
         }
         (columns.len() == entries.len()).then_some(columns)
     }
@@ -231,7 +232,7 @@ impl Definition {
         }
         let is_whole = self.transactions.len() == entries.len();
         if is_whole && self.transactions.iter().all(|one| one.weight == 0) && !entries.is_empty() {
-            problems.add("all transactions have the weight 0", "give at least one a weight");
+            problems.add("all transactions have weight 0", "give at least one a weight");
         }
     }
 
@@ -266,7 +267,7 @@ fn check_table_name(problems: &mut Problems, name: &str) {
     if !is_name {
         problems.add(
             "this cannot be the name of a table",
-            "use letters of English, digits and `_`, at most 63 of them",
+            "use ASCII letters, digits and `_`, at most 63 characters",
         );
     }
 }
@@ -285,7 +286,7 @@ fn rows_of(problems: &mut Problems, tree: &Tree, scale: u64) -> Option<u64> {
     let n = if is_scaled { rows.checked_mul(scale) } else { Some(rows) };
     let n = n.filter(|n| i64::try_from(*n).is_ok());
     if n.is_none() {
-        problems.add("with this `scale`, these are too many rows", "");
+        problems.add("with this `scale` there are too many rows", "");
     }
     n
 }
@@ -301,8 +302,10 @@ fn column(
     let entries = table(problems, tree)?;
     only(problems, entries, declared::COLUMN);
     let Some(kind) = find(entries, "type") else {
-        problems
-            .add("the column has no type", "add a type of the database, such as `type = \"int\"`");
+        problems.add(
+            "the column has no type",
+            "add one of the database's types, such as `type = \"int\"`",
+        );
         return None;
     };
     let kind = problems.within("type", |problems| per_dialect(problems, kind))?;
@@ -337,7 +340,7 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
             }
         }
         other => {
-            problems.wrong_kind("a text, or one for each of mysql, postgresql and sqlite", other);
+            problems.wrong_kind("a string, or one for each of mysql, postgresql and sqlite", other);
             return None;
         }
     }
@@ -346,7 +349,7 @@ pub(super) fn per_dialect(problems: &mut Problems, tree: &Tree) -> Option<PerDia
         return None;
     }
     if texts.iter().flatten().any(|text| text.trim().is_empty()) {
-        problems.add("the text is empty", "");
+        problems.add("the string is empty", "");
         return None;
     }
     Some(PerDialect(texts))

@@ -58,12 +58,15 @@ pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
     let options = vec![
         OptionSpec::text("table", NO_TABLES, "the tables, by their names"),
         OptionSpec::text("transaction", "{}", "the transactions, by their names"),
-        OptionSpec::count("scale", "1", "what the numbers of rows are multiplied by"),
+        OptionSpec::count("scale", "1", "factor by which the numbers of rows are multiplied"),
     ];
     let of_problems = files.clone();
-    WorkloadSpec::new(NAME, "tables and transactions of the study's own", options, move |input| {
-        plan(input, &files)
-    })
+    WorkloadSpec::new(
+        NAME,
+        "tables and transactions that the study declares",
+        options,
+        move |input| plan(input, &files),
+    )
     .checked_by(move |given| problems(given, &of_problems))
 }
 
@@ -193,8 +196,8 @@ impl Workload for Declared {
         match self.definition.numbering.sequences {
             0 => Ok(()),
             _ => Err(
-                "a `sequence` in its transactions counts the rows of all clients, which so run in \
-                      one process"
+                "a `sequence` in its transactions counts the rows of all clients, so they must run \
+                      in one process"
                     .to_owned(),
             ),
         }

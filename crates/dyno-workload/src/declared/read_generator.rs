@@ -89,7 +89,7 @@ pub(super) fn generator(
             _ => {
                 let names: Vec<String> =
                     named.iter().map(|one| format!("`{}`", one.key.name)).collect();
-                format!("{} are generators, and a value has one", names.join(" and "))
+                format!("{} are generators, but a value has only one", names.join(" and "))
             }
         };
         problems.add(message, &format!("the generators are {}", names.join(", ")));
@@ -276,9 +276,9 @@ fn units(problems: &mut Problems, bound: f64, decimals: u32) -> Option<i64> {
     if !is_near || units.abs() > 9e15 {
         let message = match is_near {
             true => format!("{bound} is too large"),
-            false => format!("{bound} has more than {decimals} digits behind the point"),
+            false => format!("{bound} has more than {decimals} decimal places"),
         };
-        problems.add(message, "`decimals` says how many digits there are behind the point");
+        problems.add(message, "`decimals` is the number of decimal places");
         return None;
     }
     Some(units.round() as i64)
@@ -350,7 +350,7 @@ fn normal(
     if deviation <= 0.0 {
         problems.add(
             format!("the standard deviation, {deviation}, is not above 0"),
-            "without `deviation` it is a sixth of the distance of the bounds",
+            "without `deviation` it is a sixth of the distance between the bounds",
         );
         return None;
     }
@@ -400,12 +400,13 @@ fn moments(
         _ => None,
     };
     let Some((first, last)) = found else {
-        let message = "expected the first and the last, such as [\"2024-01-01\", \"2024-12-31\"]";
+        let message =
+            "expected the first and the last value, such as [\"2024-01-01\", \"2024-12-31\"]";
         problems.add(message, "");
         return None;
     };
     if first > last {
-        problems.add("the first is after the last", "");
+        problems.add("the first value is after the last", "");
         return None;
     }
     Some((first, last))
@@ -499,7 +500,7 @@ fn map(
     known: &mut Known<'_>,
 ) -> Option<Kind> {
     let Some(of) = find(entries, "of") else {
-        problems.add("`map` needs `of`: the value that is looked up", "");
+        problems.add("`map` needs `of`: the value to look up", "");
         return None;
     };
     let of = problems.within("of", |problems| {

@@ -104,7 +104,7 @@ impl Scanned {
     fn scan(text: &str, dialect: Dialect, has_placeholders: bool) -> Result<Scanned, String> {
         let text = trimmed(text);
         if text.contains('\0') {
-            return Err("the statement holds a zero byte".to_owned());
+            return Err("the statement contains a zero byte".to_owned());
         }
         let scanned = Scanned { parts: Vec::new(), tokens: Vec::new(), spans: Vec::new() };
         let mut scanner =
@@ -155,9 +155,9 @@ impl Scanned {
         }
         if CONTROL.contains(&self.word(0)) {
             return Err(format!(
-                "`{}` is not written as a statement: `begin` of the transaction says whether its \
-                 statements are one transaction of the database, and a step `roll_back = true` rolls it \
-                 back",
+                "`{}` cannot be a statement: the transaction's key `begin` says whether its \
+                 statements form one database transaction, and a step with `roll_back = true` \
+                 rolls it back",
                 self.word(0).to_uppercase()
             ));
         }
@@ -168,18 +168,18 @@ impl Scanned {
                 Token::Sign(')') => open -= 1,
                 Token::Sign(';') => {
                     return Err(
-                        "these are several statements; each is a step of its own".to_owned()
+                        "these are several statements; make each a separate step".to_owned()
                     );
                 }
                 _ => {}
             }
             if open < 0 {
-                return Err("a `)` has no `(`".to_owned());
+                return Err("a `)` has no matching `(`".to_owned());
             }
         }
         match open {
             0 => Ok(()),
-            _ => Err("a `(` has no `)`".to_owned()),
+            _ => Err("a `(` has no matching `)`".to_owned()),
         }
     }
 
@@ -330,16 +330,16 @@ impl Scanner<'_> {
             self.comment()?;
         } else if c == '\'' {
             let has_escapes = is_mysql || self.has_escape_prefix();
-            self.quoted('\'', has_escapes, "a text that begins with ' does not end")?;
+            self.quoted('\'', has_escapes, "a string that begins with ' is not closed")?;
             self.token(Token::Sign('\''));
         } else if c == '"' && is_mysql {
-            self.quoted('"', true, "a text that begins with \" does not end")?;
+            self.quoted('"', true, "a string that begins with \" is not closed")?;
             self.token(Token::Sign('\''));
         } else if c == '"' || (c == '`' && self.dialect != Dialect::PostgreSql) {
-            let name = self.quoted(c, false, "a quoted name does not end")?;
+            let name = self.quoted(c, false, "a quoted name is not closed")?;
             self.token(Token::Quoted(name));
         } else if c == '[' && self.dialect == Dialect::Sqlite {
-            let end = rest.find(']').ok_or("a name that begins with [ does not end")?;
+            let end = rest.find(']').ok_or("a name that begins with [ is not closed")?;
             let name = rest[1..end].to_owned();
             self.at += end + 1;
             self.token(Token::Quoted(name));
@@ -349,8 +349,7 @@ impl Scanner<'_> {
             self.colon();
         } else if c == '?' && self.dialect != Dialect::PostgreSql && !self.has_placeholders {
             return Err(
-                "`?` is a placeholder of the server; write :name, and what it stands for in \
-                        `let`"
+                "`?` is a placeholder of the server; write :name, and define the name in `let`"
                     .to_owned(),
             );
         } else if begins_name(c) {
@@ -423,7 +422,7 @@ impl Scanner<'_> {
                 depth -= 1;
                 self.at += 2;
             } else {
-                let c = rest.chars().next().ok_or("a comment that begins with /* does not end")?;
+                let c = rest.chars().next().ok_or("a comment that begins with /* is not closed")?;
                 self.at += c.len_utf8();
             }
             if depth == 0 {
@@ -443,8 +442,7 @@ impl Scanner<'_> {
                 return Ok(());
             }
             return Err(
-                "`$1` is a placeholder of the server; write :name, and what it stands for in \
-                        `let`"
+                "`$1` is a placeholder of the server; write :name, and define the name in `let`"
                     .to_owned(),
             );
         }
@@ -456,7 +454,7 @@ impl Scanner<'_> {
             return Ok(());
         }
         let tag = &rest[..=end];
-        let wrong = || format!("a text that begins with {tag} does not end");
+        let wrong = || format!("a string that begins with {tag} is not closed");
         let close = rest[tag.len()..].find(tag).ok_or_else(wrong)?;
         self.at += 2 * tag.len() + close;
         self.token(Token::Sign('\''));

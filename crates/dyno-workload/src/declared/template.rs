@@ -44,7 +44,7 @@ pub(super) fn read(
                         Some('}') => break,
                         Some(c) => name.push(c),
                         None => {
-                            let why = "`{` has no `}`; a brace that means itself is written `\\{`";
+                            let why = "`{` has no matching `}`; write a literal brace as `\\{`";
                             return Err(why.to_owned());
                         }
                     }

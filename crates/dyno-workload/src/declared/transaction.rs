@@ -138,13 +138,13 @@ impl Scope<'_> {
         if !is_valid_name(name) {
             problems.add(
                 format!("`{name}` cannot be the name of a value"),
-                "use letters, digits and `_`, with no digit first",
+                "use letters, digits and `_`, not beginning with a digit",
             );
         }
         if self.values.contains_key(name) {
             let message = match name {
                 "rows" => "`rows` is the number of rows of the latest statement".to_owned(),
-                _ => format!("`{name}` is there already"),
+                _ => format!("`{name}` already exists"),
             };
             problems.add(message, "give it another name");
         }
@@ -357,7 +357,7 @@ fn form(text: &str, dialect: Dialect, scope: &mut Scope<'_>) -> Result<Form, Str
     }
     if values.len() > VALUES_MOST {
         return Err(format!(
-            "the statement has {} values, and {VALUES_MOST} are the most",
+            "the statement has {} values, but at most {VALUES_MOST} are allowed",
             values.len()
         ));
     }

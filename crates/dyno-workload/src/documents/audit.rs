@@ -74,7 +74,7 @@ fn received(settings: &Settings, totals: &AuditTotals) -> AuditRow {
     let (finds, ranges) = (of(settings, totals, What::Find), of(settings, totals, What::Range));
     let expected = i128::from(finds.committed)
         + i128::from(ranges.committed) * i128::from(settings.range_size);
-    let name = format!("documents found: 1 by a key, {} by a range", settings.range_size);
+    let name = format!("documents found: 1 per key, {} per range", settings.range_size);
     AuditRow::equal(name, expected, Some(totals.tally.rows_received.into()))
 }
 

@@ -29,13 +29,13 @@ pub(super) fn options() -> Vec<OptionSpec> {
         OptionSpec::real(
             "update_weight",
             "20",
-            "weight of those that replace a document's content",
+            "weight of operations that replace a document's content",
         ),
-        OptionSpec::real("insert_weight", "5", "weight of those that insert a document"),
+        OptionSpec::real("insert_weight", "5", "weight of operations that insert a document"),
         OptionSpec::real(
             "range_weight",
             "5",
-            "weight of those that find documents by a range of an indexed field",
+            "weight of operations that find documents by a range of an indexed field",
         ),
         OptionSpec::count("range_size", "10", "documents in a range"),
     ];

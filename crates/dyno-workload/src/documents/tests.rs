@@ -131,7 +131,7 @@ fn what_was_acknowledged_must_be_there() {
     assert_eq!(failed(&totals(2, 0), [1005, 23, sum]), ["updates, by the versions"]);
     let mut found = totals(0, 0);
     found.tally.rows_received -= 1;
-    assert_eq!(failed(&found, [1005, 20, sum]), ["documents found: 1 by a key, 7 by a range"]);
+    assert_eq!(failed(&found, [1005, 20, sum]), ["documents found: 1 per key, 7 per range"]);
 }
 
 #[test]

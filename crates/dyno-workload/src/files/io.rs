@@ -223,7 +223,7 @@ impl Clients for FileIoClients {
             rows.push(checked.bytes((0, all)));
             let again = counts[N_AGAIN];
             rows.push(AuditRow::judged(
-                "writes to places that were written before",
+                "writes to offsets that were written before",
                 "0; else a larger total_size is needed",
                 again,
                 again == 0,

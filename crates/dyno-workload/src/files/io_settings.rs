@@ -67,27 +67,29 @@ const OWN: &[OptionSpec] = &[
     OptionSpec::word(
         "access",
         &["random", "sequential"],
-        "where operations go: to places that are drawn, or one behind the other",
+        "where operations go: to random offsets, or sequentially",
     ),
     OptionSpec::word(
         "operation",
         &["read", "rewrite", "write", "mixed"],
-        "what they do: `rewrite` writes over what is there, `write` where nothing is yet, `mixed` reads and rewrites",
+        "what they do: `rewrite` overwrites existing data, `write` writes where there is none \
+         yet, `mixed` reads and rewrites",
     ),
     OptionSpec::real("read_share", "70", "share of reads in `mixed`, in percent"),
-    OptionSpec::size("block_size", "16KiB", "bytes of an operation"),
+    OptionSpec::size("block_size", "16KiB", "bytes per operation"),
     OptionSpec::size("total_size", "1GiB", "bytes of all files together"),
     OptionSpec::count("files", "1", "number of files of equal size"),
-    OptionSpec::switch("direct", true, "whether operations go past the page cache (O_DIRECT)"),
+    OptionSpec::switch("direct", true, "whether operations bypass the page cache (O_DIRECT)"),
     OptionSpec::word(
         "sync",
         Sync::WORDS,
-        "how writes get to the disk: when the kernel wants to, by fsync or fdatasync after writes, or each by itself (O_DSYNC)",
+        "how writes get to the disk: when the kernel writes them back, by fsync or fdatasync \
+         after writes, or each by itself (O_DSYNC)",
     ),
     OptionSpec::count(
         "sync_every",
         "1",
-        "with fsync and fdatasync: a client syncs after so many of its writes",
+        "with fsync and fdatasync: after how many of its writes a client syncs",
     ),
     OptionSpec::size(
         "alignment",
@@ -97,7 +99,7 @@ const OWN: &[OptionSpec] = &[
     OptionSpec::real(
         "compress_ratio",
         "1",
-        "data compress to 1/N of their size; 1 for data that do not",
+        "data compress to 1/N of their size; 1 for incompressible data",
     ),
 ];
 
@@ -148,8 +150,8 @@ pub(super) fn check_direct(name: &str, bytes: u64) -> Result<(), OptionError> {
     refuse(
         name,
         format!(
-            "{given} is not a multiple of 512, which operations past the page cache need at least; \
-             set direct = false, or choose another size"
+            "{given} is not a multiple of 512, which direct I/O requires; set direct = false, or \
+             choose another size"
         ),
     )
 }
@@ -164,13 +166,13 @@ impl Settings {
         if sync_every == 0 || (sync_every > 1 && sync.command().is_none()) {
             return refuse(
                 "sync_every",
-                "it is a number of writes from 1, with sync = \"fsync\" or \"fdatasync\"",
+                "it must be a number of writes from 1, with sync = \"fsync\" or \"fdatasync\"",
             );
         }
         let step = match size(options, "alignment", 0, BLOCK_MAX)? {
             0 => block,
             _ if access == Access::Sequential => {
-                return refuse("alignment", "sequential operations lie one behind the other");
+                return refuse("alignment", "sequential operations follow one another");
             }
             step => step,
         };
@@ -222,7 +224,7 @@ fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
         "write" if access == Access::Random => {
             return refuse(
                 "operation",
-                "random places would soon be written a second time; choose \"rewrite\", or \
+                "random offsets would soon be written a second time; choose \"rewrite\", or \
                  access = \"sequential\"",
             );
         }
@@ -231,7 +233,7 @@ fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
         _ => Operation::Read,
     };
     if !(0.0..=100.0).contains(&options.real("read_share")) {
-        return refuse("read_share", "it is a percentage from 0 to 100");
+        return refuse("read_share", "it must be a percentage from 0 to 100");
     }
     Ok((access, operation))
 }
@@ -239,7 +241,7 @@ fn what(options: &Options) -> Result<(Access, Operation), OptionError> {
 fn random_bytes(options: &Options) -> Result<u64, OptionError> {
     let ratio = options.real("compress_ratio");
     if !(1.0..=RATIO_MAX).contains(&ratio) {
-        return refuse("compress_ratio", format!("it is a number from 1 to {RATIO_MAX}"));
+        return refuse("compress_ratio", format!("it must be a number from 1 to {RATIO_MAX}"));
     }
     Ok((SECTOR as f64 / ratio).round() as u64)
 }
@@ -248,7 +250,7 @@ fn random_bytes(options: &Options) -> Result<u64, OptionError> {
 fn files(options: &Options, block: u64) -> Result<FileSet, OptionError> {
     let files = options.count("files");
     if !(1..=FILES_MAX).contains(&files) {
-        return refuse("files", format!("it is a number from 1 to {FILES_MAX}"));
+        return refuse("files", format!("it must be a number from 1 to {FILES_MAX}"));
     }
     let size = options.size("total_size") / files / block * block;
     if size == 0 || size > FILE_MAX {

@@ -21,7 +21,7 @@ use dyno_model::WorkloadStep;
 const NAME: &str = "fsync";
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::size("bytes", "512", "bytes of a write"),
+    OptionSpec::size("bytes", "512", "bytes per write"),
     OptionSpec::word(
         "sync",
         &["fsync", "fdatasync", "dsync", "none"],
@@ -30,15 +30,15 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "position",
         &["overwrite", "append"],
-        "whether the same place is written again, or the file grows",
+        "whether the same offset is written again, or the file grows",
     ),
-    OptionSpec::switch("direct", false, "whether writes go past the page cache (O_DIRECT)"),
+    OptionSpec::switch("direct", false, "whether writes bypass the page cache (O_DIRECT)"),
     OptionSpec::count(
         "operations",
         "0",
-        "writes of each client, after which the step ends; 0 to go on for the measured time",
+        "number of writes per client after which the step ends; 0 to continue for the measured time",
     ),
-    OptionSpec::size("append_limit", "64MiB", "size at which a file that grows is cut to nothing"),
+    OptionSpec::size("append_limit", "64MiB", "size at which a growing file is truncated to zero"),
 ];
 
 /// The least and the longest time that `operations` may take, in seconds; in between one for each.

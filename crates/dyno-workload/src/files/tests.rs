@@ -161,7 +161,7 @@ fn what_cannot_be_done_is_refused_with_what_to_do() {
     io(&[("sync", "dsync"), ("sync_every", "2")], "sync_every", "with sync = \"fsync\"");
     io(&[("compress_ratio", "0.5")], "compress_ratio", "from 1 to 32");
     io(&[("read_share", "101")], "read_share", "percentage");
-    io(&[("access", "sequential"), ("alignment", "512")], "alignment", "one behind the other");
+    io(&[("access", "sequential"), ("alignment", "512")], "alignment", "follow one another");
     let fsync = |options: Given<'_>, option: &str, reason: &str| {
         check_refused(("fsync", options), option, reason);
     };
@@ -222,7 +222,7 @@ fn writes_that_begin_again_are_no_first_writes() {
         assert_eq!(ran.sent.len() as u64, n);
         let all = totals(&[n], Tally { writes: n, ..Tally::default() });
         let rows = made.audit(&all, &answer([65536, 65536, 128, 0, 0]));
-        let again = "writes to places that were written before";
+        let again = "writes to offsets that were written before";
         assert_eq!(failed(&rows).get(again).copied(), expected);
     }
 }

@@ -199,7 +199,7 @@ impl Plan<'_> {
             (Reads::RangesAndPoints, Query::Point) => format!("qp{rate}"),
         };
         if inserts == 0 {
-            return Err(format!("step {name}: a step that lasts no time inserts nothing"));
+            return Err(format!("step {name}: a step of zero duration inserts nothing"));
         }
         let inserters = self.inserters_per_table();
         // Of one client, in statements a second; `share` is statements for each INSERT.
@@ -280,7 +280,7 @@ impl Plan<'_> {
             return Ok(());
         }
         Err(format!(
-            "option `rows_i0`: {rows} rows are too few for the deletes, which go at {batch} rows \
+            "option `rows_i0`: {rows} rows are too few for the deletes, which remove {batch} rows \
              at a time and up to {} rows per second from each table; give at least {least}, or a \
              lower `rate_3`",
             rate * inserters

@@ -95,24 +95,24 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "reads",
         &["qr-qp", "q"],
-        "range and point queries in turn (qr100, qp100, qr500 …), or range queries alone (q100 …)",
+        "alternating range and point queries (qr100, qp100, qr500 …), or only range queries (q100 …)",
     ),
     OptionSpec::word(
         "limiter",
         &["schedule", "iibench"],
-        "how the read/write steps keep their rate: evenly spread arrivals whatever the server does, \
-         or bursts at the start of each second as iibench.py has them",
+        "how the read/write steps keep their rate: evenly spread arrivals whatever the server \
+         does, or bursts at the start of each second, as in iibench.py",
     ),
     OptionSpec::word(
         "deletes",
         &["limit", "range", "off"],
-        "delete the first rows from an id on (since April 2024), or a range of ids (before)",
+        "delete the first rows from an id on (since April 2024), or a range of ids (before that)",
     ),
     OptionSpec::word(
         "create_indexes",
         &["together", "one-by-one"],
         "MariaDB and MySQL: one ALTER TABLE for all three indexes, or one for each (as the author \
-         has it for MyRocks); elsewhere always one statement an index",
+         does for MyRocks); elsewhere always one statement per index",
     ),
     OptionSpec::word(
         "query_protocol",
@@ -131,14 +131,10 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "10k",
         "rows of l.i2 in each table; as many are deleted; 0 leaves it out",
     ),
-    OptionSpec::count("commit_i0", "100", "rows of an INSERT, and so of a commit, in l.i0"),
-    OptionSpec::count("commit_i1", "50", "rows of an INSERT and of a DELETE in l.i1"),
-    OptionSpec::count("commit_i2", "5", "rows of an INSERT and of a DELETE in l.i2"),
-    OptionSpec::count(
-        "commit_q",
-        "50",
-        "rows of an INSERT and of a DELETE in the read/write steps",
-    ),
+    OptionSpec::count("commit_i0", "100", "rows per INSERT, and thus per commit, in l.i0"),
+    OptionSpec::count("commit_i1", "50", "rows per INSERT and per DELETE in l.i1"),
+    OptionSpec::count("commit_i2", "5", "rows per INSERT and per DELETE in l.i2"),
+    OptionSpec::count("commit_q", "50", "rows per INSERT and per DELETE in the read/write steps"),
     OptionSpec::count(
         "rate_1",
         "100",
@@ -154,12 +150,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "1000",
         "rows per second in the third read/write steps; 0 leaves them out",
     ),
-    OptionSpec::count(
-        "query_clients",
-        "1",
-        "connections that query in a read/write step, for each client",
-    ),
-    OptionSpec::count("rows_per_query", "10", "most rows that a query returns"),
+    OptionSpec::count("query_clients", "1", "querying connections per client in a read/write step"),
+    OptionSpec::count("rows_per_query", "10", "maximum number of rows that a query returns"),
     OptionSpec::count(
         "resync_get_min",
         "1000",
@@ -172,12 +164,16 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
          the author's formula (60 s plus 1 s per million rows) may give less",
     ),
     OptionSpec::count("limit_s", "14400", "time limit of a step that ends by rows, in seconds"),
-    OptionSpec::count("data_length_min", "10", "least length of column data"),
-    OptionSpec::count("data_length_max", "20", "greatest length of column data, at most 4000"),
-    OptionSpec::count("data_random_pct", "50", "percent of column data that cannot be compressed"),
-    OptionSpec::count("cashregisters", "1000", "values of column cashregisterid"),
-    OptionSpec::count("products", "10000", "values of column productid"),
-    OptionSpec::count("customers", "100000", "values of column customerid"),
+    OptionSpec::count("data_length_min", "10", "minimum length of column data"),
+    OptionSpec::count("data_length_max", "20", "maximum length of column data, at most 4000"),
+    OptionSpec::count("data_random_pct", "50", "percentage of column data that is incompressible"),
+    OptionSpec::count(
+        "cashregisters",
+        "1000",
+        "number of distinct values of column cashregisterid",
+    ),
+    OptionSpec::count("products", "10000", "number of distinct values of column productid"),
+    OptionSpec::count("customers", "100000", "number of distinct values of column customerid"),
     OptionSpec::count(
         "max_price",
         "500",

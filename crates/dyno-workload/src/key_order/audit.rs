@@ -100,7 +100,7 @@ fn sizes(name: &str, settings: &Settings, answer: Option<&TextRows>) -> [AuditRo
     let row = |part: &str, bytes: Option<i128>, rest: String| {
         let measured = match (rows, bytes) {
             (Some(rows), Some(bytes)) if rows > 0 => {
-                format!("{bytes} bytes, {:.1} a row of {rows}{rest}", bytes as f64 / rows as f64)
+                format!("{bytes} bytes, {:.1} per row of {rows}{rest}", bytes as f64 / rows as f64)
             }
             (_, Some(bytes)) => format!("{bytes} bytes"),
             (_, None) => "no number".to_owned(),

@@ -39,8 +39,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     ),
     OptionSpec::count("tables", "1", "number of tables"),
     OptionSpec::count("table_size", "0", "rows in each table before the first insert"),
-    OptionSpec::count("rows_per_transaction", "1", "rows of an INSERT, and so of a commit"),
-    OptionSpec::count("numbers", "10000", "values of the indexed column number"),
+    OptionSpec::count("rows_per_transaction", "1", "rows per INSERT, and thus per commit"),
+    OptionSpec::count("numbers", "10000", "number of distinct values of the indexed column number"),
 ];
 
 /// The options as values.

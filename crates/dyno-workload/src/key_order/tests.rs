@@ -198,8 +198,8 @@ fn an_audit_reports_bytes_per_row() {
     assert_eq!(
         measured,
         [
-            "71000 bytes, 71.0 a row of 1000; the columns alone are 27",
-            "49700 bytes, 49.7 a row of 1000, 0.70 of the data",
+            "71000 bytes, 71.0 per row of 1000; the columns alone are 27",
+            "49700 bytes, 49.7 per row of 1000, 0.70 of the data",
         ]
     );
 }

@@ -200,7 +200,7 @@ impl Workload for LuaWorkload {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         match dialect {
             Dialect::Sqlite => {
-                let why = "scripts of sysbench need MariaDB, MySQL or PostgreSQL";
+                let why = "sysbench scripts need MariaDB, MySQL or PostgreSQL";
                 Err(why.to_owned())
             }
             Dialect::MySql | Dialect::PostgreSql | Dialect::ClickHouse => Ok(()),

@@ -62,7 +62,7 @@ fn load(state: &mut State) -> Result<(), String> {
         reply = match state.resume(reply) {
             Request::Ended(_) => return Ok(()),
             Request::Broken(_, message) => return Err(message),
-            Request::Exit(_) => return Err("it ends while it is loaded".to_owned()),
+            Request::Exit(_) => return Err("it exits while it is being loaded".to_owned()),
             Request::Connect | Request::Prepare(_) => Reply::Number(0),
             Request::Query(_) | Request::Execute(..) => Reply::Executed,
             _ => Reply::Done,
@@ -87,8 +87,8 @@ pub fn spec(files: BTreeMap<String, ScriptFile>, host: Arc<dyn Host>) -> Workloa
         OptionSpec::word(
             "sbtest",
             &["on", "off"],
-            "the tables of sysbench's OLTP scripts are made, or none, for a server that has what the \
-             script needs",
+            "whether the tables of sysbench's OLTP scripts are created, or none, for a server that \
+             has what the script needs",
         ),
         OptionSpec::word(
             "rand_type",

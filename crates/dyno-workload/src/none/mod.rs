@@ -27,12 +27,12 @@ const STEP: Name = Name::Borrowed("observe");
 const EVERY_LEAST: Nanoseconds = Nanoseconds::SECOND;
 
 const OPTIONS: &[OptionSpec] = &[
-    OptionSpec::text("every", "1s", "time between two readings; at least 1s"),
+    OptionSpec::text("every", "1s", "time between readings; at least 1s"),
     OptionSpec::count(
         "pid",
         "0",
-        "a running process that is observed with all its descendants, in place of the server's; the \
-         step ends with it; 0 for none",
+        "a running process to observe with all its descendants, instead of the server's; the step \
+         ends with it; 0 for none",
     ),
 ];
 
@@ -62,7 +62,14 @@ fn observation(options: &Options) -> Result<Observation, OptionError> {
     }
     let process = match options.count("pid") {
         0 => None,
-        pid => Some(i32::try_from(pid).map_err(|_| wrong("pid", "no process has it".to_owned()))?),
+        pid => Some(i32::try_from(pid).map_err(|_| {
+            wrong(
+                "pid",
+                "there is no such \
+            process"
+                    .to_owned(),
+            )
+        })?),
     };
     Ok(Observation { every, process })
 }

@@ -41,5 +41,5 @@ fn how_often_and_what_is_observed_are_options() {
     };
     refused(("every", "10ms"), "option `every`: the shortest is 1 s, not 10ms");
     refused(("every", "soon"), "option `every`: ");
-    refused(("pid", "4294967296"), "option `pid`: no process has it");
+    refused(("pid", "4294967296"), "option `pid`: there is no such process");
 }

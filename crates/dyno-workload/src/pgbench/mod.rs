@@ -158,7 +158,7 @@ impl Host for SilentHost {
     fn debug(&self, _: &str) {}
 
     fn shell(&self, _: &str, _: bool) -> Result<String, String> {
-        Err("shell commands are run by `dyno pgbench` alone".to_owned())
+        Err("only `dyno pgbench` runs shell commands".to_owned())
     }
 }
 

@@ -33,12 +33,13 @@ pub fn spec(files: BTreeMap<String, ScriptText>) -> WorkloadSpec {
         OptionSpec::word(
             "protocol",
             &["simple", "extended", "prepared"],
-            "how statements are sent; the latter two on PostgreSQL only",
+            "how statements are sent; the last two on PostgreSQL only",
         ),
         OptionSpec::word(
             "tables",
             &["pgbench", "none"],
-            "the tables of pgbench are made, or none, for a server that has what the script needs",
+            "whether pgbench's tables are created, or none, for a server that has what the script \
+             needs",
         ),
         OptionSpec::count("scale", "1", "branches of the tables; the value of :scale"),
         OptionSpec::count(

@@ -56,7 +56,8 @@ pub const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "distribution",
         &["uniform", "gaussian", "special", "pareto", "zipfian"],
-        "how rows are chosen (sysbench 1.0 had `special` where its successor has `uniform`)",
+        "how rows are chosen (the default of sysbench 1.0 is `special`, that of its successor \
+         `uniform`)",
     ),
     OptionSpec::count(
         "gaussian_iterations",

@@ -55,16 +55,13 @@ struct Script {
 const SCRIPTS: &[Script] = &[
     Script {
         name: "oltp_read_only",
-        summary: "10 point selects and 4 range scans of 100 rows in a transaction",
+        summary: "10 point selects and 4 range scans of 100 rows per transaction",
     },
     Script {
         name: "oltp_read_write",
         summary: "oltp_read_only and oltp_write_only in one transaction",
     },
-    Script {
-        name: "oltp_write_only",
-        summary: "2 updates, 1 delete and 1 insert in a transaction",
-    },
+    Script { name: "oltp_write_only", summary: "2 updates, 1 delete and 1 insert per transaction" },
     Script { name: "oltp_point_select", summary: "one row by its primary key, no transaction" },
     Script { name: "oltp_update_index", summary: "adds 1 to an indexed column of one row" },
     Script { name: "oltp_update_non_index", summary: "overwrites an unindexed column of one row" },
@@ -127,8 +124,8 @@ impl Sysbench {
             }
             Shape::BulkInsert { .. } => {
                 return Err(format!(
-                    "`{}` counts the rows that the server says it stored, and ClickHouse does not say \
-                     it; use `oltp_insert`, or measure how long populating takes",
+                    "`{}` counts the rows that the server says it stored, which ClickHouse does \
+                     not report; use `oltp_insert`, or measure how long populating takes",
                     self.name
                 ));
             }
@@ -230,7 +227,7 @@ impl Workload for Sysbench {
         match self.shape {
             Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => Ok(()),
             Shape::Insert | Shape::BulkInsert { .. } => Err(format!(
-                "the clients of `{}` number their rows together, and so run in one process",
+                "the clients of `{}` number their rows together, so they must run in one process",
                 self.name
             )),
         }

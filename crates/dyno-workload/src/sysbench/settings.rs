@@ -103,43 +103,43 @@ const TABLES: &[OptionSpec] = &[
 const BEGIN: &[OptionSpec] =
     &[OptionSpec::switch("skip_trx", false, "no BEGIN and COMMIT: autocommit")];
 const POINTS: &[OptionSpec] =
-    &[OptionSpec::count("point_selects", "10", "point selects in a transaction")];
+    &[OptionSpec::count("point_selects", "10", "point selects per transaction")];
 const KEYS: &[OptionSpec] = &[OptionSpec::count(
     "point_select_keys",
     "1",
-    "keys in one point select; above 1 it uses `id IN (…)`",
+    "keys per point select; above 1 it uses `id IN (…)`",
 )];
 const RANGES: &[OptionSpec] = &[
     OptionSpec::switch("range_selects", true, "off leaves out all four kinds of range scans"),
-    OptionSpec::count("range_size", "100", "rows of a range scan"),
+    OptionSpec::count("range_size", "100", "rows per range scan"),
     OptionSpec::count("simple_ranges", "1", "range scans that return all rows"),
     OptionSpec::count("sum_ranges", "1", "range scans that return the sum of k"),
     OptionSpec::count("order_ranges", "1", "range scans that sort their rows"),
     OptionSpec::count(
         "distinct_ranges",
         "1",
-        "range scans that sort their rows and remove equal ones",
+        "range scans that sort their rows and remove duplicates",
     ),
     OptionSpec::switch(
         "row_filter",
         false,
-        "range scans read `range_size` rows and pass on only one of them",
+        "range scans read `range_size` rows and return only one of them",
     ),
 ];
 const INDEX_UPDATES: &[OptionSpec] =
-    &[OptionSpec::count("index_updates", "1", "updates of the indexed column k in a transaction")];
+    &[OptionSpec::count("index_updates", "1", "updates of the indexed column k per transaction")];
 const NON_INDEX_UPDATES: &[OptionSpec] = &[OptionSpec::count(
     "non_index_updates",
     "1",
-    "updates of the unindexed column c in a transaction",
+    "updates of the unindexed column c per transaction",
 )];
 const DELETE_INSERTS: &[OptionSpec] =
-    &[OptionSpec::count("delete_inserts", "1", "rows deleted and inserted again in a transaction")];
+    &[OptionSpec::count("delete_inserts", "1", "rows deleted and reinserted per transaction")];
 const RANDOM_POINTS: &[OptionSpec] =
-    &[OptionSpec::count("random_points", "10", "values in a statement")];
+    &[OptionSpec::count("random_points", "10", "values per statement")];
 const RANDOM_RANGES: &[OptionSpec] = &[
-    OptionSpec::count("number_of_ranges", "10", "ranges in a statement"),
-    OptionSpec::count("delta", "5", "length of a range: its last value less its first"),
+    OptionSpec::count("number_of_ranges", "10", "ranges per statement"),
+    OptionSpec::count("delta", "5", "length of a range: its last value minus its first"),
 ];
 const BULK: &[OptionSpec] = &[
     OptionSpec::count("tables", "1", "number of tables; sysbench has one for each client"),

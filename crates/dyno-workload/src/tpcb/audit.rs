@@ -45,7 +45,7 @@ pub(super) fn judge(
     }
     let committed = i128::from(totals.committed());
     let bounds = (committed, committed + i128::from(totals.unknown()));
-    rows.push(AuditRow::between("rows in history, 1 a transaction", bounds, number(4)));
+    rows.push(AuditRow::between("rows in history, 1 per transaction", bounds, number(4)));
     rows
 }
 
@@ -54,5 +54,5 @@ fn received(totals: &AuditTotals) -> AuditRow {
     let committed = i128::from(totals.committed());
     let bounds = (committed, committed + i128::from(totals.unfinished()));
     let received = totals.tally.rows_received.into();
-    AuditRow::between("rows received, 1 a transaction", bounds, Some(received))
+    AuditRow::between("rows received, 1 per transaction", bounds, Some(received))
 }

@@ -84,7 +84,7 @@ impl Workload for TpcB {
         }
         if protocol == Protocol::Extended {
             let why = match dialect {
-                Dialect::Sqlite => "SQLite is not reached by a protocol",
+                Dialect::Sqlite => "SQLite has no wire protocol",
                 _ => {
                     "MariaDB and MySQL have none, and would take two round trips to prepare and \
                       to execute"

@@ -36,7 +36,7 @@ const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count(
         "fillfactor",
         "100",
-        "percent of a page to fill, from 10 to 100 (PostgreSQL only)",
+        "percentage of a page to fill, from 10 to 100 (PostgreSQL only)",
     ),
 ];
 

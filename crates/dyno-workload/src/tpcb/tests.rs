@@ -313,7 +313,7 @@ fn check_audit(script: &str, lost: u64, answers: &[i64], expected_to_fail: &[&st
 const ACCOUNTS: &str = "sum of account balances must equal the sum of the deltas in history";
 const TELLERS: &str = "sum of teller balances must equal the sum of the deltas in history";
 const BRANCHES: &str = "sum of branch balances must equal the sum of the deltas in history";
-const HISTORY: &str = "rows in history, 1 a transaction";
+const HISTORY: &str = "rows in history, 1 per transaction";
 
 #[test]
 fn an_audit_passes_what_is_right_and_finds_what_is_wrong() {

@@ -200,7 +200,7 @@ impl Audit<'_> {
         let p = |share| if has_others { share } else { 0.0 };
         let note = if has_others { "" } else { " (there is one warehouse: none can be)" };
         let lines = format!("order lines supplied by another warehouse{note}");
-        let payments = format!("payments by a customer of another warehouse{note}");
+        let payments = format!("payments by customers of another warehouse{note}");
         if !self.has_found() {
             let drawn = |hits, n| (sums.of(hits), sums.of(n));
             let remote_lines = drawn(Count::RemoteLinesDrawn, Count::LinesDrawn);
@@ -257,14 +257,14 @@ impl Audit<'_> {
         let first = |table| self.schema.count(table);
         let n_districts = first(TableId::District);
         let numbers = grown(AuditColumn::NextOrders, n_districts + first(TableId::Orders));
-        let mut rows = vec![row("order numbers given out, 1 a new-order", NEW_ORDER, numbers)];
+        let mut rows = vec![row("order numbers assigned, 1 per new-order", NEW_ORDER, numbers)];
         if !self.has_found() {
             return rows;
         }
         let orders = grown(AuditColumn::Orders, first(TableId::Orders));
-        rows.push(row("growth of orders, 1 a new-order", NEW_ORDER, orders));
+        rows.push(row("growth of orders, 1 per new-order", NEW_ORDER, orders));
         let history = grown(AuditColumn::History, first(TableId::History));
-        rows.push(row("growth of history, 1 a payment", PAYMENT, history));
+        rows.push(row("growth of history, 1 per payment", PAYMENT, history));
         rows.push(self.delivered(sums));
         let equal = |name: &str, table, what| {
             let expected = i128::from(first(table));
@@ -284,7 +284,7 @@ impl Audit<'_> {
         let of = |n: u64| i128::from(n * DISTRICTS) - i128::from(n_empty);
         let most = of(totals.committed + totals.lost + self.totals.in_flight);
         AuditRow::between(
-            format!("orders delivered, {DISTRICTS} a delivery, {n_empty} districts found empty"),
+            format!("orders delivered, {DISTRICTS} per delivery, {n_empty} districts found empty"),
             (of(totals.committed), most),
             self.found(AuditColumn::Deliveries),
         )

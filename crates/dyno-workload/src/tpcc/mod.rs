@@ -94,8 +94,8 @@ fn plan(
     let (n_terminals, clients) = (settings.n_terminals(), input.request.clients);
     if settings.mode == Mode::Paced && clients as u64 > n_terminals {
         return Err(PlanError::Load(format!(
-            "tpcc in mode `paced` has ten terminals for each warehouse, {n_terminals} in all, and \
-             not {clients}; have more `warehouses`, or fewer clients"
+            "tpcc in mode `paced` has ten terminals for each warehouse, {n_terminals} in all, \
+             which is fewer than {clients}; use more `warehouses` or fewer clients"
         )));
     }
     Ok(Arc::new(TpcC::new(input.options.pairs(), settings, input.seed)))
@@ -156,8 +156,8 @@ impl Workload for TpcC {
         crate::workload::refuse_without_transactions(self.name(), dialect)?;
         let refused = |option: &str, reason: &str| {
             Err(format!(
-                "option `{option}`: {reason}; leave the option out, or vary it in a study of \
-                 other products"
+                "option `{option}`: {reason}; leave the option out, or vary it in a study of other \
+                 products"
             ))
         };
         match dialect {
@@ -168,7 +168,7 @@ impl Workload for TpcC {
                 refused("foreign_keys", "SQLite cannot add foreign keys to existing tables")
             }
             Dialect::Sqlite if self.settings.is_pipelined => {
-                refused("pipelined", "SQLite is in the client's process, without round trips")
+                refused("pipelined", "SQLite runs in the client's process, without round trips")
             }
             _ => Ok(()),
         }

@@ -19,7 +19,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count(
         "tables",
         "1",
-        "table sets, named with a number from 1 if there are several; clients are spread \
+        "table sets, with a number from 1 in their names if there are several; clients are spread \
                over them",
     ),
     OptionSpec::word(
@@ -31,8 +31,8 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "mode",
         &["unpaced", "paced", "open"],
-        "one transaction after another (or open, if there is a rate); with keying and think \
-               times; only open",
+        "one transaction after another (or open, if there is a rate); with keying and think times; \
+               open only",
     ),
     OptionSpec::switch(
         "home",
@@ -65,7 +65,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::switch(
         "sort_lines",
         true,
-        "lines of an order take their stock in the order of its key, which avoids deadlocks",
+        "lines of an order take stock in key order, which avoids deadlocks",
     ),
     OptionSpec::switch(
         "foreign_keys",
@@ -75,7 +75,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "consistency",
         &["before-and-after", "after", "none"],
-        "when the twelve consistency conditions are checked: each time reads all tables",
+        "when the twelve consistency conditions are checked; each check reads all tables",
     ),
 ];
 

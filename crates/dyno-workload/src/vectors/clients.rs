@@ -33,7 +33,7 @@ pub(super) fn client(bench: &Arc<Bench>, mut context: ClientContext) -> ClientFu
     let dialect = context.session.dialect();
     let plan = &bench.plan;
     let Some(shape) = plan.shapes.get(context.step) else {
-        return refuse(context, "the step is none that was planned");
+        return refuse(context, "the step was not planned");
     };
     let settings = &plan.settings;
     let search = match shape.work {

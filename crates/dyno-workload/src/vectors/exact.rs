@@ -126,14 +126,14 @@ fn prepared(
     for (row, vector) in vectors.chunks_mut(dimensions).enumerate() {
         let norm: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
         if !norm.is_finite() {
-            return Err(DataError(format!("{} holds a value that is no number", name(row))));
+            return Err(DataError(format!("{} contains a value that is not a number", name(row))));
         }
         if distance == Distance::L2 {
             norms.push(norm as f32);
             continue;
         }
         if norm <= 0.0 {
-            let what = "is zero, and so has no angle to others; use `distance = \"l2\"`";
+            let what = "is zero, so it has no angle to others; use `distance = \"l2\"`";
             return Err(DataError(format!("{} {what}", name(row))));
         }
         let scale = 1.0 / norm.sqrt();

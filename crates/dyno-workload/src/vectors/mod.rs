@@ -52,13 +52,12 @@ const FIGURES: &[Metric] = &[
     metric("vectors.recall", Unit::Number, Higher, "recall", "share of the nearest neighbours that queries found, the mean over all queries of the step").secondary().at_most(1.0),
     metric("vectors.search", Unit::Number, Neither, "search parameter", "hnsw.ef_search, mhnsw_ef_search or ivfflat.probes"),
     metric("vectors.index_size", Unit::Bytes, Lower, "index size", "bytes of the index on disk after it was built").secondary(),
-    metric("vectors.index_memory", Unit::Bytes, Lower, "server memory", "most resident memory of the server's processes in a second while the index was built").secondary(),
+    metric("vectors.index_memory", Unit::Bytes, Lower, "server memory", "highest resident memory of the server's processes in any second while the index was built").secondary(),
 ];
 
 /// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
-    let summary =
-        "nearest neighbours of vectors: builds an index, and measures recall and queries a second";
+    let summary = "nearest neighbours of vectors: builds an index, and measures recall and queries per second";
     WorkloadSpec::new(NAME, summary, settings::OPTIONS.to_vec(), |input| {
         Ok(Arc::new(planned(input)?) as Arc<dyn Workload>)
     })
@@ -128,7 +127,7 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
         }
     };
     if source.len() <= settings.k {
-        let why = format!("{} vectors are too few to look for {}", source.len(), settings.k);
+        let why = format!("{} vectors are too few to search for {}", source.len(), settings.k);
         return Err(refused("data", why).into());
     }
     settings.rows = source.len();

@@ -18,15 +18,19 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
         "0",
         "vectors in the table; 0: all of the data file, or 20,000 generated ones",
     ),
-    OptionSpec::count("dimensions", "64", "numbers of a generated vector; a data file has its own"),
+    OptionSpec::count(
+        "dimensions",
+        "64",
+        "dimensions of a generated vector; a data file has its own",
+    ),
     OptionSpec::count("clusters", "100", "clusters of generated vectors"),
     OptionSpec::count(
         "queries",
         "1000",
-        "different queries, of which clients draw; of a file the first ones",
+        "number of distinct queries that clients draw from; of a file, the first ones",
     ),
     OptionSpec::count("k", "10", "nearest neighbours that a query asks for"),
-    OptionSpec::word("distance", &["l2", "cosine"], "Euclidean distance, or that of the angle"),
+    OptionSpec::word("distance", &["l2", "cosine"], "Euclidean or cosine distance"),
     OptionSpec::word(
         "index",
         &["hnsw", "ivfflat", "none"],

@@ -115,7 +115,12 @@ fn vectors_without_a_distance_are_named() {
         let error = neighbours(&source, &request).unwrap_err();
         assert!(error.0.contains(expected), "{error}");
     };
-    check(vec![1.0, 1.0, f32::NAN, 0.0], Distance::L2, "vector 1 holds a value that is no number");
+    check(
+        vec![1.0, 1.0, f32::NAN, 0.0],
+        Distance::L2,
+        "vector 1 contains a value that is not a \
+        number",
+    );
     check(vec![1.0, 1.0, 0.0, 0.0], Distance::Cosine, "vector 1 is zero");
 }
 

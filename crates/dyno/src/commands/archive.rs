@@ -53,7 +53,7 @@ pub(crate) struct ArchiveArguments {
 fn batch(text: &str) -> Result<u64, String> {
     match dyno_units::parse_count(text) {
         Ok(rows @ 1..=BATCH_MAX) => Ok(rows),
-        Ok(_) => Err(format!("a batch has from 1 to {} rows", grouped(BATCH_MAX))),
+        Ok(_) => Err(format!("a batch has 1 to {} rows", grouped(BATCH_MAX))),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -143,8 +143,8 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         if bytes.is_estimate {
             terminal::say(&format!(
                 "the size of the table at the {side} is an estimate from InnoDB's statistics: the \
-                 account may not read the size of the table's file (GRANT PROCESS ON *.*), or the \
-                 table has no file of its own"
+                 account is not allowed to read the size of the table's file (GRANT PROCESS ON *.* \
+                 would allow it), or the table has no file of its own"
             ));
         }
     }

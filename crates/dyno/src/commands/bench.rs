@@ -26,7 +26,7 @@ use crate::{End, lab, terminal};
 
 /// Runs one trial and prints what it came to.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
-    let (name, matches) = matches.subcommand().context("a workload has to be named")?;
+    let (name, matches) = matches.subcommand().context("name a workload")?;
     let (mut study, source) = study::read(name, matches).map_err(crate::usage_error)?;
     if matches.get_flag("print-study") {
         terminal::out(&study::printed(&source));
@@ -79,8 +79,8 @@ fn conclude(
     }
     if end.kept > 0 {
         terminal::say(&format!(
-            "nothing was measured: {} already holds this trial, and this is its result; to measure \
-             again, choose another --out",
+            "nothing was measured: {} already holds this trial, whose result is shown here; to \
+             measure again, choose another --out",
             record.path().display()
         ));
     }
@@ -179,7 +179,7 @@ fn refused(steps: &[StepSummary]) -> Option<String> {
         done += if matches!(&**outcome, "committed" | "rolled_back") { *n } else { 0 };
     }
     if all == 0 {
-        return Some("no transaction ended during the measured time".to_owned());
+        return Some("no transaction completed in the measured time".to_owned());
     }
     (((done as f64) / all as f64) < DONE_LEAST)
         .then(|| format!("{} of {all} attempts failed or were refused", all - done))
@@ -250,6 +250,6 @@ mod tests {
         check(100, 0, None);
         check(10, 90, None);
         check(9, 91, Some("91 of 100 attempts failed or were refused"));
-        check(0, 0, Some("no transaction ended during the measured time"));
+        check(0, 0, Some("no transaction completed in the measured time"));
     }
 }

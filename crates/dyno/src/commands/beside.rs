@@ -107,7 +107,7 @@ impl Folder {
         lab: &Lab,
     ) -> anyhow::Result<Folder> {
         if no_record {
-            let folder = lab.keeper.make_folder(tool).context("cannot make a folder")?;
+            let folder = lab.keeper.make_folder(tool).context("cannot create a folder")?;
             let path = folder.join("record");
             let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
             return Ok(Folder { path, passing });
@@ -124,7 +124,7 @@ impl Folder {
             None => {
                 let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));
                 let mut names = std::iter::once(Path::new("runs").join(tool)).chain(numbered);
-                names.find(|path| !path.exists()).context("there is no free name")?
+                names.find(|path| !path.exists()).context("all names are taken")?
             }
         };
         Ok(Folder { path, passing: None })

@@ -111,7 +111,7 @@ impl Folder {
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .with_context(|| format!("cannot make the folder {}", path.display()))?;
+            .with_context(|| format!("cannot create the folder {}", path.display()))?;
         Ok(Folder(path))
     }
 }

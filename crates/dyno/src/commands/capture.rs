@@ -22,15 +22,15 @@ const HIDDEN: &str = "${DYNO_SECRET_";
 #[derive(clap::Args)]
 pub(crate) struct CaptureOptions {
     /// The log: a general log or a slow log of MariaDB or MySQL, or a log of PostgreSQL; `-` is standard input.
-    /// Or the URL of a server that has counted its statements (pg_stat_statements, performance_schema), which
-    /// is only read
+    /// Or the URL of a server with statement statistics (pg_stat_statements, performance_schema);
+    /// Dyno only reads there
     #[arg(value_name = "LOG")]
     log: PathBuf,
     /// The server that the study will load, with a copy of the tables, as a URL with user, host and database.
     /// It is only written into the study; `dyno capture` does not connect to this one
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Capture the statements in this database [default: the one with the most statements]
+    /// Capture the statements sent to this database [default: the database with the most statements]
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
     /// The maximum number of kinds of transactions to keep; rarer ones are left out

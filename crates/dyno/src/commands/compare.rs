@@ -50,10 +50,9 @@ fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
     let findings = analyse_against(&runs[0], &runs[1], &analysis);
     let text = match (options.format, options.format.rows()) {
         (_, Some(rows)) => {
-            let folder = options
-                .out
-                .as_ref()
-                .context("tables are several files: name a folder for them with --out")?;
+            let folder = options.out.as_ref().context(
+                "tables are written as several files: name a folder for them with --out",
+            )?;
             report::write_tables(&findings, &runs, rows, folder)?
         }
         (ReportFormat::Terminal, _) => {

@@ -190,17 +190,17 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
             difference(effect)
         ),
         None if repetitions < 2 => {
-            "nothing: one repetition gives no estimate of the variation".to_owned()
+            "nothing: one repetition gives no estimate of the noise".to_owned()
         }
         None => format!("no difference of any size, with {what}"),
     }];
     lines.push(noise.in_words());
     lines.extend(with_more(design, &power, noise));
     if design.order == Order::Sequential {
-        lines.push("in sequential order a drift of the machine looks like a difference".to_owned());
+        lines.push("in sequential order, drift of the machine looks like a difference".to_owned());
     }
     if plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Given(Load::Open { .. }))) {
-        lines.push("under an open load the differences are those of p95 response time".to_owned());
+        lines.push("under open load the differences are in p95 response time".to_owned());
     }
     lines
 }

@@ -81,7 +81,7 @@ pub(crate) fn render(
         ReportFormat::Json => dyno_report::json::render(findings),
         ReportFormat::Terminal => summary(findings),
         ReportFormat::Csv | ReportFormat::Jsonl | ReportFormat::Parquet => {
-            anyhow::bail!("tables are several files: name a folder for them with --out")
+            anyhow::bail!("tables are written as several files: name a folder for them with --out")
         }
     })
 }
@@ -94,7 +94,7 @@ pub(crate) fn write_tables(
     folder: &Path,
 ) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let mut written = String::new();
     let times = times(findings, runs)?;
     for table in export::tables(findings, runs, &times) {
@@ -176,7 +176,7 @@ fn write_into(
     now_unix_ms: u64,
 ) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     replace(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
     replace(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
     replace(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;

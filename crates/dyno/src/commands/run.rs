@@ -178,11 +178,11 @@ fn report_end(end: &RunEnd) -> End {
     }
     let has_more = end.over_budget > 0 || !end.hopeless.is_empty() || end.failed_before > 0;
     if end.finished + end.failed == 0 && end.kept > 0 && !has_more {
-        terminal::say("all trials were already done; `--new` begins another run");
+        terminal::say("all trials are already done; `--new` starts a new run");
     }
     if end.settled > 0 {
         terminal::say(&format!(
-            "{} trials were not needed: the verdicts of their variants are settled",
+            "{} trials were not needed: the verdicts of their variants are decided",
             end.settled
         ));
     }

@@ -118,7 +118,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     let known = dyno_lab::products();
     if options.product.ends_with('@') {
         let wrong = anyhow!(
-            "`{}` ends without a version; write PRODUCT@VERSION, or the product alone",
+            "`{}` has no version after the `@`; write PRODUCT@VERSION, or the product alone",
             options.product
         );
         return Err(crate::usage_error(wrong));
@@ -191,7 +191,7 @@ fn members(
     let router = products.router(behind)?.spec();
     if !router.fronts.contains(&product.spec().name.as_str()) {
         bail!(
-            "{} cannot stand in front of {title}; it understands the protocol of {}",
+            "{} cannot be placed in front of {title}; it speaks the protocol of {}",
             router.title,
             router.fronts.join(", ")
         );
@@ -265,7 +265,7 @@ fn free_name(register: &Register, product: &str, version: Option<&str>) -> Strin
 
 /// Starts the process that stays, and waits until its servers are up.
 fn start_holder(order: &Order) -> anyhow::Result<Registered> {
-    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let program = std::env::current_exe().context("cannot find this program's own executable")?;
     let mut holder = Command::new(program)
         .arg(hold::COMMAND)
         .current_dir("/")
@@ -273,7 +273,7 @@ fn start_holder(order: &Order) -> anyhow::Result<Registered> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context("cannot start the process that keeps the server")?;
+        .context("cannot start the process that keeps the server running")?;
     match converse(&mut holder, order)? {
         Said::Up(registered) => Ok(registered),
         Said::Failed(why) => Err(anyhow!(why)),
@@ -289,7 +289,9 @@ fn converse(holder: &mut Child, order: &Order) -> anyhow::Result<Said> {
     BufReader::new(output).read_line(&mut line).context("the holder cannot be read")?;
     if line.is_empty() {
         let status = holder.wait().context("the holder cannot be waited for")?;
-        bail!("the process that keeps the server ended ({status}) before the server was up");
+        bail!(
+            "the process that keeps the server running ended ({status}) before the server was up"
+        );
     }
     serde_json::from_str(&line).context("the holder is another version of Dyno")
 }

@@ -53,7 +53,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
         EventKind::CleanUpFailed { message, .. } => format!("the clean-up failed: {message}"),
         EventKind::TrialAbandoned { .. } => "the trial was stopped".to_owned(),
         EventKind::VariantSettled { variant, repetitions, why } => {
-            format!("{variant} is settled after {repetitions} repetitions: {why}")
+            format!("{variant} is decided after {repetitions} repetitions: {why}")
         }
         EventKind::TrialSkipped { trial, variant, why, .. } => {
             format!("trial {trial} of {variant} is skipped: {why}")

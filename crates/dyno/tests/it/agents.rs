@@ -125,7 +125,7 @@ fn servers_over_the_same_data_have_an_agent_each() {
     assert_ne!(answer.code, 0, "{}", answer.out);
     assert_eq!(one["outcome"]["state"], "finished", "{:#}", one["outcome"]);
     let why = two["outcome"]["message"].to_string();
-    assert!(why.contains("server-2 (") && why.contains("over the data of `url`"), "{why}");
+    assert!(why.contains("server-2 (") && why.contains("share the data of `url`"), "{why}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn what_agents_cannot_do_is_refused_by_check() {
     );
     check("generators = \"load\"", "generators = \"loat\"", "there is no host `loat`");
     check("\"b\"", "\"-oProxyCommand=x\"", "cannot be the name of a host");
-    check("\"b\"", "\"a\"", "host `a` is named twice");
+    check("\"b\"", "\"a\"", "host `a` is listed twice");
 }
 
 /// Runs a study whose hosts are reached so, and returns why its one trial failed.

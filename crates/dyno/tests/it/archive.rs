@@ -236,9 +236,9 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
         1,
         "the destination",
     );
-    check(&[&of("t")[..], &["--batch", "0"]].concat(), 2, "a batch has from 1");
+    check(&[&of("t")[..], &["--batch", "0"]].concat(), 2, "a batch has 1 to");
 
-    check(&[&of("t")[..], &["--create"]].concat(), 1, "Dyno makes tables in ClickHouse only");
+    check(&[&of("t")[..], &["--create"]].concat(), 1, "Dyno creates tables in ClickHouse only");
     let made = "CREATE TABLE t (id INT PRIMARY KEY, d TEXT)";
     bench.good(&["connect", "there", "--", "-c", made]);
     check(&of("t"), 1, "the source has no column `d`");

@@ -43,7 +43,7 @@ fn what_it_cannot_run_is_refused_with_what_to_do() {
     check(&["oltp_read_only", "--create-secondary", "false"], "skip_trx = true");
     check(&["oltp_point_select"], "create_secondary = false");
     check(&["oltp_write_only"], "ClickHouse has neither");
-    check(&["bulk_insert"], "ClickHouse does not say");
+    check(&["bulk_insert"], "ClickHouse does not report");
     check(&["tpcb"], "ClickHouse has neither");
     check(&["tpcc"], "ClickHouse has neither");
     check(&["insert-benchmark"], "ClickHouse has neither");
@@ -67,7 +67,7 @@ fn settings_that_it_does_not_take_are_refused() {
         assert!(why.contains(part), "{why}");
     };
     check("no_such_setting", "1", "Unknown setting no_such_setting");
-    check("max_memory_usage", "lots", "it took it for `0`");
+    check("max_memory_usage", "lots", "it read it as `0`");
     check("merge_tree.index_granularty", "1", "Unknown MergeTree setting index_granularty");
     check("http_port", "1", "set by Dyno");
     let server = start(&folder, &[("max_threads", "1"), ("merge_tree.index_granularity", "1024")]);

@@ -180,7 +180,7 @@ fn wrong_declarations_are_refused_with_their_place() {
     };
     let select = "steps = [{ sql = \"SELECT 1\" }]";
     check("", "steps = [{ sql = \"SELECT :x\" }]", ":6:18", "`:x` has no value here");
-    check("", "steps = [{ sql = \"SELECT 'x\" }]", ":6:18", "does not end");
+    check("", "steps = [{ sql = \"SELECT 'x\" }]", ":6:18", "is not closed");
     check("", "steps = [{ sql = \"SELECT 1\", row = 1 }]", ":6:36", "unknown key `row`");
     check(
         "",
@@ -225,7 +225,7 @@ fn wrong_declarations_are_refused_with_their_place() {
         ", x = { type = \"int\", value = { uniform = [1, 2], zipf = 1 } }",
         select,
         ":4:94",
-        "a value has one",
+        "a value has only one",
     );
 }
 

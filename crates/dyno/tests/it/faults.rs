@@ -139,7 +139,7 @@ fn a_replica_that_crashes_follows_again() {
     assert_eq!(summary["steps"][0]["faults"][0]["member"], "replica-1");
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     let rows = summary["audit"].as_array().unwrap();
-    let same = "replica-1 has the rows of the primary, by number and checksum";
+    let same = "replica-1 has the same rows as the primary, by count and checksum";
     assert!(rows.iter().any(|row| row["name"] == same), "{rows:?}");
     // The load is on the primary, and went on.
     assert_eq!(number(&summary["steps"][0]["reconnects"]), 0.0);
@@ -157,7 +157,7 @@ fn a_node_that_crashes_joins_its_cluster_again() {
     assert!(commits(&summary, 3.0, 25.0) > 0.0, "{}", step["intervals"]);
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     let rows = summary["audit"].as_array().unwrap();
-    let same = "node-2 has the rows of node-1, by number and checksum";
+    let same = "node-2 has the same rows as node-1, by count and checksum";
     assert!(rows.iter().any(|row| row["name"] == same), "{rows:?}");
 }
 

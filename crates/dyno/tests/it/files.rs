@@ -159,7 +159,7 @@ fn files_that_do_not_fit_fail_the_trial_with_what_is_free() {
     let answer =
         Workbench::new().dyno(&[&["bench", "file-io", "--on", "files"], &size[..]].concat());
     assert_eq!(answer.code, 1, "{}", answer.err);
-    assert!(answer.err.contains("1024 TiB are wanted, and "), "{}", answer.err);
+    assert!(answer.err.contains("they need 1024 TiB, but only "), "{}", answer.err);
 }
 
 const ON_A_VOLUME: &str = r#"

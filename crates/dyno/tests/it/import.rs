@@ -131,7 +131,7 @@ fn what_cannot_be_imported_is_said() {
     };
     check(&["notes.txt", "--out", "x"], "notes.txt: unknown format");
     check(&["none.txt", "--out", "x"], "cannot read none.txt");
-    check(&["notes.txt", "--format", "sysbench", "--out", "x"], "holds no run of sysbench");
+    check(&["notes.txt", "--format", "sysbench", "--out", "x"], "contains no run of sysbench");
     check(&["notes.txt"], "--out");
     assert!(!bench.path("x").exists());
 }

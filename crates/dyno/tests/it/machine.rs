@@ -64,12 +64,12 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     let other = DataFolder::new();
     let answer = bench.dyno(&["run", "study.toml", "--new", "--data-folder", other.text()]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    assert!(answer.err.contains("being changed by another Dyno"), "{}", answer.err);
+    assert!(answer.err.contains("another Dyno process"), "{}", answer.err);
     running.signal(Signal::KILL);
     running.end();
     assert_eq!(setting(), changed, "it was there to be left over");
     let answer = bench.dyno_good(&command);
-    let put_back = format!("put the kernel's vm.vfs_cache_pressure back to {before}");
+    let put_back = format!("restored the kernel's vm.vfs_cache_pressure to {before}");
     assert!(answer.err.contains(&put_back), "{}", answer.err);
     assert_eq!(setting(), before);
     assert!(!Path::new("/run/dyno-kernel.json").exists());
@@ -151,5 +151,5 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
     check("product = \"postgresql\"\ncpu_weight = 0", "`cpu_weight`");
     check("product = \"sqlite\"\ncpu_weight = 5", "cannot be combined with product `sqlite`");
     let swap = "product = \"postgresql\"\nmemory = \"1GiB\"\nswap = \"900TiB\"";
-    check(swap, "of swap; make a file for it");
+    check(swap, "of swap; add a swap file");
 }

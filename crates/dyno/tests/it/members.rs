@@ -65,13 +65,13 @@ fn check_replicas(product: &str, mode: &str, n: usize, reuse: bool) {
     let audit = summary["audit"].as_array().unwrap();
     assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
     let equal =
-        |row: &&Value| row["name"].as_str().unwrap().contains("has the rows of the primary");
+        |row: &&Value| row["name"].as_str().unwrap().contains("has the same rows as the primary");
     assert_eq!(audit.iter().filter(equal).count(), n, "{audit:#?}");
     // The password of replication is in no part of the record.
     let record = texts(&bench.path("run"));
     assert!(!record.contains("PASSWORD '"), "a statement with the password is in the record");
     let said = events(&trial_folder(&bench.path("run"), 1));
-    assert!(said.contains("a row written on the primary was seen on each"), "{said}");
+    assert!(said.contains("a row written on the primary was seen on each of them"), "{said}");
     // Only data sets are left.
     let left = fs::read_dir(data.path()).unwrap().flatten();
     let left: Vec<String> =
@@ -125,7 +125,8 @@ fn check_cluster(load_on: &str, reuse: bool) {
     assert!(readings.contains_key("node-2.cpu_s_per_s"));
     let audit = summary["audit"].as_array().unwrap();
     assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
-    let equal = |row: &&Value| row["name"].as_str().unwrap().contains("has the rows of node-1");
+    let equal =
+        |row: &&Value| row["name"].as_str().unwrap().contains("has the same rows as node-1");
     assert_eq!(audit.iter().filter(equal).count(), 2, "{audit:#?}");
     // Several nodes change the same few rows: those that lose, if any do, are counted as what they are.
     let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
@@ -241,7 +242,7 @@ fn what_a_deployment_cannot_be_is_said_by_check() {
     );
     check(
         "product = \"mariadb\"\nbehind = { product = \"pgbouncer\" }",
-        "`pgbouncer` cannot stand in front of `mariadb`",
+        "`pgbouncer` cannot be placed in front of `mariadb`",
     );
     check(
         "product = \"postgresql\"\nbehind = { product = \"proxysql\" }",
@@ -297,8 +298,8 @@ fn replicas_take_no_load_that_writes() {
         assert!(answer.err.contains(expected), "{workload}: {}", answer.err);
     };
     check("oltp_read_only", "", "");
-    check("oltp_read_write", "", "it writes, and replicas only read");
-    check("tpcb", "", "it writes, and replicas only read");
+    check("oltp_read_write", "", "it writes, and replicas are read-only");
+    check("tpcb", "", "it writes, and replicas are read-only");
     let behind = "behind = { product = \"pgbouncer\" }";
     check("oltp_read_only", behind, "`reads_on` and `behind` cannot be combined");
 }

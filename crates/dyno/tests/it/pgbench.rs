@@ -1,4 +1,4 @@
-//! `dyno pgbench` beside pgbench: the same command lines on the same server give the same output,
+//! `dyno pgbench` during a pgbench load: the same command lines on the same server give the same output,
 //! numbers masked, the same exit codes and, with the same seed, the same rows.
 
 use std::process::Command;

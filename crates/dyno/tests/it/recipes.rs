@@ -103,7 +103,7 @@ fn a_server_that_listens_elsewhere_is_stopped() {
     assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
     let all = format!("{}{}", answer.out, answer.err);
     assert!(
-        all.contains("My fork listens at 127.0.0.1:47391, and a private server must not"),
+        all.contains("My fork listens on 127.0.0.1:47391, which a private server must not do"),
         "{all}"
     );
 }

@@ -87,8 +87,7 @@ fn shards_answer_reads_through_their_router() {
 fn shards_that_have_rows_by_key_take_writes_through_their_router() {
     // Of the keys 1 to 500 of each of five tables, 166 leave no remainder, and 167 each of the two others.
     let placed = "830 rows on shard-1, 835 rows on shard-2, 835 rows on shard-3";
-    let agreed =
-        "the router counts as many rows as all shards together, and each shard has only its own";
+    let agreed = "the router counts as many rows as all shards together, and each shard has only its own rows";
     check_load("oltp_read_write", "key", placed, agreed);
 }
 
@@ -150,7 +149,7 @@ fn what_shards_cannot_be_is_said_by_check() {
     let both = "product = \"mariadb\"\nshards = 2\nbehind = { product = \"haproxy\" }";
     check(both, "", "`behind` and `shards` cannot be combined");
     let two = "product = \"mariadb\"\nshards = 2";
-    check(two, "run_off = \"5s\"", "`run_off` is for one server");
+    check(two, "run_off = \"5s\"", "`run_off` works with one server only");
     bench.write(
         "study.toml",
         "title = \"x\"\n[database.a]\nproduct = \"mariadb\"\nshards = 2\n[workload.insert-benchmark]\n",

@@ -32,7 +32,7 @@ fn every_script_on(product: &str) {
             let count = |name: &str| result[name].as_u64().unwrap();
             assert!(count("transactions") > 0, "{name}: {result:#}");
             check_audit(&result, &name);
-            let sent = format!("statements sent, {statements} a transaction");
+            let sent = format!("statements sent, {statements} per transaction");
             assert_eq!(result["audit"][0]["name"], sent.as_str(), "{name}");
             if count("retries") == 0 && result["errors"] == serde_json::json!({}) {
                 assert_eq!(count("statements"), statements * count("transactions"), "{name}");
@@ -71,7 +71,7 @@ fn extended_is_refused_by_check_where_nothing_is_unnamed() {
         assert!(answer.err.contains(expected), "{product}: {}", answer.err);
     };
     check("mariadb", "two round trips");
-    check("sqlite", "not reached by a protocol");
+    check("sqlite", "has no wire protocol");
     check("postgresql", "");
 }
 
@@ -198,7 +198,7 @@ fn a_balance_that_somebody_changed_and_a_row_that_is_lost_are_found() {
     connection.query("UPDATE pgbench_history SET delta = 0 LIMIT 1").unwrap();
     connection.query(&format!("DELETE FROM pgbench_history LIMIT {n_lost}")).unwrap();
     let rows = audit(&workload, &totals, connection);
-    assert!(failed(&rows).contains(&"rows in history, 1 a transaction"), "{rows:?}");
+    assert!(failed(&rows).contains(&"rows in history, 1 per transaction"), "{rows:?}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn what_a_killed_holder_leaves_is_ended() {
     let state = bench.ls()[0]["state"].as_str().unwrap().to_owned();
     assert!(state.contains("left over; `dyno down p` removes it"), "{state}");
     let answer = bench.dyno(&["up", "postgresql", "--name", "p", "--data-folder", &bench.data()]);
-    assert!(answer.err.contains("there is a deployment `p`"), "{}", answer.err);
+    assert!(answer.err.contains("there is already a deployment `p`"), "{}", answer.err);
     bench.good(&["down", "p"]);
     assert!(!is_alive(pid));
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -314,7 +314,7 @@ fn members_that_cannot_be_are_refused_before_anything_starts() {
         assert_eq!(answer.code, 2, "{arguments:?} {}", answer.err);
         assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
     };
-    check(&["mariadb", "--behind", "pgbouncer"], "cannot stand in front of MariaDB");
+    check(&["mariadb", "--behind", "pgbouncer"], "cannot be placed in front of MariaDB");
     check(&["postgresql", "--behind", "proxysql"], "Dyno cannot start ProxySQL");
     check(&["postgresql", "--behind", "nginx"], "there is no router `nginx`");
     let odd = ["postgresql", "--behind", "pgbouncer", "--behind-option", "pool=4"];

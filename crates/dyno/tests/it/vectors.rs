@@ -121,6 +121,6 @@ fn servers_without_vectors_are_refused_before_the_first_trial() {
     };
     check("product = \"sqlite\"", "SQLite has no vectors");
     // Those of the machine are older.
-    check("product = \"mariadb\"\nversion = \"10\"", "use MariaDB from 11.7 on");
+    check("product = \"mariadb\"\nversion = \"10\"", "use MariaDB 11.7 or later");
     check("product = \"postgresql\"\nversion = \"15\"", "has no extension `vector`");
 }

@@ -324,14 +324,14 @@ fn what_cannot_be_a_volume_is_refused_with_its_reason() {
     check("filesystem = \"ext5\"\nsize = \"1GiB\"", "unknown filesystem `ext5`");
     check("filesystem = \"ext4\"", "neither `size` nor `device`");
     check("filesystem = \"ext4\"\nsize = \"900TiB\"", "choose another disk with `data_folder`");
-    check("filesystem = \"tmpfs\"\nsize = \"900TiB\"", "its size is 900 TiB, and this machine has");
+    check("filesystem = \"tmpfs\"\nsize = \"900TiB\"", "its size is 900 TiB, but this machine has");
     check("filesystem = \"ext4\"\ndevice = \"/dev/null\"", "it is not a block device");
     check("size = \"1GiB\"", "names no filesystem");
     check(
         "filesystem = \"tmpfs\"\nsize = \"1GiB\"\nlimit = { writes = 1 }",
         "unknown limit `writes`",
     );
-    check("filesystem = \"tmpfs\"\nsize = \"1GiB\"\nlimit = { write_iops = 1 }", "lies in memory");
+    check("filesystem = \"tmpfs\"\nsize = \"1GiB\"\nlimit = { write_iops = 1 }", "is in memory");
     check(
         "filesystem = \"ext4\"\nsize = \"1GiB\"\nproperties = { recordsize = \"16k\" }",
         "no properties",

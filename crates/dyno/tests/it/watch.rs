@@ -204,7 +204,7 @@ fn what_says_something_of_a_load_is_refused() {
     check(design, "rate = 500", "`rate` has no effect here");
     check(design, "until_steady = '9s'", "`until_steady` has no effect here");
     check("[workload.none]", "[workload.none]\nevery = '1ms'", "the shortest is 1 s");
-    check("\"sqlite\"\n[", "\"simulated\"\n[", "there is nothing to observe");
+    check("\"sqlite\"\n[", "\"simulated\"\n[", "nothing to observe");
     check("[workload.none]", "[workload.tpcb]", "needs something to work on");
 }
 

@@ -34,7 +34,7 @@ impl MySqlConnection {
             return Err(lost(reason));
         }
         if self.n_awaited() > 0 {
-            return Err(misuse("a statement is in flight already"));
+            return Err(misuse("a statement is already in flight"));
         }
         let begun = match is_filling {
             true => self.channel.transport.begin_cold_within(limit, ROWS_SILENCE),
@@ -213,7 +213,7 @@ impl MySqlConnection {
             return Err(StatementError { message, ..error });
         }
         let Some(prepared) = Prepared::read(&answer) else {
-            return Err(not_understood("the answer to a prepare"));
+            return Err(not_understood("the reply to a prepare"));
         };
         self.skip_definitions(u64::from(prepared.n_parameters))?;
         let columns = self.read_definitions(u64::from(prepared.n_columns))?;

@@ -50,7 +50,7 @@ pub(super) fn read(
                 Next::Row => {
                     if let Err(error) = lines.pass_on() {
                         failure = Some(error);
-                        return Err(not_understood("its rows are not wanted any more"));
+                        return Err(not_understood("its rows are no longer needed"));
                     }
                 }
                 Next::End => break,
@@ -199,7 +199,7 @@ fn load(
         return Err(packets::read_error(&answer));
     }
     let outcome = Outcome::from_ok(&answer)
-        .ok_or_else(|| not_understood("the answer to the end of the data"))?;
+        .ok_or_else(|| not_understood("the reply to the end of the data"))?;
     if outcome.warnings > 0 || outcome.affected != n_rows {
         super::super::load::refuse_changed(connection, n_rows, outcome.affected)?;
     }
@@ -283,7 +283,7 @@ fn run_bytes(connection: &mut MySqlConnection, sql: &[u8]) -> Result<u64, Statem
         return Err(packets::read_error(&answer));
     }
     let outcome =
-        Outcome::from_ok(&answer).ok_or_else(|| not_understood("the answer to an INSERT"))?;
+        Outcome::from_ok(&answer).ok_or_else(|| not_understood("the reply to an INSERT"))?;
     Ok(outcome.affected)
 }
 

@@ -96,8 +96,8 @@ const METRICS: &[Item] = &[
     gauge("purge_dml_delay_usec", reading("innodb.purge_dml_delay_s", Seconds, "purge delay of writers", "delay put on writers because purge lags").worse().up(StallCause::Purge)).times(1e-6),
     rate("buffer_flush_adaptive_total_pages", reading("innodb.flushed_adaptive_per_s", PerSecond, "pages flushed adaptively", "pages flushed adaptively").up(StallCause::Flushing)),
     rate("buffer_flush_sync_total_pages", reading("innodb.flushed_sync_per_s", PerSecond, "pages flushed synchronously", "pages flushed while everything waited").worse().up(StallCause::Flushing)),
-    rate("buffer_flush_background_total_pages", reading("innodb.flushed_background_per_s", PerSecond, "pages flushed in the background", "pages flushed because there was time").up(StallCause::Flushing)),
-    rate("buffer_flush_neighbor_total_pages", reading("innodb.flushed_neighbours_per_s", PerSecond, "neighbour pages flushed", "pages flushed because their neighbours were").up(StallCause::Flushing)),
+    rate("buffer_flush_background_total_pages", reading("innodb.flushed_background_per_s", PerSecond, "pages flushed in the background", "pages flushed in idle time").up(StallCause::Flushing)),
+    rate("buffer_flush_neighbor_total_pages", reading("innodb.flushed_neighbours_per_s", PerSecond, "neighbour pages flushed", "pages flushed because their neighbours were flushed").up(StallCause::Flushing)),
     rate("buffer_lru_single_flush_num_scan", reading("innodb.lru_single_flushes_per_s", PerSecond, "single-page flushes", "flushes of single pages by threads of clients").worse().up(StallCause::Flushing)),
     rate("buffer_lru_get_free_waits", reading("innodb.lru_free_waits_per_s", PerSecond, "free page waits (metric)", "waits for a free page").worse().up(StallCause::Flushing)),
     rate("index_page_splits", reading("innodb.page_splits_per_s", PerSecond, "page splits", "pages split")),
@@ -113,7 +113,7 @@ const METRICS: &[Item] = &[
 
 #[rustfmt::skip]
 const DERIVED: &[Reading] = &[
-    reading("innodb.checkpoint_age_percent", Percent, "checkpoint age", "redo since the last checkpoint, of the age at which everything waits for flushing (if the server does not report that age: of the redo log's size)").worse().moves(StallCause::CheckpointLimit, Movement::From(85)).row(540),
+    reading("innodb.checkpoint_age_percent", Percent, "checkpoint age", "redo since the last checkpoint, as a share of the age at which everything waits for flushing (if the server does not report that age, of the redo log's size)").worse().moves(StallCause::CheckpointLimit, Movement::From(85)).row(540),
     reading("server.thread.purge.cpu_s_per_s", Cpus, "CPU of purge", "CPU time of the server's threads that purge old row versions").up(StallCause::Purge).instance_of("*.thread.*.cpu_s_per_s"),
     reading("server.thread.page_cleaner.cpu_s_per_s", Cpus, "CPU of the page cleaner", "CPU time of the server's threads that flush dirty pages").up(StallCause::Flushing).instance_of("*.thread.*.cpu_s_per_s"),
 ];

@@ -9,7 +9,7 @@ use crate::probe::{Asker, cell, number};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("mysql.progress", Percent, "progress", "how much of a long command is done, the mean of all that run: from MariaDB's list of processes with all stages taken as equally long, or from the work that InnoDB estimates for ALTER TABLE in MySQL"),
+    reading("mysql.progress", Percent, "progress", "progress of long commands, averaged over all that are running: from MariaDB's list of processes, with all stages counted as equally long, or from the work that InnoDB estimates for ALTER TABLE in MySQL"),
 ];
 
 /// Which of the two a server has: MySQL's list of processes has no such column, and a server that keeps no

@@ -33,15 +33,15 @@ const SERVER: &[Item] = &[
     rate("handler_write", reading("mysql.handler_writes_per_s", PerSecond, "rows written", "rows written")),
     rate("handler_update", reading("mysql.handler_updates_per_s", PerSecond, "rows updated", "rows changed")),
     rate("handler_delete", reading("mysql.handler_deletes_per_s", PerSecond, "rows deleted", "rows deleted")),
-    rate("created_tmp_tables", reading("mysql.tmp_tables_per_s", PerSecond, "temporary tables", "temporary tables made")),
-    rate("created_tmp_disk_tables", reading("mysql.tmp_disk_tables_per_s", PerSecond, "temporary tables on disk", "temporary tables made on disk").worse()),
+    rate("created_tmp_tables", reading("mysql.tmp_tables_per_s", PerSecond, "temporary tables", "temporary tables created")),
+    rate("created_tmp_disk_tables", reading("mysql.tmp_disk_tables_per_s", PerSecond, "temporary tables on disk", "temporary tables created on disk").worse()),
     rate("select_full_join", reading("mysql.full_joins_per_s", PerSecond, "full joins", "joins without an index").worse()),
     rate("select_scan", reading("mysql.full_scans_per_s", PerSecond, "full scans", "SELECTs that scan their first table")),
     rate("sort_merge_passes", reading("mysql.sort_merge_passes_per_s", PerSecond, "sort merge passes", "merges of sorts that did not fit in memory").worse()),
-    rate("slow_queries", reading("mysql.slow_statements_per_s", PerSecond, "slow statements", "statements over long_query_time").worse()),
-    rate("opened_tables", reading("mysql.opened_tables_per_s", PerSecond, "opened tables", "tables opened: the table cache is too small")),
+    rate("slow_queries", reading("mysql.slow_statements_per_s", PerSecond, "slow statements", "statements that took longer than long_query_time").worse()),
+    rate("opened_tables", reading("mysql.opened_tables_per_s", PerSecond, "opened tables", "tables opened; if there are many, the table cache is too small")),
     rate("table_locks_waited", reading("mysql.table_lock_waits_per_s", PerSecond, "table lock waits", "waits for a lock on a table").worse().up(StallCause::Locks)),
-    rate("threads_created", reading("mysql.threads_created_per_s", PerSecond, "threads created", "threads made for connections")),
+    rate("threads_created", reading("mysql.threads_created_per_s", PerSecond, "threads created", "threads created for connections")),
     rate("aborted_connects", reading("mysql.aborted_connects_per_s", PerSecond, "failed connections", "connections that failed").worse()),
     rate("aborted_clients", reading("mysql.aborted_clients_per_s", PerSecond, "dropped connections", "connections that clients dropped").worse()),
     rate("bytes_received", reading("mysql.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes received from clients")),
@@ -60,8 +60,8 @@ const SERVER: &[Item] = &[
 /// Status variables that only InnoDB has.
 #[rustfmt::skip]
 const INNODB: &[Item] = &[
-    rate("innodb_buffer_pool_read_requests", reading("innodb.pool_read_requests_per_s", PerSecond, "buffer pool reads", "pages asked of the buffer pool")),
-    rate("innodb_buffer_pool_reads", reading("innodb.pool_misses_per_s", PerSecond, "buffer pool misses", "pages that the buffer pool did not have, and that were waited for").worse().row(560)),
+    rate("innodb_buffer_pool_read_requests", reading("innodb.pool_read_requests_per_s", PerSecond, "buffer pool reads", "pages requested from the buffer pool")),
+    rate("innodb_buffer_pool_reads", reading("innodb.pool_misses_per_s", PerSecond, "buffer pool misses", "pages that were not in the buffer pool and had to be waited for").worse().row(560)),
     rate("innodb_buffer_pool_read_ahead", reading("innodb.read_ahead_pages_per_s", PerSecond, "pages read ahead", "pages read ahead")),
     rate("innodb_buffer_pool_write_requests", reading("innodb.pool_write_requests_per_s", PerSecond, "buffer pool changes", "changes of pages in the buffer pool")),
     rate("innodb_buffer_pool_pages_flushed", reading("innodb.pages_flushed_per_s", PerSecond, "pages flushed", "dirty pages written by flushing").up(StallCause::Flushing)),
@@ -118,7 +118,7 @@ const ROCKSDB: &[Item] = &[
     rate("rocksdb_number_sst_entry_delete", reading("rocksdb.tombstones_written_per_s", PerSecond, "tombstones written", "tombstones that flushes and compaction wrote into files")),
     rate("rocksdb_number_sst_entry_singledelete", reading("rocksdb.single_tombstones_written_per_s", PerSecond, "single tombstones written", "tombstones of single deletes written into files")),
     rate("rocksdb_number_sst_entry_put", reading("rocksdb.puts_written_per_s", PerSecond, "puts written", "values that flushes and compaction wrote into files")),
-    rate("rocksdb_stall_micros", reading("rocksdb.stalled_s_per_s", Waiters, "writers held up", "time that writers were held up, all together").worse().up(StallCause::Compaction).row(610)).times(1e-6),
+    rate("rocksdb_stall_micros", reading("rocksdb.stalled_s_per_s", Waiters, "writers held up", "time that writers were held up, all writers together").worse().up(StallCause::Compaction).row(610)).times(1e-6),
     rate("rocksdb_stall_total_slowdowns", reading("rocksdb.stall_slowdowns_per_s", PerSecond, "write slowdowns", "times that writers were slowed down").worse().up(StallCause::Compaction)),
     rate("rocksdb_stall_total_stops", reading("rocksdb.stall_stops_per_s", PerSecond, "write stops", "times that writers were stopped").worse().up(StallCause::Compaction)),
     rate("rocksdb_stall_l0_file_count_limit_slowdowns", reading("rocksdb.stall_l0_slowdowns_per_s", PerSecond, "slowdowns by level 0", "slowdowns because of too many files in level 0").worse().up(StallCause::Compaction)),
@@ -137,8 +137,8 @@ const ROCKSDB: &[Item] = &[
 
 #[rustfmt::skip]
 const DERIVED: &[Reading] = &[
-    reading("innodb.pool_hit_percent", Percent, "buffer pool hit ratio", "pages asked of the buffer pool that were there, from the counters (the status text says 100 while pages are being read)").better().row(550),
-    reading("rocksdb.block_cache_hit_percent", Percent, "block cache hit ratio", "blocks asked of the block cache that were there").better(),
+    reading("innodb.pool_hit_percent", Percent, "buffer pool hit ratio", "share of requested pages found in the buffer pool, from the counters (the status text says 100 while pages are being read)").better().row(550),
+    reading("rocksdb.block_cache_hit_percent", Percent, "block cache hit ratio", "share of requested blocks found in the block cache").better(),
 ];
 
 /// The readings that it may give.

@@ -1,4 +1,4 @@
-//! Single packets of replies: OK, the end of a result, errors, the answer to a prepare, text rows.
+//! Single packets of replies: OK, the end of a result, errors, the reply to a prepare, text rows.
 
 use dyno_workload::StatementError;
 

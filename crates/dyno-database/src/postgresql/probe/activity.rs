@@ -13,7 +13,7 @@ use crate::probe::{Asker, Every, Item, Table, all_of, cell, gauge, number};
 
 #[rustfmt::skip]
 const SESSIONS: &[Item] = &[
-    gauge("active", reading("pg.sessions_active", Count, "active sessions", "sessions that execute a statement, this probe left out").row(150).words("active")),
+    gauge("active", reading("pg.sessions_active", Count, "active sessions", "sessions that execute a statement, not counting this probe").row(150).words("active")),
     gauge("idle_in_transaction", reading("pg.sessions_idle_in_transaction", Count, "sessions idle in transaction", "sessions that idle inside a transaction").worse()),
     gauge("waiting_for_locks", reading("pg.lock_waits", Count, "sessions waiting for a lock", "sessions that wait for a lock").worse().up(StallCause::Locks).row(650)),
     gauge("longest_transaction_s", reading("pg.transaction_longest_s", Seconds, "oldest transaction", "age of the oldest open transaction").worse()),
@@ -22,7 +22,7 @@ const SESSIONS: &[Item] = &[
     gauge("replica", reading("pg.horizon_age.replica", Unit::other("transactions"), "kept for standbys", "age of the oldest snapshot that a standby has asked to keep").worse()),
     gauge("slot", reading("pg.horizon_age.slot", Unit::other("transactions"), "kept for replication slots", "age of what a replication slot keeps").worse()),
     gauge("prepared", reading("pg.horizon_age.prepared", Unit::other("transactions"), "kept for prepared transactions", "age of the oldest prepared transaction").worse()),
-    gauge("horizon", reading("pg.horizon_age", Unit::other("transactions"), "age of the oldest kept row version", "the highest of them: row versions younger than this stay, whoever holds them").worse().row(680)),
+    gauge("horizon", reading("pg.horizon_age", Unit::other("transactions"), "age of the oldest kept row version", "the highest of these: row versions younger than this cannot be removed, whatever holds them").worse().row(680)),
     gauge("prepared_transactions", reading("pg.prepared_transactions", Count, "prepared transactions", "prepared transactions")),
 ];
 
@@ -143,8 +143,8 @@ impl ActivityProbe {
         self.has_asked_role = true;
         if rows.first().and_then(|row| cell(row, 0)) == Some("f") {
             self.notes.push(
-                "the user is not a member of pg_monitor: what other users' sessions do, wait for and \
-                 keep from vacuum is not recorded"
+                "the user is not a member of pg_monitor: what other users' sessions do, wait for \
+                 and hold back from vacuum is not recorded"
                     .to_owned(),
             );
         }

@@ -23,7 +23,7 @@ const DATABASE: &[Item] = &[
     rate("tup_inserted", reading("pg.rows_inserted_per_s", PerSecond, "rows inserted", "rows inserted")),
     rate("tup_updated", reading("pg.rows_updated_per_s", PerSecond, "rows updated", "rows updated")),
     rate("tup_deleted", reading("pg.rows_deleted_per_s", PerSecond, "rows deleted", "rows deleted")),
-    rate("temp_files", reading("pg.temp_files_per_s", PerSecond, "temporary files", "temporary files made")),
+    rate("temp_files", reading("pg.temp_files_per_s", PerSecond, "temporary files", "temporary files created")),
     rate("temp_bytes", reading("pg.temp_bytes_per_s", BytesPerSecond, "temporary files written", "bytes written to temporary files")),
     rate("deadlocks", reading("pg.deadlocks_per_s", PerSecond, "deadlocks", "deadlocks").worse()),
     rate("conflicts", reading("pg.conflicts_per_s", PerSecond, "recovery conflicts", "statements cancelled by recovery (on a standby)").worse()),
@@ -53,16 +53,16 @@ const WAL: &[Item] = &[
 /// other names, which are put back to these.
 #[rustfmt::skip]
 const CHECKPOINTS: &[Item] = &[
-    rate("checkpoints_timed", reading("pg.checkpoints_timed_per_s", PerSecond, "timed checkpoints", "checkpoints because of the time").up(StallCause::Checkpoint)),
-    rate("checkpoints_req", reading("pg.checkpoints_requested_per_s", PerSecond, "requested checkpoints", "checkpoints because of the WAL's size, or asked for").up(StallCause::Checkpoint)),
-    rate("checkpoint_write_time", reading("pg.checkpoint_write_s_per_s", AtATime, "checkpoint write time", "time in which checkpoints wrote, reported at their end").up(StallCause::Checkpoint)).times(1e-3),
-    rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time in which checkpoints synced, reported at their end").up(StallCause::Fsync)).times(1e-3),
+    rate("checkpoints_timed", reading("pg.checkpoints_timed_per_s", PerSecond, "timed checkpoints", "checkpoints triggered by checkpoint_timeout").up(StallCause::Checkpoint)),
+    rate("checkpoints_req", reading("pg.checkpoints_requested_per_s", PerSecond, "requested checkpoints", "checkpoints triggered by the WAL's size, or requested").up(StallCause::Checkpoint)),
+    rate("checkpoint_write_time", reading("pg.checkpoint_write_s_per_s", AtATime, "checkpoint write time", "time that checkpoints spent writing, reported at their end").up(StallCause::Checkpoint)).times(1e-3),
+    rate("checkpoint_sync_time", reading("pg.checkpoint_sync_s_per_s", AtATime, "checkpoint sync time", "time that checkpoints spent syncing, reported at their end").up(StallCause::Fsync)).times(1e-3),
     rate("buffers_checkpoint", reading("pg.checkpoint_buffers_per_s", PerSecond, "buffers written by checkpoints", "buffers that checkpoints wrote").up(StallCause::Checkpoint)),
     rate("buffers_clean", reading("pg.bgwriter_buffers_per_s", PerSecond, "buffers written by the background writer", "buffers that the background writer wrote").up(StallCause::Flushing)),
     rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that stopped at bgwriter_lru_maxpages").worse()),
     rate("buffers_backend", reading("pg.backend_buffers_per_s", PerSecond, "buffers written by sessions", "buffers that sessions had to write themselves (up to 16)").worse().up(StallCause::Flushing)),
     rate("buffers_backend_fsync", reading("pg.backend_fsyncs_per_s", PerSecond, "syncs by sessions", "syncs that sessions had to do themselves (up to 16)").worse().up(StallCause::Fsync)),
-    rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers given out for other blocks")),
+    rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers allocated for other blocks")),
 ];
 
 /// Position in the WAL.

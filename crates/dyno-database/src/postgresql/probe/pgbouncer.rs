@@ -14,9 +14,9 @@ pub(crate) const READINGS: &[Reading] = &[
     reading("pgbouncer.servers_active", Count, "server connections in use", "server connections that a client uses"),
     reading("pgbouncer.servers_idle", Count, "idle server connections", "server connections that are free"),
     reading("pgbouncer.servers_used", Count, "server connections to be checked", "server connections idle for so long that they are checked before use"),
-    reading("pgbouncer.servers_login", Count, "server connections logging in", "server connections that are being logged in"),
+    reading("pgbouncer.servers_login", Count, "server connections logging in", "server connections that are logging in"),
     reading("pgbouncer.wait_longest_s", Seconds, "longest wait for a connection", "how long the first client in the queue has waited").worse().row(180),
-    reading("pgbouncer.pools", Count, "pools", "pools, pgbouncer's own left out"),
+    reading("pgbouncer.pools", Count, "pools", "pools, not counting PgBouncer's own"),
     reading("pgbouncer.pool.*.clients_active", Count, "active clients", "clients of this pool (database and user) that are linked to a server connection"),
     reading("pgbouncer.pool.*.clients_waiting", Count, "waiting clients", "clients of this pool that wait for a server connection").worse(),
     reading("pgbouncer.pool.*.servers_active", Count, "server connections in use", "server connections of this pool that a client uses"),
@@ -26,7 +26,7 @@ pub(crate) const READINGS: &[Reading] = &[
     reading("pgbouncer.statements_per_s", PerSecond, "statements", "statements").better(),
     reading("pgbouncer.received_bytes_per_s", BytesPerSecond, "received from clients", "bytes from clients"),
     reading("pgbouncer.sent_bytes_per_s", BytesPerSecond, "sent to clients", "bytes to clients"),
-    reading("pgbouncer.wait_s_per_s", Waiters, "waiting for a server", "time that clients waited for a server, all together").worse(),
+    reading("pgbouncer.wait_s_per_s", Waiters, "waiting for a server", "time that clients waited for a server, all clients together").worse(),
 ];
 
 /// One pool: a catalog and a user.

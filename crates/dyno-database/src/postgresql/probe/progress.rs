@@ -9,8 +9,8 @@ use crate::probe::{Asker, cell, number};
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("pg.progress.*", Percent, "progress", "how much of the present phase of this command is done, the mean of all that run, from pg_stat_progress_*; a command has several phases").topic(Topic::Instance),
-    reading("pg.copied_rows", Count, "rows copied", "rows that the COPY commands which run now have processed"),
+    reading("pg.progress.*", Percent, "progress", "progress of this command in its current phase, averaged over all that are running, from pg_stat_progress_*; a command has several phases").topic(Topic::Instance),
+    reading("pg.copied_rows", Count, "rows copied", "rows that the running COPY commands have processed"),
 ];
 
 /// The version from which on all of these views are there.

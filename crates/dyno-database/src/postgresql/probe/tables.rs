@@ -32,14 +32,14 @@ const TOTALS: &[Item] = &[
 const PROGRESS: &[Item] = &[
     gauge("running", reading("pg.vacuum.running", Count, "vacuums under way", "vacuums under way, in all databases").up(StallCause::Vacuum).row(670)),
     gauge("total", reading("pg.vacuum.heap_blocks", Unit::other("blocks"), "blocks to vacuum", "blocks of the tables that are being vacuumed").up(StallCause::Vacuum)),
-    gauge("scanned", reading("pg.vacuum.heap_blocks_scanned", Unit::other("blocks"), "blocks scanned by vacuum", "of them, scanned so far").up(StallCause::Vacuum)),
-    gauge("vacuumed", reading("pg.vacuum.heap_blocks_vacuumed", Unit::other("blocks"), "blocks vacuumed", "of them, vacuumed so far").up(StallCause::Vacuum)),
-    gauge("index_rounds", reading("pg.vacuum.index_rounds", Count, "vacuum's index rounds", "rounds through the indexes so far: more than one means too little memory").up(StallCause::Vacuum)),
+    gauge("scanned", reading("pg.vacuum.heap_blocks_scanned", Unit::other("blocks"), "blocks scanned by vacuum", "blocks of these tables scanned so far").up(StallCause::Vacuum)),
+    gauge("vacuumed", reading("pg.vacuum.heap_blocks_vacuumed", Unit::other("blocks"), "blocks vacuumed", "blocks of these tables vacuumed so far").up(StallCause::Vacuum)),
+    gauge("index_rounds", reading("pg.vacuum.index_rounds", Count, "vacuum's index rounds", "passes through the indexes so far: more than one means too little memory").up(StallCause::Vacuum)),
 ];
 
 #[rustfmt::skip]
 const PATTERNS: &[Reading] = &[
-    reading("pg.table.*.dead_tuples", Count, "dead rows of the table", "dead row versions of this table, one of those with most").worse(),
+    reading("pg.table.*.dead_tuples", Count, "dead rows of the table", "dead row versions of this table, one of those with the most").worse(),
     reading("pg.table.*.bytes", Bytes, "size of the table", "size of this table with its indexes"),
 ];
 

@@ -364,7 +364,7 @@ fn wrong_count(n_given: usize, n_wanted: usize) -> StatementError {
 
 #[cold]
 fn too_long() -> StatementError {
-    StatementError::new(ErrorClass::Refused, "54000", "the values are longer than 1 GiB together")
+    StatementError::new(ErrorClass::Refused, "54000", "the values are longer than 1 GiB in total")
 }
 
 #[cold]

@@ -87,11 +87,11 @@ impl AptRoot {
 
     fn make(&self, sources: &str) -> Result<(), KeeperError> {
         let refuse = |e: std::io::Error| {
-            KeeperError(format!("{} cannot be made: {e}", self.folder.display()))
+            KeeperError(format!("{} cannot be created: {e}", self.folder.display()))
         };
         if sources.is_empty() {
             return Err(KeeperError(
-                "the machine's apt has no source of its own distribution, so there is nothing to \
+                "the machine's apt has no source for its own distribution, so there is nowhere to \
                  take packages from"
                     .into(),
             ));

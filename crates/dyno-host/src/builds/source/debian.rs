@@ -20,7 +20,7 @@ impl Source for Debian {
     }
 
     fn summary(&self) -> &'static str {
-        "packages of Debian or Ubuntu, of this machine's release and others"
+        "packages of Debian or Ubuntu, for this machine's release and others"
     }
 
     fn problem(&self, keeper: &Keeper) -> Option<String> {
@@ -62,9 +62,12 @@ impl Source for Debian {
         };
         let failed = failed.map(|error| format!(" ({error})")).unwrap_or_default();
         Err(KeeperError(format!(
-            "no suite of {} has a package {package} of version {}{found}{failed}",
+            "no suite of {} has the package {package} in {}{found}{failed}",
             release.title,
-            if spec.version.is_empty() { "any" } else { &spec.version }
+            match spec.version.as_str() {
+                "" => "any version".to_owned(),
+                version => format!("version {version}"),
+            }
         )))
     }
 
@@ -120,7 +123,7 @@ fn patchelf(job: &Job<'_>) -> Result<Tool, KeeperError> {
         KeeperError("the program `patchelf` is missing; install the package `patchelf`".into())
     })?;
     let made = std::fs::create_dir_all(&folder);
-    made.map_err(|e| KeeperError(format!("{} cannot be made: {e}", folder.display())))?;
+    made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", folder.display())))?;
     root.download(&[("patchelf".to_owned(), version)], &folder)?;
     let unpacker = Tool::find(job.keeper, "dpkg-deb", "dpkg")?;
     for file in file_names(&folder)? {

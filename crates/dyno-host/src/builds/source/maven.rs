@@ -20,7 +20,7 @@ impl Source for Maven {
     }
 
     fn summary(&self) -> &'static str {
-        "archives of server programs in the repositories that Maven is configured for"
+        "archives of server programs in the repositories that Maven is configured to use"
     }
 
     fn problem(&self, keeper: &Keeper) -> Option<String> {

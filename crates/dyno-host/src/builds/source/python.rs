@@ -15,7 +15,7 @@ impl Source for Python {
     }
 
     fn summary(&self) -> &'static str {
-        "wheels that hold a server, from the indexes that pip is configured for"
+        "wheels that contain a server, from the indexes that pip is configured to use"
     }
 
     fn problem(&self, keeper: &Keeper) -> Option<String> {

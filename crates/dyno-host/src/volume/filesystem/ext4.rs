@@ -6,7 +6,8 @@ use super::{Filesystem, MadeBy, Maker};
 
 pub(super) const FILESYSTEM: Filesystem = Filesystem {
     name: "ext4",
-    sentence: "ext4, with its inode tables written at once: else the kernel writes them while it is measured",
+    sentence: "ext4, with its inode tables written at once: otherwise the kernel writes them \
+        during the measurement",
     made_by: MadeBy::Program(Maker {
         program: "mkfs.ext4",
         package: "e2fsprogs",

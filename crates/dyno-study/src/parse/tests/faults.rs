@@ -109,7 +109,7 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
               --> study.toml:17:9
                |
             17 | every = '5s'
-               |         ^^^^ the next one would begin before this one is over
+               |         ^^^^ the next fault would begin before this one has ended
 
             error: the network of a server cannot be cut
               --> study.toml:19:6
@@ -176,7 +176,7 @@ fn a_fault_needs_a_server_that_dyno_starts_and_a_member_that_is_there() {
          --> study.toml:7:8
           |
         7 | [fault.crash]
-          |        ^^^^^ `a` has 2: the node that is left has no majority
+          |        ^^^^^ `a` has 2: the remaining node would have no majority
           |
           = help: give it nodes = 3
     "#]],
@@ -194,7 +194,7 @@ fn a_fault_happens_within_its_step() {
         7 | at = '57s'
           |      ^^^^^ `duration` is 1 min
           |
-          = help: let it happen earlier, or raise `duration`
+          = help: move it to an earlier time, or raise `duration`
     "#]],
     );
     check(
@@ -206,7 +206,7 @@ fn a_fault_happens_within_its_step() {
         7 | at = '60s'
           |      ^^^^^ `duration` is 1 min
           |
-          = help: let it happen earlier, or raise `duration`
+          = help: move it to an earlier time, or raise `duration`
     "#]],
     );
     check(

@@ -70,7 +70,7 @@ fn a_product_without_replicas_says_so() {
          --> study.toml:4:1
           |
         4 | replicas = 1
-          | ^^^^^^^^ its servers cannot follow each other
+          | ^^^^^^^^ its servers cannot replicate from each other
           |
           = help: leave this key out, or choose another product
     "#]],
@@ -213,11 +213,11 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
     check(
         &behind("mariadb", "product = 'pgbouncer'"),
         expect![[r#"
-        error: `pgbouncer` cannot stand in front of `mariadb`
+        error: `pgbouncer` cannot be placed in front of `mariadb`
          --> study.toml:4:22
           |
         4 | behind = { product = 'pgbouncer' }
-          |                      ^^^^^^^^^^^ it understands the protocol of postgresql
+          |                      ^^^^^^^^^^^ it speaks the protocol of postgresql
           |
           = help: leave `behind` out, or choose postgresql
     "#]],
@@ -225,7 +225,7 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
     check(
         &behind("postgresql", "product = 'proxysql'"),
         expect![[r#"
-        error: nothing named `proxysql` stands in front of databases
+        error: no pooler or proxy is named `proxysql`
          --> study.toml:4:22
           |
         4 | behind = { product = 'proxysql' }

@@ -66,7 +66,7 @@ fn the_plan_says_what_is_not_known_beforehand() {
 
         trials  2 (1 variant, 2 repetitions of each)
         time    about 3 min 12 s (warm-up, measured time and rest; deploying and populating take additional time)
-                guessed: 100 transactions/s for each client until quotas are met, and waits of a tenth of their limit; limits end it after 4 h 21 min at the latest
+                a guess: 100 transactions/s per client until quotas are met, and waits of a tenth of their limit; limits end it after 4 h 21 min at the latest
         budget  none given
         seed    1
     "#]]

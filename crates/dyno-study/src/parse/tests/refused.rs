@@ -496,7 +496,7 @@ fn like_leads_nowhere_or_in_a_circle() {
             3 | like = 'b'
               |        ^^^ `a` is like `b` is like `a`
               |
-              = help: give one of them a `product`, a `url`, or what else it is, instead of `like`
+              = help: define one of them itself, with a `product` or a `url` for example, instead of `like`
 
             error: there is no database `e` to inherit from
              --> study.toml:9:8
@@ -512,7 +512,7 @@ fn like_leads_nowhere_or_in_a_circle() {
             11 | like = 'f'
                |        ^^^ `f` is like `f`
                |
-               = help: give one of them a `product`, a `url`, or what else it is, instead of `like`
+               = help: define one of them itself, with a `product` or a `url` for example, instead of `like`
         "#]],
     );
 }
@@ -766,7 +766,7 @@ fn closed_load_has_no_arrivals() {
              --> study.toml:9:1
               |
             9 | arrivals = 'constant'
-              | ^^^^^^^^ this load is closed: each client waits for its answer
+              | ^^^^^^^^ this is a closed load: each client waits for its reply
               |
               = help: add rate = 500, or leave this key out
         "#]],
@@ -1126,7 +1126,7 @@ fn limits() {
               --> study.toml:10:1
                |
             10 | arrivals = 'poisson'
-               | ^^^^^^^^ this load is closed: each client waits for its answer
+               | ^^^^^^^^ this is a closed load: each client waits for its reply
                |
                = help: add rate = 500, or leave this key out
         "#]],
@@ -1205,7 +1205,7 @@ fn search_and_load() {
               --> study.toml:11:1
                |
             11 | rate = 5
-               | ^^^^ `find_rate` sets the load already
+               | ^^^^ `find_rate` already sets the load
                |
                = help: remove `rate` or `find_rate`
 
@@ -1213,7 +1213,7 @@ fn search_and_load() {
               --> study.toml:12:10
                |
             12 | vary = { clients = [1, 2] }
-               |          ^^^^^^^ `find_rate` sets the load already
+               |          ^^^^^^^ `find_rate` already sets the load
                |
                = help: remove `clients` or `find_rate`
         "#]],
@@ -1225,7 +1225,7 @@ fn search_and_load() {
          --> study.toml:9:1
           |
         9 | find_precision = '5%'
-          | ^^^^^^^^^^^^^^ nothing is searched
+          | ^^^^^^^^^^^^^^ there is no search
           |
           = help: add find_rate = "p99 <= 20ms", or leave this key out
     "#]],
@@ -1411,7 +1411,7 @@ fn the_other_database_of_a_job_is_a_server_that_can_be_started() {
     };
     let (private, job) = ("product = 'mariadb'", "command = ['true']\nother_database = 'past'");
     let unfit = "`past` cannot be the other database of a job";
-    check("url = 'mysql://h/d'", job, "", [unfit, "it runs already"]);
+    check("url = 'mysql://h/d'", job, "", [unfit, "it is already running"]);
     check("product = 'sqlite'", job, "", [unfit, "inside Dyno"]);
     check("product = 'mariadb'\nreplicas = 1", job, "", [unfit, "it has `replicas`"]);
     let statement = "sql = 'SELECT 1'\nother_database = 'past'";

@@ -54,7 +54,7 @@ fn the_plan_of_a_run_that_may_stop_early() {
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
         run-off after each trial's last step, until the engine has caught up, at most 10 min
         time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating take additional time)
-                guessed: 100 transactions/s for each client until quotas are met, and waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
+                a guess: 100 transactions/s per client until quotas are met, and waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
         budget  none given
         seed    1
     "#]].assert_eq(totals);
@@ -93,7 +93,7 @@ fn nothing_to_settle() {
          --> study.toml:9:1
           |
         9 | stop = 'settled'
-          | ^^^^ variants are compared when a block (one trial of each) has ended
+          | ^^^^ variants are compared at the end of each block (one trial of each)
           |
           = help: use order = "interleaved"
     "#]],

@@ -141,7 +141,8 @@ pub fn capture_counted(
         one.write(&mut out, (idx, all), &mut values)?;
     }
     out.push_str(
-        "\n[design]\n# How many sessions there were, and how long they paused, is not known.\nclients = 16\n\
+        "\n[design]\n# It is not known how many sessions there were, and how long they \
+         paused.\nclients = 16\n\
          duration = \"60s\"\nwarm_up = \"10s\"\n",
     );
     Ok(Captured {
@@ -168,11 +169,14 @@ fn head(out: &mut String, counts: &Counts, (format, request): (Format, &Request)
     }
     out.push_str("#\n");
     for line in [
-        "What the server does not count, and this study therefore does not have:",
-        "- transactions: each statement is one of its own",
-        "- values: they are drawn from those in the columns now, not from those that the program chose",
-        "- which values belong together, and what the program read from one statement to use in the next",
-        "- the tables and their rows: load it on a copy of the database, never on the one that is in use",
+        "What the server does not count, and this study therefore lacks:",
+        "- transactions: each statement is its own transaction",
+        "- values: they are drawn from those that are now in the columns, not from those that the \
+         program chose",
+        "- which values belong together, and what the program read with one statement to use in \
+         the next",
+        "- the tables and their rows: run it on a copy of the database, never on the one that is \
+         in use",
     ] {
         comment(out, line);
     }

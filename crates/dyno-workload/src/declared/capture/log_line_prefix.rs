@@ -107,7 +107,7 @@ impl Prefix {
         let has_session = parts.iter().any(|part| matches!(part, Part::Escape('p' | 'c')));
         if !has_session {
             return Err(
-                "a log whose prefix has neither %p nor %c does not say which session sent what"
+                "a log whose prefix has neither %p nor %c does not show which session sent what"
                     .to_owned(),
             );
         }

@@ -168,11 +168,11 @@ impl Reason {
     /// What was left out, after a number of statements.
     pub fn text(self) -> &'static str {
         match self {
-            Reason::Users => "of users, rights and passwords",
+            Reason::Users => "about users, privileges and passwords",
             Reason::Schema => "that change or maintain tables (CREATE, ALTER, TRUNCATE …)",
             Reason::Session => "of the session or the server (SET, USE, SHOW, KILL …)",
-            Reason::Variable => "that use variables of the session (@name)",
-            Reason::Savepoint => "of savepoints and two-phase commit",
+            Reason::Variable => "that use session variables (@name)",
+            Reason::Savepoint => "for savepoints and two-phase commit",
             Reason::File => "that read or write files",
             Reason::Binary => "with binary or hexadecimal data",
             Reason::Placeholder => "with placeholders whose values are not in the log",
@@ -180,18 +180,19 @@ impl Reason {
             Reason::Several => "that were sent together as one",
             Reason::ManyValues => "with more than 255 values",
             Reason::Long => "that are too long (1 MiB; 64 KiB without their values)",
-            Reason::NotUnderstood => "that are cut off or not understood",
+            Reason::NotUnderstood => "that are truncated or not understood",
             Reason::Unfinished => "in transactions whose end is not in the log",
             Reason::ManyStatements => "in transactions of more than 1000 statements",
-            Reason::Limits => "beyond the limits of memory: too many different ones",
+            Reason::Limits => "beyond the memory limit: too many different statements",
             Reason::OtherSchema => "in other databases",
-            Reason::UnknownValue => "with values of which it is not clear what they stand for",
+            Reason::UnknownValue => "with placeholders whose meaning is not clear",
             Reason::NoText => {
-                "of prepared statements, which this server counts without their texts"
+                "executions of prepared statements, which this server counts without their texts"
             }
             Reason::Rare => "in rare kinds of transactions",
             Reason::ManyTables => {
-                "on tables that differ from others by a number and are not among the 64 most frequent"
+                "on tables that differ from others only by a number and are not among the 64 most \
+                 frequent"
             }
         }
     }
@@ -254,7 +255,7 @@ pub enum CaptureError {
     #[error("{0}")]
     Values(String),
     /// It has no statement that could be replayed.
-    #[error("there is nothing to replay in it: {0}")]
+    #[error("it contains nothing to replay: {0}")]
     Nothing(String),
 }
 
@@ -299,7 +300,7 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
             return Err(CaptureError::UnknownFormat);
         }
         Format::PostgreSqlPlain => {
-            let unknown = "what stands before each message is not recognised; give the server's setting \
+            let unknown = "the prefix of the messages is not recognised; give the server's setting \
                            log_line_prefix with --prefix";
             let prefix = prefix.ok_or_else(|| CaptureError::Prefix(unknown.to_owned()))?;
             Box::new(postgresql_log::Plain::new(prefix))

@@ -248,7 +248,7 @@ impl Writer<'_> {
             let times = times / copies + u64::from(nth <= times % copies);
             let name = format!("table{}_e{nth}", place + 1);
             if copies < times {
-                comment(&mut self.lets, "drawn once for several executions, else each time");
+                comment(&mut self.lets, "drawn once for several executions, otherwise each time");
             }
             let _ = writeln!(self.lets, "{name} = {}", one_of(tables));
             for number in tables.keys() {
@@ -401,7 +401,7 @@ fn draw_as(
     let above = origin.above.unsigned_abs();
     if held < n {
         let also = match above {
-            0 => format!("{origin_name} stands for another value too, equal"),
+            0 => format!("{origin_name} is also used for another value, which was equal"),
             _ => format!("{above} {difference} than {origin_name}"),
         };
         comment(out, &format!("{also} in {held} of {n}"));

@@ -321,7 +321,7 @@ fn values_a_constant_apart_and_equal_ones_are_drawn_once() {
     check(
         &nearly,
         &[
-            "# v1 stands for another value too, equal in 196 of 200",
+            "# v1 is also used for another value, which was equal in 196 of 200",
             "sql = \"SELECT c FROM u WHERE id = :v1\"",
             "sql = \"SELECT c FROM w WHERE id = :v3\"",
         ],

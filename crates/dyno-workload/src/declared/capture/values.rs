@@ -410,7 +410,7 @@ impl Stats {
         let Some((low, high)) = self.whole else { return (one(self.decimal()), words) };
         if is_new && self.is_numbering() && high < i64::MAX / 2 {
             let text = format!("{{ sequence = {} }}", high + 1);
-            return (one(text), format!("{words}, rising: numbers of new rows"));
+            return (one(text), format!("{words}, increasing: numbers of new rows"));
         }
         let is_small = low.unsigned_abs().max(high.unsigned_abs()) < NUMBER_MOST as u64;
         if is_small && let Some(text) = self.one_of(false) {
@@ -429,7 +429,10 @@ impl Stats {
                     ),
                 ),
             ];
-            let words = format!("{words}, unequally often; which ones are frequent is not kept");
+            let words = format!(
+                "{words}, with unequal frequencies; which values are frequent is \
+                not kept"
+            );
             return (made, words);
         }
         if is_small {
@@ -479,7 +482,7 @@ impl Stats {
             true => format!("{} characters", self.least_chars),
             false => format!("{} to {} characters", self.least_chars, self.most_chars),
         };
-        let words = format!("{words}, {lengths}; these are invented");
+        let words = format!("{words}, {lengths}; the values here are random");
         if let Some(pattern) = self.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
             return (one(format!("{{ text = {} }}", super::write::quoted(pattern))), words);
         }

@@ -43,8 +43,9 @@ pub(super) fn study(
     }
     let _ = write!(
         out,
-        "\n[design]\n# As many sessions were open at once in the log; how many of them were busy, and how long \
-         they paused, is not known.\nclients = {}\nduration = \"60s\"\nwarm_up = \"10s\"\n",
+        "\n[design]\n# This many sessions were open at once in the log; it is not known how many \
+         of them were busy, and how long they paused.\nclients = {}\nduration = \"60s\"\nwarm_up \
+         = \"10s\"\n",
         found.sessions.clamp(1, 1000)
     );
     Ok(Captured {
@@ -162,26 +163,30 @@ fn head(
 /// What the study does not have of the workload.
 fn unknown(has_texts: bool, format: Format) -> Vec<&'static str> {
     let mut lines = vec![
-        "What the log does not say, and this study therefore does not have:",
-        "- the tables and their rows: load it on a copy of the database, never on the one that is in use",
+        "What the log does not say, and this study therefore lacks:",
+        "- the tables and their rows: run it on a copy of the database, never on the one that is \
+         in use",
         "- how many rows each statement returned or changed: the study expects none in particular",
-        "- which values belong together, other than those of a transaction that were equal or a constant apart",
-        "- what the program read from one statement to use in the next",
+        "- which values belong together, other than those within a transaction that were equal or \
+         differed by a constant",
+        "- what the program read with one statement to use in the next",
     ];
     if !has_texts {
         lines.push(
-            "- texts: letters of the same lengths stand for them, so comparisons with texts may find nothing",
+            "- strings: letters of the same lengths replace them, so comparisons with strings may \
+             find nothing",
         );
     }
     if matches!(format, Format::PostgreSqlPlain | Format::PostgreSqlCsv) {
         lines.push(
             "- statements that were not logged: with log_min_duration_statement above 0 and log_statement other \
-             than all, shares are those among the logged ones",
+             than all, shares are among the logged statements only",
         );
     }
     if format == Format::MySqlSlow {
         lines.push(
-            "- statements that were not slow: with long_query_time above 0, shares are those among the slow ones",
+            "- statements that were not slow: with long_query_time above 0, shares are among the \
+             slow statements only",
         );
     }
     lines

@@ -100,7 +100,7 @@ fn what_is_missing_and_what_is_too_much_is_found() {
     check(0, 1651, &["growth of orders"]);
     check(1, 0, &["order numbers"]);
     check(2, 1629, &["growth of history"]);
-    check(3, 0, &["payments by a customer"]);
+    check(3, 0, &["payments by customers"]);
     check(4, 360, &["orders delivered"]);
     check(5, 4499, &["lines ordered"]);
     check(8, 0, &["lines ordered"]);

@@ -158,7 +158,7 @@ pub(super) fn load_arguments() -> Vec<Arg> {
         option("retries", "N", "Retries after a deadlock or another transient error")
             .default_value("3"),
         option("statement-timeout", "TIME", "Time limit of a statement").default_value("60s"),
-        option("seed", "N", "Seed of everything random [default: 1]"),
+        option("seed", "N", "Seed of all random streams [default: 1]"),
     ];
     arguments.map(|argument| argument.help_heading(LOAD)).into()
 }
@@ -170,9 +170,13 @@ pub(super) fn time_arguments() -> Vec<Arg> {
         option(
             "until-steady",
             "TIME",
-            "Continue until throughput has been steady for --duration, at most this long",
+            "Continue until throughput has been steady for --duration, but at most this long",
         ),
-        option("run-off", "TIME", "Watch the engine catch up after the load, at most this long"),
+        option(
+            "run-off",
+            "TIME",
+            "Watch the engine catch up after the load, for at most this long",
+        ),
     ];
     arguments.map(|argument| argument.help_heading(TIME)).into()
 }

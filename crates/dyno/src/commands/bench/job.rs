@@ -28,7 +28,8 @@ pub(super) struct NamedJob {
 const JOBS: &[NamedJob] = &[
     NamedJob {
         name: "create-index",
-        about: "A job: three secondary indexes on the table of oltp_update_non_index, alone or beside its load",
+        about: "A job: three secondary indexes on the table of oltp_update_non_index, alone or \
+            during its load",
         workload: "oltp_update_non_index",
         work: Work::Statements(&[
             "CREATE INDEX by_c ON sbtest1 (c)",
@@ -38,19 +39,21 @@ const JOBS: &[NamedJob] = &[
     },
     NamedJob {
         name: "dump",
-        about: "A job: a dump of the tables of oltp_read_write, by `dyno dump` or the product's own program, alone or beside its load",
+        about: "A job: a dump of the tables of oltp_read_write, by `dyno dump` or the product's \
+            own program, alone or during its load",
         workload: "oltp_read_write",
         work: Work::Dump,
     },
     NamedJob {
         name: "restore",
-        about: "A job: the tables of oltp_read_write dropped, restored from a dump, and compared",
+        about: "A job: the tables of oltp_read_write are dropped, restored from a dump, and compared",
         workload: "oltp_read_write",
         work: Work::Restore,
     },
     NamedJob {
         name: "migrate",
-        about: "A job: pgbench's accounts move into another table in batches, by inheritance, beside its load",
+        about: "A job: pgbench's accounts are moved into another table in batches, by \
+            inheritance, during its load",
         workload: "tpcb",
         work: Work::Inheritance,
     },
@@ -95,8 +98,9 @@ fn job_arguments(job: &NamedJob) -> Vec<Arg> {
         let default = job.work.load();
         arguments.push(arguments::proposing(
             option("load", "WORD").help(format!(
-                "The load during the job. off: none; until-done: it runs until the job has ended; \
-                 on: it ends after --duration, and the job with it [default: {default}]"
+                "The load during the job. off: no load; until-done: the load runs until the job \
+                 has ended; on: the load ends after --duration, and the job with it [default: \
+                 {default}]"
             )),
             job.work.loads().iter().map(|word| (*word).to_owned()).collect(),
         ));
@@ -126,8 +130,8 @@ impl NamedJob {
             match self.work.loads() {
                 [] => bail!("--{option} has no effect: this job runs alone"),
                 _ => bail!(
-                    "--{option} has no effect: the job runs alone; add --load until-done to measure it \
-                     beside the load"
+                    "--{option} has no effect: the job runs alone; add --load until-done to \
+                     measure it during a load"
                 ),
             }
         }

@@ -60,8 +60,8 @@ impl Work {
                 )),
                 option("at-once", "N").help("Statements to run in parallel [default: 1]"),
                 option("check", "STATEMENT").help(
-                    "A statement sent after the job that must return something true; otherwise the \
-                     trial fails",
+                    "A statement sent after the job; unless it returns a true value, the trial \
+                     fails",
                 ),
             ],
             Work::Dump | Work::Restore => {
@@ -70,12 +70,11 @@ impl Work {
                 vec![option("threads", "N").help(help)]
             }
             Work::Inheritance => vec![
-                option("batch", "ROWS").help(format!("Rows of a batch [default: {BATCH}]")),
-                option("pause", "TIME")
-                    .help(format!("Pause between two batches [default: {PAUSE}]")),
+                option("batch", "ROWS").help(format!("Rows per batch [default: {BATCH}]")),
+                option("pause", "TIME").help(format!("Pause between batches [default: {PAUSE}]")),
                 arguments::proposing(
                     option("locked", "WORD").help(
-                        "What a batch does with locked rows. skip: leave them to a later batch; \
+                        "What a batch does with locked rows. skip: leave them for a later batch; \
                          wait: wait for them [default: skip]",
                     ),
                     ["skip", "wait"].map(str::to_owned).into(),

@@ -126,7 +126,7 @@ impl Conf {
         let hosts = self.list("SERVER_HOST", "127.0.0.1");
         let ports = self.list("SERVER_PORT", "3306");
         let n_servers = match (hosts.len(), ports.len()) {
-            (0, _) | (_, 0) => return Err("SERVER_HOST or SERVER_PORT names nothing".to_owned()),
+            (0, _) | (_, 0) => return Err("SERVER_HOST or SERVER_PORT is empty".to_owned()),
             (hosts, ports) if hosts == ports || ports == 1 => hosts,
             (1, ports) => ports,
             (hosts, ports) => {
@@ -381,7 +381,7 @@ impl Conf {
             }
         }
         if clients.is_empty() {
-            return Err("THREAD_COUNTS_TO_RUN names no number".to_owned());
+            return Err("THREAD_COUNTS_TO_RUN lists no number".to_owned());
         }
         study.table(&["design"]);
         study.fixed("repetitions", whole(self.count("NUM_TEST_RUNS", 1)?));

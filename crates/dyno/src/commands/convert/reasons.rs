@@ -8,7 +8,7 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["DBT2_*", "DBT3_*", "FLEX_ASYNCH_*", "FIRST_CLIENT_PORT", "USE_MYISAM_FOR_ITEM"],
-        "it is for a benchmark other than sysbench",
+        "it configures a benchmark other than sysbench",
     ),
     (
         &["SLAVE_*", "WAIT_STOP", "NUM_CHANGE_MASTER_ATTEMPTS", "BETWEEN_CHANGE_MASTER_TEST"],
@@ -46,7 +46,7 @@ const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["AFTER_*", "BETWEEN_CREATE_DB_TEST", "NUM_CREATE_DB_ATTEMPTS"],
-        "Dyno neither starts these servers nor waits for a first run",
+        "Dyno neither starts these servers nor waits for their first run",
     ),
     (
         &["SB_NUM_PARTITIONS", "SB_USE_RANGE", "SB_PARTITION_BALANCE", "MYSQL_CREATE_OPTIONS"],
@@ -60,16 +60,16 @@ const REASONS: &[(&[&str], &str)] = &[
     (&["SB_TX_JITTER"], "arrivals are `poisson` or `constant`, without additional jitter"),
     (
         &["SB_VERBOSITY", "SYSBENCH_RESULTS", "LOG_FILE", "VERBOSE*"],
-        "it is about the output of the scripts",
+        "it concerns the output of the scripts",
     ),
     (&["SB_NONTRX_MODE"], "it has an effect only with SYSBENCH_TEST=oltp_nontrx"),
     (
         &["NUM_MYSQL_SERVERS", "SERVER_INSTANCE"],
-        "servers are counted from SERVER_HOST and SERVER_PORT",
+        "the number of servers follows from SERVER_HOST and SERVER_PORT",
     ),
     (
         &["RUN_RW*", "RUN_RO*", "RUN_WRITE", "RUN_NONTRX"],
-        "current scripts choose the test by SYSBENCH_TEST alone",
+        "the current scripts choose the test by SYSBENCH_TEST alone",
     ),
     (
         &["SSH_*"],
@@ -122,7 +122,7 @@ const REASONS: &[(&[&str], &str)] = &[
             "MAKE",
             "TAR",
         ],
-        "it is about building, installing and starting programs, which Dyno does not do here",
+        "it concerns building, installing and starting programs, which Dyno does not do here",
     ),
 ];
 

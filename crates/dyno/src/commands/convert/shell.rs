@@ -64,7 +64,7 @@ fn value_of(
             ('\'', None) => quote = Some('\''),
             ('\'', Some('\'')) => quote = None,
             ('\\', None | Some('"')) => value.extend(chars.next()),
-            ('`', None | Some('"')) => return Ok(Err("a shell computes its value")),
+            ('`', None | Some('"')) => return Ok(Err("only a shell can compute its value")),
             ('$', None | Some('"')) => {
                 let mut name = String::new();
                 let has_brace = chars.next_if_eq(&'{').is_some();
@@ -72,7 +72,7 @@ fn value_of(
                     name.push(c);
                 }
                 if (has_brace && chars.next() != Some('}')) || name.is_empty() {
-                    return Ok(Err("a shell computes its value"));
+                    return Ok(Err("only a shell can compute its value"));
                 }
                 match known.get(&name) {
                     Some(text) => value += text,
@@ -84,15 +84,15 @@ fn value_of(
                 let rest = rest.trim_start();
                 return Ok(match rest.is_empty() || rest.starts_with('#') {
                     true => Ok(value),
-                    false => Err("something follows the value"),
+                    false => Err("there is text after the value"),
                 });
             }
-            (';' | '&' | '|', None) => return Ok(Err("something follows the value")),
+            (';' | '&' | '|', None) => return Ok(Err("there is text after the value")),
             (c, _) => value.push(c),
         }
     }
     match quote {
-        Some(_) => Err("the quote does not end on this line".to_owned()),
+        Some(_) => Err("the quotation mark is not closed on this line".to_owned()),
         None => Ok(Ok(value)),
     }
 }
@@ -117,11 +117,11 @@ mod tests {
         check("\"\"", Ok(""));
         check("", Ok(""));
         check("$HOME/x", Err("it uses a variable that the file does not set"));
-        check("`hostname`", Err("a shell computes its value"));
-        check("$(hostname)", Err("a shell computes its value"));
-        check("${A:-3}", Err("a shell computes its value"));
-        check("1; rm x", Err("something follows the value"));
-        check("1 2", Err("something follows the value"));
+        check("`hostname`", Err("only a shell can compute its value"));
+        check("$(hostname)", Err("only a shell can compute its value"));
+        check("${A:-3}", Err("only a shell can compute its value"));
+        check("1; rm x", Err("there is text after the value"));
+        check("1 2", Err("there is text after the value"));
         assert!(value_of("\"x", &BTreeMap::new()).is_err());
     }
 
@@ -130,6 +130,10 @@ mod tests {
         let found = lines("# x\n\nA=1\nif true\nexport B=\"$A\"\n").unwrap();
         let found: Vec<_> = found.iter().map(|line| (line.number, line.name.as_str())).collect();
         assert_eq!(found, [(3, "A"), (4, ""), (5, "B")]);
-        assert_eq!(lines("A=1\nB='x").unwrap_err(), "line 2: the quote does not end on this line");
+        assert_eq!(
+            lines("A=1\nB='x").unwrap_err(),
+            "line 2: the quotation mark is not closed on \
+            this line"
+        );
     }
 }

@@ -74,7 +74,7 @@ impl ReadError {
 /// Options of `dyno import`.
 #[derive(clap::Args)]
 pub(crate) struct ImportOptions {
-    /// Output files of sysbench, pgbench (its `-l` logs, too), iibench.py or HammerDB; a folder
+    /// Output files of sysbench, pgbench (also its `-l` logs), iibench.py or HammerDB; a folder
     /// means all files in it. NAME= before a file makes it a run of that variant. Several runs of a
     /// variant with the same number of clients are its repetitions, in the order given
     #[arg(value_name = "[NAME=]FILE", required = true)]
@@ -187,7 +187,7 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        bail!("the folder {} holds no file", path.display());
+        bail!("the folder {} contains no files", path.display());
     }
     files.sort_by_key(|file| natural(&file.to_string_lossy()));
     Ok(files)
@@ -258,7 +258,7 @@ fn read_group(group: &[PathBuf], options: &ImportOptions) -> anyhow::Result<Vec<
     let runs =
         (format.read)(&text, options.rate).map_err(|error| anyhow::anyhow!("{first}, {error}"))?;
     if runs.is_empty() {
-        bail!("{first} holds no run of {}", format.name);
+        bail!("{first} contains no run of {}", format.name);
     }
     if let Some(run) = runs.iter().find(|run| run.intervals.len() > INTERVALS_MOST) {
         bail!(

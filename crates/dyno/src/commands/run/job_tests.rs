@@ -321,7 +321,7 @@ fn tables_that_a_job_changed_are_found_where_they_must_be_the_same() {
         let TrialOutcome::Failed { message, .. } = &run.trials[0].outcome else {
             panic!("{:?}", run.trials[0].outcome)
         };
-        let expected = "the table sbtest1 is not the same after the job `copy`";
+        let expected = "the table sbtest1 was changed by the job `copy`";
         assert!(message.contains(expected), "{product}: {message}");
     }
 }

@@ -170,7 +170,7 @@ impl View {
         let is_of_server =
             |name: &str| self.known.get(name).is_some_and(|one| counters.contains(&one.role));
         let silent = self.latest.silent_ns(is_of_server)?;
-        Some(format!("the server has not answered for {}", Nanoseconds(silent)))
+        Some(format!("the server has not responded for {}", Nanoseconds(silent)))
     }
 
     fn row(&self, name: &str, columns: &Columns) -> Option<String> {

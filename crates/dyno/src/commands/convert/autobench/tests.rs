@@ -197,5 +197,5 @@ fn wrong_files_are_refused_with_the_place() {
     check("THREAD_COUNTS_TO_RUN=\"0;8\"", "from 1, found `0`");
     check("SERVER_PORT=99999", "expected a port");
     check("SYSBENCH_INSTANCES=0", "expected 1 to 1000");
-    check("A=\"x", "line 1: the quote does not end");
+    check("A=\"x", "line 1: the quotation mark is not closed");
 }
