@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(register.list().expect("read"), []);
         let hold = register.hold("a-1").expect("it is free");
         let error = register.hold("a-1").expect_err("it is taken").0;
-        assert!(error.contains("there is a deployment `a-1`"), "{error}");
+        assert!(error.contains("there is already a deployment `a-1`"), "{error}");
         let registered =
             Registered { name: "a-1".to_owned(), since_unix_ms: 7, ..Registered::default() };
         hold.publish(&registered).expect("written");
@@ -385,7 +385,7 @@ mod tests {
         let text = serde_json::to_vec(&description).expect("it is JSON");
         fs::write(register.path("a", DESCRIPTION), text).expect("written");
         let error = register.end_holder("a", &ManualClock::new()).expect_err("it is refused").0;
-        assert!(error.contains("cannot be seen from here"), "{error}");
+        assert!(error.contains("not visible from here"), "{error}");
         assert!(child.try_wait().expect("it is ours").is_none(), "it still runs");
         child.kill().expect("it is ours");
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));

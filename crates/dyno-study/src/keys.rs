@@ -180,7 +180,7 @@ pub(crate) static STUDY: LazyLock<Vec<Key>> = LazyLock::new(|| {
 pub(crate) const MACHINE: &[Key] = &[key(
     "price_per_hour",
     Shape::Price,
-    "Price per hour of this machine, for databases without a price of their own.",
+    "Price per hour of this machine, for databases without their own price.",
 )];
 
 /// Keys of the `[design]` table.

@@ -24,7 +24,8 @@ impl AnswerWriter<'_> {
             if names.len() > NAMED_MOST { String::new() } else { format!(" ({})", list(&names)) };
         (n_failed > 0).then(|| {
             format!(
-                "The audit failed in {n_failed} of {}{whose}: the tables do not hold what was committed.",
+                "The audit failed in {n_failed} of {}{whose}: the tables do not contain what was \
+                 committed.",
                 count(audited.count() as u64, "audited trial")
             )
         })

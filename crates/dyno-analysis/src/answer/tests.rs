@@ -261,7 +261,7 @@ fn failed_audits_come_first() {
     // The trials of a and b take turns.
     assert_eq!(
         lines(&[1, 3])[0],
-        "The audit failed in 2 of 6 audited trials (b): the tables do not hold what was committed."
+        "The audit failed in 2 of 6 audited trials (b): the tables do not contain what was committed."
     );
 }
 

@@ -99,7 +99,7 @@ fn different_memory(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> 
     let advice = match () {
         () if is_varied => "Varied on purpose: read the effect as what the memory is worth.",
         () if is_sharded => {
-            "Each shard brings a cache of its own: read the effect as that of more servers and more \
+            "Each shard adds its own cache: read the effect as that of more servers and more \
              memory together."
         }
         () => {

@@ -283,7 +283,7 @@ impl Batch<'_> {
                 let key = self.key_of(&row).to_owned();
                 if let Some(first) = there.insert(key, row) {
                     let column = columns[self.route.key].name.clone();
-                    let why = "is there more than once";
+                    let why = "exists more than once";
                     return Err(self.about(&first, &column, "destination", why));
                 }
             }

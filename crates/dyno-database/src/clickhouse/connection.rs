@@ -436,7 +436,8 @@ impl Connection for ClickHouseConnection {
         match is_written {
             true => self.start(false),
             false => {
-                self.failure = Some(refused("no statement with so many values was prepared"));
+                self.failure =
+                    Some(refused("no statement with this number of values was prepared"));
             }
         }
     }

@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn hostile_answers_are_refused() {
-        check("", Err("without an answer"));
+        check("", Err("without a response"));
         check("HTTP/1.1 200 OK\r\nContent-Le", Err("in the middle"));
         check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n123", Err("in the middle"));
         check(
@@ -388,7 +388,7 @@ mod tests {
         }
         check(
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n",
-            Err("in chunks and has a length"),
+            Err("chunked and also has a length"),
         );
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", Err("transfer encoding"));
         check("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", Err("compressed"));

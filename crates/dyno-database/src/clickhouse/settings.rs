@@ -281,7 +281,7 @@ mod tests {
         check("Listen_Host", SettingValue::Text("::".to_owned()), Err("set by Dyno"));
         check("mark_cache_size", SettingValue::Text("5G".to_owned()), Err("whole number"));
         check("a", SettingValue::Text("1\n2".to_owned()), Err("one line"));
-        check("a", SettingValue::PercentOfMemory(5.0), Err("unknown memory"));
+        check("a", SettingValue::PercentOfMemory(5.0), Err("unknown amount of memory"));
     }
 
     #[test]
@@ -293,8 +293,8 @@ mod tests {
             assert!(found.unwrap_or_default().contains(part.unwrap_or_default()));
         };
         check(&[("max_threads", "2.0"), ("load", "random"), ("mark_cache_size", "5")], None);
-        check(&[("max_memory_usage", "lots")], Some("took it for `0`"));
-        check(&[("max_threads", "3")], Some("took it for `2`"));
+        check(&[("max_memory_usage", "lots")], Some("read it as `0`"));
+        check(&[("max_threads", "3")], Some("read it as `2`"));
         check(&[("max_thread", "2")], Some("did you mean `max_threads`?"));
     }
 }

@@ -280,7 +280,7 @@ mod tests {
             let error = Dump::open(folder.path()).unwrap_err();
             assert!(error.0.contains(expected), "{error}");
         };
-        check(vec![piece("t.1.tsv", "1\n2\n")], "it has 2 bytes, and was written with 4");
+        check(vec![piece("t.1.tsv", "1\n2\n")], "it has 2 bytes, but was written with 4");
         check(vec![piece("t.2.tsv", "1\n")], "No such file");
         check(vec![piece("../t.1.tsv", "1\n")], "would not have written");
         check(vec![piece("link.tsv", "1\n")], "link.tsv:");
@@ -289,7 +289,10 @@ mod tests {
         assert!(error.0.contains("is not a complete Dyno dump"), "{error}");
         std::fs::write(folder.path().join(CONTENTS), "{\"format\": 2}").unwrap();
         let error = Dump::open(folder.path()).unwrap_err();
-        assert!(error.0.contains("format 2; this Dyno reads format 1"), "{error}");
+        assert!(
+            error.0.contains("it has format 2; this version of Dyno reads format 1"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -92,9 +92,9 @@ mod tests {
             let error = read_line(line, n_columns, &mut Row::new()).unwrap_err();
             assert!(error.0.contains(expected), "{error}");
         };
-        check(b"a\\x", 1, "a backslash that means nothing");
-        check(b"a\\", 1, "a backslash that means nothing");
-        check(b"a\tb", 1, "a line has 2 values, and the table 1 columns");
+        check(b"a\\x", 1, "an invalid backslash escape");
+        check(b"a\\", 1, "an invalid backslash escape");
+        check(b"a\tb", 1, "a line has 2 values, but the table has 1 columns");
         check(b"", 2, "a line has 1 values");
     }
 

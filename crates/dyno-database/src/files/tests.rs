@@ -109,7 +109,7 @@ fn what_is_written_is_read_and_what_is_damaged_is_found() {
     fs::write(&path, &bytes).unwrap();
     assert_eq!(checked(connection, SET)[3..], [1, 2]);
     let error = send(connection, 0, &[0, 4096]).unwrap_err();
-    assert!(error.message.contains("does not hold what was written there"), "{error}");
+    assert!(error.message.contains("does not contain what was written there"), "{error}");
     send(connection, 4, &[0]).unwrap();
     let error = send(connection, 0, &[0, 4096]).unwrap_err();
     assert!(error.message.contains("file0 ends at 4096"), "{error}");

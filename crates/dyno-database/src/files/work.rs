@@ -331,7 +331,7 @@ impl Opened {
         }
         if !content.is_in_place(file, offset, block) {
             return Err(refused(format!(
-                "the block at {offset} of {} does not hold what was written there",
+                "the block at {offset} of {} does not contain what was written there",
                 file_name(file)
             )));
         }

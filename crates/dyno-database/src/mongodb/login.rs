@@ -98,7 +98,7 @@ fn unreached(error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::ConnectionRefused => "; nothing is listening there: is the server up?",
         io::ErrorKind::NotFound => "; there is no such socket: is the server up?",
-        io::ErrorKind::PermissionDenied => "; this user may not use that socket",
+        io::ErrorKind::PermissionDenied => "; this user is not allowed to use that socket",
         _ => "",
     };
     format!("{error}{advice}")
@@ -118,7 +118,7 @@ fn check_primary(hello: &RawDocument) -> Result<(), String> {
         || "the replica set has no primary at the moment".to_owned(),
         |primary| format!("the primary is {primary}"),
     );
-    Err(format!("the server is a secondary and takes no writes; {advice}"))
+    Err(format!("the server is a secondary and accepts no writes; {advice}"))
 }
 
 fn log_in(

@@ -66,7 +66,7 @@ fn answers_that_violate_the_protocol_are_refused() {
     check(&|bytes| bytes[16] = 2, "several replies");
     check(&|bytes| bytes[16] = 4, "unknown flags");
     check(&|bytes| bytes[20] = 1, "does not begin with a document");
-    check(&|bytes| bytes[21] = 0x17, "no document");
+    check(&|bytes| bytes[21] = 0x17, "not a document");
     assert_eq!(length_of(&[1, 2, 3], LOGIN_MAX), Ok(None));
 }
 
@@ -330,7 +330,7 @@ fn an_answer_to_something_else_loses_the_connection() {
     connection.send_execute(0, &[Value::Integer(5)]);
     let error = poll(&mut connection).unwrap_err();
     assert_eq!(error.class, ErrorClass::Disconnected);
-    assert!(error.message.contains("nobody asked for"), "{error}");
+    assert!(error.message.contains("unexpected reply"), "{error}");
     thread.join().unwrap();
 }
 

@@ -87,7 +87,7 @@ fn unreached(error: &io::Error, endpoint: &Endpoint) -> String {
             "there is no such socket: is the server up, and does its setting `socket` name it?"
         }
         (_, io::ErrorKind::ConnectionRefused) => "nothing is listening there: is the server up?",
-        (_, io::ErrorKind::PermissionDenied) => "this user may not use that socket",
+        (_, io::ErrorKind::PermissionDenied) => "this user is not allowed to use that socket",
         (_, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             "no answer within ten seconds: is it the right host, and is there a firewall in \
              between?"

@@ -394,6 +394,6 @@ mod tests {
         check_path(&mariadb, Path::new("/var/tmp/x/mariadb-1")).unwrap();
         check_path(&mysql, Path::new("/var/tmp/x y/mariadb-1")).unwrap();
         let error = check_path(&mariadb, Path::new("/var/tmp/x y/mariadb-1")).unwrap_err().message;
-        assert!(error.contains("a space in its path"), "{error}");
+        assert!(error.contains("contains a space"), "{error}");
     }
 }

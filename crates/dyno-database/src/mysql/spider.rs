@@ -532,7 +532,7 @@ mod tests {
             table_statement("`t\"`", &At::Shard(1), of_shard)
                 .unwrap_err()
                 .message
-                .contains("has a quote")
+                .contains("contains a quotation mark")
         );
     }
 

@@ -36,7 +36,8 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         text_cast: "",
         guard: None,
         no_definition: Some(
-            "that is not a view, or one that Dyno may not read (it needs the SHOW VIEW privilege)",
+            "that is not a view, or is a view that Dyno is not allowed to read (this needs the \
+             SHOW VIEW privilege)",
         ),
     },
     probe_session: &[

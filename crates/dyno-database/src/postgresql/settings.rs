@@ -224,6 +224,6 @@ mod tests {
         check_refused("include", SettingValue::Integer(1), "set by Dyno");
         check_refused("work mem", SettingValue::Integer(1), "not the name");
         check_refused("a", SettingValue::Text("1\nport = 2".to_owned()), "one line");
-        check_refused("a", SettingValue::PercentOfMemory(10.0), "unknown memory");
+        check_refused("a", SettingValue::PercentOfMemory(10.0), "unknown amount of memory");
     }
 }

@@ -109,7 +109,7 @@ fn unreached(error: &std::io::Error, address: &Address) -> Refusal {
              `unix_socket_directories` name that folder?"
         }
         (_, ErrorKind::ConnectionRefused) => "; nothing is listening there: is the server up?",
-        (_, ErrorKind::PermissionDenied) => "; this user may not use that socket",
+        (_, ErrorKind::PermissionDenied) => "; this user is not allowed to use that socket",
         (_, ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             "; no answer within ten seconds: is it the right host, and is there a firewall in \
              between?"
@@ -329,6 +329,6 @@ mod tests {
             assert!(who_answers(bytes).contains(expected), "{bytes:?}");
         };
         check(b"d\0\0\0\x0a5.5.5-10.11.6-MariaDB\0", "MariaDB or MySQL");
-        check(b"HTTP/1.1 400", "is it a PostgreSQL server");
+        check(b"HTTP/1.1 400", "is a PostgreSQL server");
     }
 }

@@ -94,7 +94,7 @@ fn a_store_that_others_can_write_in_is_not_used() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = store(folder.path());
     fs::set_permissions(store.folder(), fs::Permissions::from_mode(0o777)).expect("set");
-    assert!(store.list().expect_err("it is refused").0.contains("others may write"));
+    assert!(store.list().expect_err("it is refused").0.contains("other users can write"));
     assert_eq!(store.of("db"), []);
 }
 

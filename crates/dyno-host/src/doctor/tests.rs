@@ -120,7 +120,7 @@ fn virtual_machines_and_limits_are_judged() {
         (s.cgroup_cpus, s.cgroup_memory_bytes, s.n_throttled) = (Some(2.0), Some(1 << 30), Some(4));
     };
     let found = check("control group", throttled, Bad).found;
-    assert_eq!(found, "limited to 2 CPUs and 1 GiB of memory; CPU time refused 4 times just now");
+    assert_eq!(found, "limited to 2 CPUs and 1 GiB of memory; throttled 4 times just now");
 }
 
 #[test]

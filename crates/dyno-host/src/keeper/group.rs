@@ -428,7 +428,7 @@ mod tests {
     fn only_groups_of_dynos_are_removed() {
         for group in ["/sys/fs/cgroup/user.slice", "/tmp/dyno-x"] {
             let error = remove(Path::new(group)).expect_err("refused").0;
-            assert!(error.contains("no control group of Dyno's"), "{error}");
+            assert!(error.contains("not one of Dyno's control groups"), "{error}");
         }
         remove(Path::new("/sys/fs/cgroup/dyno-no-such-group")).expect("there is none to remove");
     }

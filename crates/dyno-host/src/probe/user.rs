@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn failures_are_counted_and_reported_once() {
         check_failure("echo a 1; exit 3", LONG, "exit status: 3");
-        check_failure("echo nothing", LONG, "no line holds");
+        check_failure("echo nothing", LONG, "no line contains");
         check_failure("yes x 1", LONG, "more than");
     }
 

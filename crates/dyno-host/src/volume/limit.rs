@@ -234,7 +234,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let path = |name: &str| root.path().join(name);
         let why = Groups::find_under(root.path()).expect_err("none").0;
-        assert!(why.contains("neither is there"), "{why}");
+        assert!(why.contains("neither exists"), "{why}");
         fs::create_dir(path("unified")).expect("made");
         fs::write(path("unified/cgroup.controllers"), "cpu\n").expect("written");
         assert!(Groups::find_under(root.path()).is_err());

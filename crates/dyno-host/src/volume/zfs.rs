@@ -469,23 +469,23 @@ mod tests {
         };
         check(Zfs::Fuse, &set("recordsize", "16k"), "");
         check(Zfs::Fuse, &set("compression", "gzip-1"), "");
-        check(Zfs::Fuse, &set("compression", "lz4"), "does not compress by lz4");
+        check(Zfs::Fuse, &set("compression", "lz4"), "has no compression lz4");
         check(Zfs::Kernel, &set("compression", "lz4"), "");
         check(Zfs::Fuse, &set("sync", "disabled"), "zfs-fuse has no property `sync`");
         check(Zfs::Kernel, &set("sync", "disabled"), "");
         // What leads elsewhere, or gives rights.
         check(Zfs::Kernel, &set("mountpoint", "legacy"), "no property `mountpoint`");
         check(Zfs::Kernel, &set("setuid", "on"), "no property `setuid`");
-        check(Zfs::Kernel, &set("recordsize", "16k,x=/etc"), "is no value");
+        check(Zfs::Kernel, &set("recordsize", "16k,x=/etc"), "is not a value");
         let options = |words: &'static [&'static str]| {
             move |spec: &mut VolumeSpec| {
                 spec.make_options = words.iter().map(|&word| word.to_owned()).collect();
             }
         };
         check(Zfs::Kernel, &options(&["-o", "ashift=12"]), "");
-        check(Zfs::Kernel, &options(&["-R", "root"]), "may be -o NAME=VALUE");
-        check(Zfs::Kernel, &options(&["-o", "cachefile=x"]), "may be -o NAME=VALUE");
-        check(Zfs::Kernel, &options(&["-o"]), "may be -o NAME=VALUE");
+        check(Zfs::Kernel, &options(&["-R", "root"]), "may only be -o NAME=VALUE");
+        check(Zfs::Kernel, &options(&["-o", "cachefile=x"]), "may only be -o NAME=VALUE");
+        check(Zfs::Kernel, &options(&["-o"]), "may only be -o NAME=VALUE");
         check(Zfs::Fuse, &|spec| spec.mount_options.push("noatime".into()), "`properties` instead");
         check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(1 << 20)), "at least 16 MiB");
         check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(64 << 20)), "");

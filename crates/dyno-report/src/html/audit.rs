@@ -36,7 +36,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
             outcome,
         ]);
     }
-    let lead = "Checks that the workload makes of its tables and of its own transactions.";
+    let lead = "The workload's checks of its tables and of its own transactions.";
     let mut section = Section::new("audit", "Audit", "Audit", lead);
     section.add(Block::Fold {
         summary: match n_failed {

@@ -191,7 +191,7 @@ pub(super) fn check_own(problems: &mut Problems, span: Range<usize>, loads: &[Lo
         problems.add(
             Diagnostic::new(
                 span,
-                "a workload with steps of its own cannot be combined with `generators` yet",
+                "a workload that defines its own steps cannot be combined with `generators` yet",
             )
             .with_label("the load is generated on other hosts")
             .with_help("its roles share state and end together: leave `generators` out"),
@@ -298,6 +298,6 @@ mod tests {
         let embedded = with_hosts(names, "").replace("'mariadb'", "'sqlite'");
         check(&embedded, "agents cannot connect to it");
         let own = with_hosts(names, "").replace("oltp_read_only", "staged");
-        check(&own, "a workload with steps of its own");
+        check(&own, "a workload that defines its own steps");
     }
 }

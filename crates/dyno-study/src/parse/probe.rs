@@ -39,7 +39,7 @@ const KEYS: &[Key] = &[
     key(
         "sql",
         Shape::Text,
-        "A statement, sent on a connection of its own: it returns one value, or rows of name and \
+        "A statement, sent on a separate connection: it returns one value, or rows of name and \
          value.",
     )
     .example("\"SELECT count(*) FROM jobs\""),

@@ -546,10 +546,10 @@ mod tests {
             refused(dialect, "-- x", "is empty");
             refused(dialect, "SELECT 'x", "does not end");
             refused(dialect, "SELECT 1 /* x", "does not end");
-            refused(dialect, "SELECT (1", "has no `)`");
-            refused(dialect, "SELECT 1)", "has no `(`");
+            refused(dialect, "SELECT (1", "has no matching `)`");
+            refused(dialect, "SELECT 1)", "has no matching `(`");
             refused(dialect, "SELECT 1; SELECT 2", "several statements");
-            refused(dialect, "COMMIT", "is not written as a statement");
+            refused(dialect, "COMMIT", "cannot be a statement");
             refused(dialect, "SELECT '\0'", "zero byte");
         }
         refused(MySql, "SELECT ?", "placeholder");

@@ -338,7 +338,7 @@ fn wrong_tables_and_transactions_are_refused() {
     one("transaction/go", "", "no steps");
     one("transaction/go/steps", r#""steps": []"#, "no steps");
     one("transaction/go/steps/0", r#""steps": [{}]"#, "either a statement or a rollback");
-    one("transaction/go/steps/0/sql", r#""steps": [{"sql": "COMMIT"}]"#, "not written as");
+    one("transaction/go/steps/0/sql", r#""steps": [{"sql": "COMMIT"}]"#, "cannot be a statement");
     one(
         "transaction/go/steps/0/rows",
         r#""steps": [{"sql": "SELECT 1", "rows": "2..1"}]"#,

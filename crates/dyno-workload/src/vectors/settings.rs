@@ -248,7 +248,7 @@ fn searches(options: &Options, index: Index, k: u64) -> Result<Vec<u64>, OptionE
         None => Ok(all),
         Some(number) if index.search_option() == "ef_search" && *number < k => {
             let why = format!(
-                "{number} is less than `k` ({k}): HNSW then finds fewer rows than are asked for"
+                "{number} is less than `k` ({k}): HNSW then finds fewer rows than requested"
             );
             Err(refused(name, why))
         }

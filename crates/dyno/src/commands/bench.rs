@@ -95,7 +95,7 @@ fn conclude(
     }
     show(matches, record, (&run, trial), lab)?;
     if end.uncleaned > 0 {
-        terminal::say("the result is valid; remove what was left behind (see above) by hand");
+        terminal::say("the result is valid; remove what was left behind (see above) manually");
         return Ok(End::Bad);
     }
     match unfit(trial) {

@@ -185,7 +185,7 @@ fn summary(captured: &Captured) -> String {
             captured.format.text()
         ),
         false => format!(
-            "{}{of_schema}, each a transaction of its own\n{} read from {}:\n",
+            "{}{of_schema}, each its own transaction\n{} read from {}:\n",
             counted_of(captured.kinds),
             executions(counts.read),
             captured.format.text()

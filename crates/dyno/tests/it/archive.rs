@@ -220,11 +220,11 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     };
     let old = ["--where", "id <= 600"];
     let of = |table| [&[&*url, &to, "--table", table], &old[..]].concat();
-    check(&of("t"), 1, "the destination has no table `t`; make it there, or say --create");
+    check(&of("t"), 1, "the destination has no table `t`; create it there, or give --create");
     check(&of("none"), 1, "the source has no table `none`");
     check(&of("loose"), 1, "no primary key");
     check(&of("wide"), 1, "`f` of `wide` is double");
-    check(&of("parent"), 1, "rows of `child` would be deleted");
+    check(&of("parent"), 1, "delete or change rows of `child`");
     check(&[&url, &to, "--table", "t", "--where", " "], 1, "no condition");
     check(
         &[&url, &url, "--table", "t", "--where", "1=1"],

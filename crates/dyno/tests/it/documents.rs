@@ -74,10 +74,10 @@ fn what_does_not_fit_together_is_refused_before_anything_is_started() {
         (&["file-io", "--on", "ferretdb"], "works on files, but ferretdb holds documents"),
         (
             &["documents", "--on", "sqlite"],
-            "works on documents, and sqlite has none; choose the product `ferretdb`",
+            "works on documents, but sqlite stores none; choose the product `ferretdb`",
         ),
         (&["documents", "--on", "mysql://me@h/c"], "or a URL like mongodb://"),
-        (&["documents", "--on", "files"], "works on documents, and files has none"),
+        (&["documents", "--on", "files"], "works on documents, but files stores none"),
         (
             &["documents", "--on", "mongodb"],
             "Dyno starts `ferretdb`, and uses a running MongoDB by its URL",

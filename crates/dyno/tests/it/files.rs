@@ -187,7 +187,11 @@ fn a_volume_is_measured_and_one_that_is_full_fails_the_trial() {
     bench.write("study.toml", &ON_A_VOLUME.replace("TOTAL", "16MiB"));
     let can = bench.dyno(&["check", "study.toml"]);
     if can.code != 0 {
-        assert!(can.err.contains("needs the rights") || can.err.contains("missing"), "{}", can.err);
+        assert!(
+            can.err.contains("needs root privileges") || can.err.contains("missing"),
+            "{}",
+            can.err
+        );
         eprintln!("skipped: {}", can.err.trim());
         return;
     }

@@ -38,7 +38,7 @@ fn can_run(bench: &Workbench) -> bool {
     if answer.code == 0 {
         return true;
     }
-    let reasons = ["needs the rights", "control group", "this kernel has no"];
+    let reasons = ["needs root privileges", "control group", "this kernel has no"];
     assert!(reasons.iter().any(|reason| answer.err.contains(reason)), "{}", answer.err);
     eprintln!("skipped: {}", answer.err.trim());
     false

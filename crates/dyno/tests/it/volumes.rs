@@ -36,7 +36,7 @@ fn can_be_made(bench: &Workbench) -> bool {
         return true;
     }
     let reasons = [
-        "needs the rights",
+        "needs root privileges",
         "is missing",
         "this kernel",
         "control group",

@@ -170,7 +170,7 @@ fn what_a_shell_would_compute_is_left_to_the_user() {
     let (converted, _) =
         converted("SERVER_HOST=db.example\nif test -f x ; then\nSYSBENCH_ROWS=`cat rows`\nfi\n");
     check_left(&converted, 2, "sets no value");
-    check_left(&converted, 3, "a shell computes");
+    check_left(&converted, 3, "only a shell can compute");
     check_left(&converted, 4, "sets no value");
 }
 
