@@ -342,7 +342,7 @@ impl<'a> DataSets<'a> {
         let size = ByteCount(bytes);
         if bytes > most {
             bail!(
-                "it is {size} large, and all kept data sets together may take up {}",
+                "its size is {size}, but all kept data sets together may take up only {}",
                 ByteCount(most)
             );
         }
@@ -352,8 +352,8 @@ impl<'a> DataSets<'a> {
         })?;
         if free < bytes.saturating_mul(FREE_TIMES) {
             bail!(
-                "it is {size} large, and {} is free on the disk; {FREE_TIMES} times its size is \
-                 required",
+                "its size is {size}, but only {} is free on the disk; {FREE_TIMES} times its size \
+                 is required",
                 ByteCount(free)
             );
         }

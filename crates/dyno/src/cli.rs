@@ -192,7 +192,7 @@ pub(crate) struct RunOptions {
     /// The run's folder [default: `runs/` and the study's name]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Begin a new run; earlier ones are kept instead of resuming the last
+    /// Begin a new run instead of resuming the last one; earlier runs are kept
     #[arg(long, conflicts_with = "out")]
     pub(crate) new: bool,
     /// The seed, if the study sets none

@@ -62,14 +62,9 @@ fn observation(options: &Options) -> Result<Observation, OptionError> {
     }
     let process = match options.count("pid") {
         0 => None,
-        pid => Some(i32::try_from(pid).map_err(|_| {
-            wrong(
-                "pid",
-                "there is no such \
-            process"
-                    .to_owned(),
-            )
-        })?),
+        pid => Some(
+            i32::try_from(pid).map_err(|_| wrong("pid", "there is no such process".to_owned()))?,
+        ),
     };
     Ok(Observation { every, process })
 }

@@ -360,6 +360,6 @@ fn data_sets_are_kept_within_limits_of_age_and_size() {
     assert!(old.contains("0 data sets kept in ") && old.contains("; 1 old one, "), "{old}");
     assert!(bench.datasets(&[]).out.contains("no data sets are kept"));
     let large = run(&["--keep-data", "1MiB"]);
-    assert!(large.contains("the data set is not kept: it takes "), "{large}");
+    assert!(large.contains("the data set is not kept: its size is "), "{large}");
     assert!(bench.datasets(&[]).out.contains("no data sets are kept"));
 }
