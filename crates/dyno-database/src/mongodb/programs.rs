@@ -119,6 +119,6 @@ mod tests {
         check("version: unknown\n", None);
         check("commit: v1\n", None);
         assert!(check_version("1.24.0").is_ok());
-        assert!(check_version("2.0.0").unwrap_err().message.contains("take version 1"));
+        assert!(check_version("2.0.0").unwrap_err().message.contains("use version 1"));
     }
 }

@@ -229,7 +229,7 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     check(
         &[&url, &url, "--table", "t", "--where", "1=1"],
         1,
-        "the destination's `t` is the source's",
+        "the destination's `t` is the source table",
     );
     check(
         &[&url, "clickhouse://x@127.0.0.1:1/y", "--table", "t", "--where", "1"],
