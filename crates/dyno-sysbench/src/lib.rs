@@ -15,6 +15,7 @@ mod request;
 mod state;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 pub use builtin::{BUILT_IN, BuiltIn, built_in, built_in_module};
 pub use counters::{Counter, Counters};

@@ -1,6 +1,7 @@
 //! A Lua state with sysbench's API, which runs a script for one client.
 
 mod api;
+mod stream;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,27 +11,30 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, MultiValue, Table, Thread, Value, VmState};
 
 use crate::option::{Kind, OptionValue, ScriptOption, normal_name};
-use crate::random::{RandomSettings, Unique};
+use crate::random::{Random, RandomSettings, Unique};
 use crate::request::{Held, ParamKind, Reply, Request};
 use crate::{Counters, Host};
+
+use stream::Stream;
 
 /// What a state may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of memory.
     pub memory: usize,
-    /// Instructions of Lua between two requests.
-    pub instructions: u64,
+    /// Turns of loops and runs of functions between two requests; where the script cannot count
+    /// them, instructions of Lua.
+    pub turns: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        // The instructions take about a minute.
-        Limits { memory: 1 << 30, instructions: 20_000_000_000 }
+        // A minute in a compiled loop that does nothing, several in others.
+        Limits { memory: 1 << 30, turns: 30_000_000_000 }
     }
 }
 
-/// How often the limit of instructions is looked at, in instructions.
+/// How often the limit is looked at where instructions are counted.
 const WATCH_PERIOD: u32 = 100_000;
 
 /// What a state is made of.
@@ -59,6 +63,8 @@ pub struct Setup<'a> {
     pub command: Option<&'a str>,
     /// Whether it may run programs and write files.
     pub is_trusted: bool,
+    /// Whether LuaJIT compiles it: that is faster, and takes memory and time for each state.
+    pub is_compiled: bool,
     /// What it may take.
     pub limits: Limits,
 }
@@ -100,6 +106,10 @@ const OPERATIONS: [&str; 19] = [
     "EXIT",
     "NOTE_ERROR",
 ];
+/// The execution of a prepared statement of the client's own connection comes as one number with its values
+/// behind it: -1 - (the number of the statement · this + the number of values).
+const PACKED: u64 = 1 << 16;
+const YIELDS: &str = "the script yields outside of a coroutine of its own";
 /// The number behind them: the function has returned.
 const END: usize = OPERATIONS.len();
 
@@ -113,8 +123,9 @@ pub struct State {
     arguments: Option<MultiValue>,
     tid: usize,
     options: Rc<RefCell<Vec<ScriptOption>>>,
-    /// Instructions since the last request.
-    n_instructions: Rc<Cell<u64>>,
+    watch: Rc<Watch>,
+    /// Its random numbers have this place among those of the thread.
+    _stream: Stream,
     sql: String,
     values: Vec<Held>,
     bytes: Vec<u8>,
@@ -153,20 +164,30 @@ impl State {
 
     fn try_load(setup: &Setup<'_>) -> mlua::Result<State> {
         let lua = Lua::new();
-        let n_instructions = Rc::new(Cell::new(0));
         lua.set_memory_limit(setup.limits.memory)?;
-        watch(&lua, setup, &n_instructions)?;
+        let watch = Rc::new(Watch {
+            host: Arc::clone(&setup.host),
+            limit: setup.limits.turns,
+            n_turns: Cell::new(0),
+        });
         let options = Rc::default();
+        let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.random)));
+        let stream = Stream::open(&random);
         let host = api::table(&lua, setup, &options)?;
+        api::random(&lua, &host, setup, &random, &stream)?;
+        api::watch(&lua, &host, &watch)?;
         let operations = lua.create_table()?;
         for (number, name) in OPERATIONS.iter().chain(["END"].iter()).enumerate() {
             operations.set(*name, number)?;
         }
         let shared: Table = chunk(&lua, 0)?.call((host, operations))?;
         chunk(&lua, 1)?.call::<()>(shared.clone())?;
-        let entry: Table = chunk(&lua, 2)?.call(shared)?;
-        let body = lua.load(without_shebang(setup.text)).set_name(format!("@{}", setup.path));
-        let body = body.into_function()?;
+        let entry: Table = chunk(&lua, 2)?.call(shared.clone())?;
+        let compile: Function = shared.get("watched")?;
+        let name = format!("@{}", setup.path);
+        let (body, why): (Option<Function>, Option<String>) =
+            compile.call((without_shebang(setup.text), name))?;
+        let body = body.ok_or_else(|| mlua::Error::runtime(why.unwrap_or_default()))?;
         Ok(State {
             lua,
             entry,
@@ -175,7 +196,8 @@ impl State {
             arguments: None,
             tid: setup.tid,
             options,
-            n_instructions,
+            watch,
+            _stream: stream,
             sql: String::new(),
             values: Vec::new(),
             bytes: Vec::new(),
@@ -293,7 +315,7 @@ impl State {
 
     /// Goes on with the answer to the last request, until the next one.
     pub fn resume(&mut self, reply: Reply) -> Request {
-        self.n_instructions.set(0);
+        self.watch.n_turns.set(0);
         let Some(thread) = &self.thread else { return Request::Ended(false) };
         // The answers that come often are handed over without a list of them.
         let answer: mlua::Result<Yielded> = match (self.arguments.take(), reply) {
@@ -306,25 +328,33 @@ impl State {
         };
         match answer.and_then(|values| self.request(values)) {
             Ok(request) => request,
+            // What it yields is no request.
+            Err(mlua::Error::FromLuaConversionError { .. }) => {
+                Request::Broken("script".to_owned(), YIELDS.to_owned())
+            }
             Err(error) => Request::Broken("script".to_owned(), message_of(&error)),
         }
     }
 
     fn request(&mut self, yielded: Yielded) -> mlua::Result<Request> {
         let (operation, first, second, third, fourth, rest) = yielded;
-        let operation = index(operation);
+        if operation < 0.0 {
+            let packed = -operation as u64 - 1;
+            let (statement, n) = (packed / PACKED, (packed % PACKED) as usize);
+            self.take_values(n, [first, second, third, fourth], &rest)?;
+            return Ok(Request::Execute(0, statement as usize));
+        }
+        let operation = operation as usize;
         let Some(name) = OPERATIONS.get(operation) else {
             return match operation {
                 END => Ok(self.ended(&first, second, third)),
-                _ => {
-                    Err(mlua::Error::runtime("the script yields outside of a coroutine of its own"))
-                }
+                _ => Err(mlua::Error::runtime(YIELDS)),
             };
         };
         Ok(match *name {
             "EXECUTE" => {
                 let request = Request::Execute(index(first), index(second));
-                self.take_values(index(third), &fourth, &rest)?;
+                self.take_values(index(third), [fourth], &rest)?;
                 request
             }
             "NEXT" => Request::Next,
@@ -383,10 +413,15 @@ impl State {
     }
 
     /// Takes `n` values; those at the end that are missing are NULL.
-    fn take_values(&mut self, n: usize, first: &Value, rest: &MultiValue) -> mlua::Result<()> {
+    fn take_values<const N: usize>(
+        &mut self,
+        n: usize,
+        first: [Value; N],
+        rest: &MultiValue,
+    ) -> mlua::Result<()> {
         self.values.clear();
         self.bytes.clear();
-        for value in std::iter::once(first).chain(rest).take(n) {
+        for value in first.iter().chain(rest).take(n) {
             self.values.push(match value {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
@@ -425,7 +460,7 @@ impl State {
 }
 
 /// What a script yields: the number of the request, and its arguments.
-type Yielded = (Value, Value, Value, Value, Value, MultiValue);
+type Yielded = (f64, Value, Value, Value, Value, MultiValue);
 
 fn real(value: &Value) -> Option<f64> {
     match value {
@@ -466,22 +501,38 @@ fn chunk(lua: &Lua, number: usize) -> mlua::Result<Function> {
 }
 
 /// Ends a script that runs for too long without a request, or is to stop.
-fn watch(lua: &Lua, setup: &Setup<'_>, n_instructions: &Rc<Cell<u64>>) -> mlua::Result<()> {
-    let (host, limit) = (Arc::clone(&setup.host), setup.limits.instructions);
-    let n_instructions = Rc::clone(n_instructions);
-    let trigger = HookTriggers::new().every_nth_instruction(WATCH_PERIOD);
-    lua.set_global_hook(trigger, move |lua, _| {
-        n_instructions.set(n_instructions.get() + u64::from(WATCH_PERIOD));
-        let why = match host.is_stopped() {
-            true => "stopped",
-            false if n_instructions.get() > limit => {
-                "the script ran for too long without a statement or the end of its event"
+struct Watch {
+    host: Arc<dyn Host>,
+    limit: u64,
+    /// Since the last request.
+    n_turns: Cell<u64>,
+}
+
+impl Watch {
+    /// So many more turns were made: why the script is to stop, if it is.
+    fn why_stop(&self, n: u64) -> Option<&'static str> {
+        self.n_turns.set(self.n_turns.get() + n);
+        match self.host.is_stopped() {
+            true => Some("stopped"),
+            false if self.n_turns.get() > self.limit => {
+                Some("the script ran for too long without a statement or the end of its event")
             }
-            false => return Ok(VmState::Continue),
-        };
-        // From here on each instruction fails, so that no `pcall` keeps the script alive.
-        let each = HookTriggers::new().every_nth_instruction(1);
-        lua.set_global_hook(each, move |_, _| Err(mlua::Error::runtime(why)))?;
-        Err(mlua::Error::runtime(why))
-    })
+            false => None,
+        }
+    }
+
+    /// Counts instructions, which the interpreter does.
+    fn count_instructions(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        let watch = Rc::clone(self);
+        let trigger = HookTriggers::new().every_nth_instruction(WATCH_PERIOD);
+        lua.set_global_hook(trigger, move |lua, _| {
+            let Some(why) = watch.why_stop(u64::from(WATCH_PERIOD)) else {
+                return Ok(VmState::Continue);
+            };
+            // From here on each instruction fails, so that no `pcall` keeps the script alive.
+            let each = HookTriggers::new().every_nth_instruction(1);
+            lua.set_global_hook(each, move |_, _| Err(mlua::Error::runtime(why)))?;
+            Err(mlua::Error::runtime(why))
+        })
+    }
 }

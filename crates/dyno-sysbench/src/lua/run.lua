@@ -159,7 +159,9 @@ function thread_run(tid)
     repeat
       ok, ended = attempted(event, tid)
       if not ok then
-        if restarts(ended) then
+        if shared.has_to_stop then
+          error(ended, 0)
+        elseif restarts(ended) then
           if sysbench.hooks.before_restart_event then
             sysbench.hooks.before_restart_event(ended)
           end

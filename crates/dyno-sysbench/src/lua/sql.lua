@@ -201,6 +201,10 @@ function connection:bulk_insert_done()
   end
 end
 
+local function packed(connection_id, id, n)
+  return connection_id == 0 and -1 - (id * 65536 + n) or nil
+end
+
 function connection:prepare(sql)
   check_open(self)
   local id, errno, state, message = ask(op.PREPARE, self.id, tostring(sql))
@@ -211,8 +215,8 @@ function connection:prepare(sql)
   end
   local rs = setmetatable({ connection = self, nrows = 0, nfields = 0, next_row = 0, is_binary = true }, result)
   -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
-  -- the parameters; its result.
-  local stmt = { 0, self.id, id, {}, rs, connection = self, query = sql, values = {} }
+  -- the parameters; its result; its execution as one number, if it is on the client's own connection.
+  local stmt = { 0, self.id, id, {}, rs, packed(self.id, id, 0), connection = self, query = sql, values = {} }
   return setmetatable(stmt, statement)
 end
 
@@ -250,6 +254,7 @@ function statement:bind_param(...)
   local n, params = select("#", ...), { ... }
   if self[1] >= 0 then
     self[1] = n
+    self[6] = packed(self[2], self[3], n)
   end
   if n == 0 then
     return nil
@@ -263,16 +268,18 @@ function statement:bind_param(...)
 end
 
 function statement:execute()
-  local params, n = self[4], self[1]
+  local params, n, code = self[4], self[1], self[6]
   local rs
-  if n == 1 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 1, params[1][2]))
-  elseif n == 0 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 0))
-  elseif n == 2 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 2, params[1][2], params[2][2]))
-  elseif n < 0 then
+  if n < 0 then
     check_open({ is_closed = true })
+  elseif code and n == 1 then
+    rs = executed(self, ask(code, params[1][2]))
+  elseif code and n == 0 then
+    rs = executed(self, ask(code))
+  elseif code and n == 2 then
+    rs = executed(self, ask(code, params[1][2], params[2][2]))
+  elseif code and n == 4 then
+    rs = executed(self, ask(code, params[1][2], params[2][2], params[3][2], params[4][2]))
   else
     local values = self.values
     for i = 1, n do
@@ -456,9 +463,9 @@ sysbench.db = {
 
 local rand = sysbench.rand
 local between = shared.between
-sb_rand, sb_rand_uniform = between("sb_rand", host.rand_default), between("sb_rand_uniform", host.rand_uniform)
-sb_rand_gaussian = between("sb_rand_gaussian", host.rand_gaussian)
-sb_rand_special, sb_rand_str = between("sb_rand_special", host.rand_special), rand.string
+sb_rand, sb_rand_uniform = between("sb_rand", "default"), between("sb_rand_uniform", "uniform")
+sb_rand_gaussian = between("sb_rand_gaussian", "gaussian")
+sb_rand_special, sb_rand_str = between("sb_rand_special", "special"), rand.string
 
 function sb_rnd()
   return (rand.uniform(0, 1073741822))
@@ -470,6 +477,7 @@ function sb_rand_uniq(low, high)
   end
   local value
   repeat
+    shared.turn()
     value = rand.unique()
   until value >= low and value <= high
   return value
