@@ -8,12 +8,14 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, MultiValue, Table, Thread, Value, VmState};
+use mlua::{
+    Function, HookTriggers, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Thread, Value, VmState,
+};
 
 use crate::option::{Kind, OptionValue, ScriptOption, normal_name};
 use crate::random::{Random, RandomSettings, Unique};
 use crate::request::{Held, ParamKind, Reply, Request};
-use crate::{Counters, Host};
+use crate::{Counters, Events, Host};
 
 use stream::Stream;
 
@@ -106,8 +108,8 @@ const OPERATIONS: [&str; 19] = [
     "EXIT",
     "NOTE_ERROR",
 ];
-/// The execution of a prepared statement of the client's own connection comes as one number with its values
-/// behind it: -1 - (the number of the statement · this + the number of values).
+/// The execution of a prepared statement of the client's own connection comes as one number:
+/// -1 - (the number of the statement · this + the number of its values).
 const PACKED: u64 = 1 << 16;
 const YIELDS: &str = "the script yields outside of a coroutine of its own";
 /// The number behind them: the function has returned.
@@ -124,8 +126,7 @@ pub struct State {
     tid: usize,
     options: Rc<RefCell<Vec<ScriptOption>>>,
     watch: Rc<Watch>,
-    /// Its random numbers have this place among those of the thread.
-    _stream: Stream,
+    stream: Stream,
     sql: String,
     values: Vec<Held>,
     bytes: Vec<u8>,
@@ -197,7 +198,7 @@ impl State {
             tid: setup.tid,
             options,
             watch,
-            _stream: stream,
+            stream,
             sql: String::new(),
             values: Vec::new(),
             bytes: Vec::new(),
@@ -285,6 +286,11 @@ impl State {
         self.asks("command_defined", name).then(|| self.asks("command_parallel", name))
     }
 
+    /// From now on, these decide about the script's events, as far as their answer is there.
+    pub fn set_events(&mut self, events: Rc<dyn Events>) {
+        self.stream.set_events(events);
+    }
+
     /// Begins a call; the first [`State::resume`] then starts it.
     ///
     /// # Errors
@@ -318,77 +324,108 @@ impl State {
         self.watch.n_turns.set(0);
         let Some(thread) = &self.thread else { return Request::Ended(false) };
         // The answers that come often are handed over without a list of them.
-        let answer: mlua::Result<Yielded> = match (self.arguments.take(), reply) {
-            (Some(arguments), _) => thread.resume(arguments),
-            (None, Reply::Rows(rows, columns)) => thread.resume((1, rows as f64, columns as f64)),
-            (None, Reply::Executed) => thread.resume(0),
-            (None, Reply::Yes) => thread.resume(true),
-            (None, Reply::Done) => thread.resume(()),
-            (None, reply) => thread.resume(reply),
-        };
-        match answer.and_then(|values| self.request(values)) {
-            Ok(request) => request,
-            // What it yields is no request.
-            Err(mlua::Error::FromLuaConversionError { .. }) => {
-                Request::Broken("script".to_owned(), YIELDS.to_owned())
+        let yielded: mlua::Result<Yielded> = match reply {
+            _ if self.arguments.is_some() => {
+                thread.resume(self.arguments.take().unwrap_or_default())
             }
-            Err(error) => Request::Broken("script".to_owned(), message_of(&error)),
-        }
+            Reply::Rows(rows, 1) => thread.resume(rows as f64),
+            Reply::Executed => thread.resume(-1.0),
+            Reply::Yes => thread.resume(true),
+            Reply::Done => thread.resume(()),
+            reply => thread.resume(reply),
+        };
+        let request = match yielded {
+            Ok((packed, first)) if packed < 0.0 => self.execute(packed, &first),
+            Ok((operation, argument)) => self.request(operation as usize, argument),
+            // What it yields is no request.
+            Err(mlua::Error::FromLuaConversionError { .. }) => Err(mlua::Error::runtime(YIELDS)),
+            Err(error) => Err(error),
+        };
+        request.unwrap_or_else(|error| Request::Broken("script".to_owned(), message_of(&error)))
     }
 
-    fn request(&mut self, yielded: Yielded) -> mlua::Result<Request> {
-        let (operation, first, second, third, fourth, rest) = yielded;
-        if operation < 0.0 {
-            let packed = -operation as u64 - 1;
-            let (statement, n) = (packed / PACKED, (packed % PACKED) as usize);
-            self.take_values(n, [first, second, third, fourth], &rest)?;
-            return Ok(Request::Execute(0, statement as usize));
+    /// The execution of a statement with the numbers that were handed over, or one value.
+    #[inline]
+    fn execute(&mut self, packed: f64, first: &Value) -> mlua::Result<Request> {
+        let packed = -packed as u64 - 1;
+        let (statement, n) = (packed / PACKED, (packed % PACKED) as usize);
+        self.values.clear();
+        let values = &mut self.values;
+        let n_given = self.stream.take_given(|number| values.push(Held::Number(number)));
+        if n_given < n {
+            self.take_values([first])?;
         }
-        let operation = operation as usize;
+        Ok(Request::Execute(0, statement as usize))
+    }
+
+    #[inline(never)]
+    fn request(&mut self, operation: usize, argument: Value) -> mlua::Result<Request> {
+        // Several arguments come as a list.
+        let nth = |number: usize| match &argument {
+            Value::Table(table) => table.raw_get(number).unwrap_or(Value::Nil),
+            first if number == 1 => first.clone(),
+            _ => Value::Nil,
+        };
         let Some(name) = OPERATIONS.get(operation) else {
             return match operation {
-                END => Ok(self.ended(&first, second, third)),
+                END => Ok(self.ended(&nth(1), nth(2), nth(3))),
                 _ => Err(mlua::Error::runtime(YIELDS)),
             };
         };
+        let number = |at: usize| index(&nth(at));
         Ok(match *name {
-            "EXECUTE" => {
-                let request = Request::Execute(index(first), index(second));
-                self.take_values(index(third), [fourth], &rest)?;
-                request
+            "NEXT" => {
+                self.stream.pass_panic();
+                Request::Next
             }
-            "NEXT" => Request::Next,
-            "QUERY" => {
-                self.take_sql(&second)?;
-                Request::Query(index(first))
+            "QUERY" => match &argument {
+                // The client's own connection.
+                Value::String(text) => {
+                    self.take_sql(text)?;
+                    Request::Query(0)
+                }
+                _ => {
+                    self.take_text(&nth(2))?;
+                    Request::Query(number(1))
+                }
+            },
+            "EXECUTE" => {
+                let Value::Table(values) = nth(4) else { return Err(mlua::Error::runtime(YIELDS)) };
+                let values: Vec<Value> =
+                    (1..=number(3)).map(|at| values.raw_get(at)).collect::<mlua::Result<_>>()?;
+                self.values.clear();
+                self.take_values(&values)?;
+                Request::Execute(number(1), number(2))
             }
             "CONNECT" => Request::Connect,
-            "DISCONNECT" => Request::Disconnect(index(first)),
-            "RECONNECT" => Request::Reconnect(index(first)),
+            "DISCONNECT" => Request::Disconnect(number(1)),
+            "RECONNECT" => Request::Reconnect(number(1)),
             "PREPARE" => {
-                self.take_sql(&second)?;
-                Request::Prepare(index(first))
+                self.take_text(&nth(2))?;
+                Request::Prepare(number(1))
             }
             "BIND" => {
-                let kinds = [third, fourth].into_iter().chain(rest);
-                let kinds = kinds.take_while(|kind| !kind.is_nil()).map(|kind| match index(kind) {
-                    1 => ParamKind::Integer,
-                    2 => ParamKind::Real,
-                    _ => ParamKind::Text,
+                let Value::Table(kinds) = nth(3) else { return Err(mlua::Error::runtime(YIELDS)) };
+                let kinds = kinds.sequence_values::<f64>().map(|kind| {
+                    kind.map(|kind| match kind as usize {
+                        1 => ParamKind::Integer,
+                        2 => ParamKind::Real,
+                        _ => ParamKind::Text,
+                    })
                 });
-                Request::Bind(index(first), index(second), kinds.collect())
+                Request::Bind(number(1), number(2), kinds.collect::<mlua::Result<_>>()?)
             }
-            "CLOSE" => Request::Close(index(first), index(second)),
-            "FETCH" => Request::Fetch(index(first), index(second)),
+            "CLOSE" => Request::Close(number(1), number(2)),
+            "FETCH" => Request::Fetch(number(1), number(2)),
             "READY" => Request::Ready,
             "MORE" => Request::More,
             "STOP" => Request::Stop,
             "RESTART" => Request::Restart,
-            "FAILED" => Request::Failed(text(&first)),
-            "NOTE_ERROR" => Request::NoteError(text(&first), text(&second)),
+            "FAILED" => Request::Failed(text(&argument)),
+            "NOTE_ERROR" => Request::NoteError(text(&nth(1)), text(&nth(2))),
             "CANCEL" => Request::Cancel,
-            "SLEEP" => Request::Sleep(real(&first).unwrap_or(0.0).max(0.0)),
-            _ => Request::Exit(real(&first).unwrap_or(1.0) as i32),
+            "SLEEP" => Request::Sleep(real(&argument).unwrap_or(0.0).max(0.0)),
+            _ => Request::Exit(real(&argument).unwrap_or(1.0) as i32),
         })
     }
 
@@ -401,27 +438,27 @@ impl State {
         }
     }
 
-    fn take_sql(&mut self, value: &Value) -> mlua::Result<()> {
+    fn take_text(&mut self, value: &Value) -> mlua::Result<()> {
         self.sql.clear();
-        if let Value::String(text) = value {
-            match std::str::from_utf8(&text.as_bytes()) {
-                Ok(text) => self.sql.push_str(text),
-                Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
-            }
+        match value {
+            Value::String(text) => self.take_sql(text),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_sql(&mut self, text: &LuaString) -> mlua::Result<()> {
+        self.sql.clear();
+        match std::str::from_utf8(&text.as_bytes()) {
+            Ok(text) => self.sql.push_str(text),
+            Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
         }
         Ok(())
     }
 
-    /// Takes `n` values; those at the end that are missing are NULL.
-    fn take_values<const N: usize>(
-        &mut self,
-        n: usize,
-        first: [Value; N],
-        rest: &MultiValue,
-    ) -> mlua::Result<()> {
-        self.values.clear();
+    /// Takes these values, behind those that are there.
+    fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> mlua::Result<()> {
         self.bytes.clear();
-        for value in first.iter().chain(rest).take(n) {
+        for value in values {
             self.values.push(match value {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
@@ -459,8 +496,8 @@ impl State {
     }
 }
 
-/// What a script yields: the number of the request, and its arguments.
-type Yielded = (f64, Value, Value, Value, Value, MultiValue);
+/// What a script yields: the number of the request, and its argument, or a list of several.
+type Yielded = (f64, Value);
 
 fn real(value: &Value) -> Option<f64> {
     match value {
@@ -470,8 +507,8 @@ fn real(value: &Value) -> Option<f64> {
     }
 }
 
-fn index(value: Value) -> usize {
-    real(&value).map_or(usize::MAX, |number| number as usize)
+fn index(value: &Value) -> usize {
+    real(value).map_or(usize::MAX, |number| number as usize)
 }
 
 fn text(value: &Value) -> String {

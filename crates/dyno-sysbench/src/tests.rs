@@ -415,6 +415,43 @@ fn scripts_are_compiled() {
     assert!(printed[0].contains("true"), "{printed:?}");
 }
 
+/// Says at once that there is another event, then that it takes a while, then that there is none.
+struct Three(std::cell::Cell<u32>);
+
+impl Events for Three {
+    fn next(&self) -> Option<bool> {
+        self.0.set(self.0.get() + 1);
+        match self.0.get() {
+            1 => Some(true),
+            2 => None,
+            3 => Some(false),
+            _ => panic!("the script has asked too often"),
+        }
+    }
+}
+
+#[test]
+fn events_follow_each_other_within_a_compiled_script() {
+    let text = "function event() print('event') end";
+    let answer = |request: &Request| match request {
+        Request::More => Reply::Yes,
+        request => usual(request),
+    };
+    let mut bench = Bench::of(text);
+    let three = std::rc::Rc::new(Three(std::cell::Cell::new(0)));
+    bench.state.set_events(three.clone());
+    let asked = bench.run(Call::Run, answer);
+    assert_eq!(asked, ["Ready", "More", "More", "Ended(false)"]);
+    assert_eq!(bench.page.take(), "event\nevent\nevent\n");
+    // What goes wrong below the script goes on above it.
+    three.0.set(3);
+    let run = std::panic::AssertUnwindSafe(|| bench.run(Call::Run, answer));
+    assert!(std::panic::catch_unwind(run).is_err());
+    let mut interpreted = load_as(text, Limits::default(), false).unwrap();
+    interpreted.state.set_events(std::rc::Rc::new(Three(std::cell::Cell::new(0))));
+    assert_eq!(interpreted.run(Call::Run, answer), ["Ready", "More", "Next", "Ended(false)"]);
+}
+
 #[test]
 fn messages_name_the_lines_of_the_script() {
     let text = "-- one\nfunction f()\n  for i = 1, 2 do\n    g(i)\n  end\nend\nfunction g(i) if i == 2 then\n error('no') end end";

@@ -58,8 +58,8 @@ fn is_of_word(byte: u8) -> bool {
 /// Words after which `goto` is no name.
 fn is_keyword(word: &[u8]) -> bool {
     const KEYWORDS: [&str; 21] = [
-        "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local",
-        "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
+        "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in",
+        "local", "nil", "not", "or", "repeat", "return", "then", "true", "until", "while",
     ];
     KEYWORDS.iter().any(|keyword| keyword.as_bytes() == word)
 }
@@ -75,7 +75,9 @@ impl Rewriter<'_> {
         loop {
             let token = self.next();
             let word = match token {
-                Token::Word(start) if before != Token::Member => Some((start, &self.text[start..self.at])),
+                Token::Word(start) if before != Token::Member => {
+                    Some((start, &self.text[start..self.at]))
+                }
                 _ => None,
             };
             let place = match (token, word) {
@@ -237,7 +239,10 @@ mod tests {
     fn texts_and_comments_stay() {
         check("s = 'do \\' repeat' .. \"do\"", "s = 'do \\' repeat' .. \"do\"");
         check("s = [[do ]=] do]] t = [=[ do ]] ]=]", "s = [[do ]=] do]] t = [=[ do ]] ]=]");
-        check("-- do\n--[[ do\ndo ]] --[==[ do ]==] do end", "-- do\n--[[ do\ndo ]] --[==[ do ]==] do@ end");
+        check(
+            "-- do\n--[[ do\ndo ]] --[==[ do ]==] do end",
+            "-- do\n--[[ do\ndo ]] --[==[ do ]==] do@ end",
+        );
         check("a[b[1]] = 1 -- repeat", "a[b[1]] = 1 -- repeat");
         check("x = 1e-5..'do' y = .5 z = a..b", "x = 1e-5..'do' y = .5 z = a..b");
         check("doing = undo x.doit = 0x1p-3", "doing = undo x.doit = 0x1p-3");

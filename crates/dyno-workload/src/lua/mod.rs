@@ -2,6 +2,7 @@
 
 mod client;
 mod emulate;
+mod events;
 mod links;
 mod serve;
 mod single;
@@ -157,7 +158,7 @@ pub struct LuaWorkload {
 
 /// Each client compiles its script by itself, which takes memory and time: with more clients than these, scripts
 /// are interpreted.
-pub const MOST_COMPILED: u32 = 1000;
+pub const MOST_COMPILED: usize = 1000;
 
 /// Longest time of a step that ends when its events are done.
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
