@@ -54,3 +54,10 @@ pub trait Host: Send + Sync {
     /// Whether scripts are to end now.
     fn is_stopped(&self) -> bool;
 }
+
+/// Decides about the events of a client, whose script asks without being left.
+pub trait Events {
+    /// The event has ended well: whether there is another one, which has then begun. None if that takes a while;
+    /// the script then asks for it with [`crate::Request::More`].
+    fn next(&self) -> Option<bool>;
+}

@@ -15,11 +15,12 @@ mod request;
 mod state;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 pub use builtin::{BUILT_IN, BuiltIn, built_in, built_in_module};
 pub use counters::{Counter, Counters};
 pub use histogram::{BUCKETS, Histogram, bucket_of, value_of};
-pub use host::{Host, Level, Module};
+pub use host::{Events, Host, Level, Module};
 pub use option::{
     Kind, OptionValue, ParseError, ScriptOption, described, normal_name, options_text,
 };

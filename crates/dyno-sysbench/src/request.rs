@@ -118,8 +118,8 @@ impl IntoLuaMulti for Reply {
             Reply::Yes => true.into_lua_multi(lua),
             Reply::No => false.into_lua_multi(lua),
             Reply::Number(number) => (number as f64).into_lua_multi(lua),
-            Reply::Executed => 0.into_lua_multi(lua),
-            Reply::Rows(rows, columns) => (1, rows as f64, columns as f64).into_lua_multi(lua),
+            Reply::Executed => (-1.0).into_lua_multi(lua),
+            Reply::Rows(rows, columns) => (rows as f64, columns as f64).into_lua_multi(lua),
             Reply::Row(values) => {
                 let mut out = MultiValue::with_capacity(values.len());
                 for value in values {
@@ -131,7 +131,7 @@ impl IntoLuaMulti for Reply {
                 Ok(out)
             }
             Reply::Refused { number, state, message, is_ignored } => {
-                (2, number, state, message, is_ignored).into_lua_multi(lua)
+                (-2.0, number, state, message, is_ignored).into_lua_multi(lua)
             }
             Reply::Unprepared { number, state, message } => {
                 (false, number, state, message).into_lua_multi(lua)

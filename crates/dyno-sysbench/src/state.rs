@@ -1,36 +1,42 @@
 //! A Lua state with sysbench's API, which runs a script for one client.
 
 mod api;
+mod stream;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use mlua::chunk::ChunkMode;
-use mlua::{Function, HookTriggers, IntoLuaMulti, Lua, MultiValue, Table, Thread, Value, VmState};
+use mlua::{
+    Function, HookTriggers, IntoLuaMulti, Lua, LuaString, MultiValue, Table, Thread, Value, VmState,
+};
 
 use crate::option::{Kind, OptionValue, ScriptOption, normal_name};
-use crate::random::{RandomSettings, Unique};
+use crate::random::{Random, RandomSettings, Unique};
 use crate::request::{Held, ParamKind, Reply, Request};
-use crate::{Counters, Host};
+use crate::{Counters, Events, Host};
+
+use stream::Stream;
 
 /// What a state may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of memory.
     pub memory: usize,
-    /// Instructions of Lua between two requests.
-    pub instructions: u64,
+    /// Turns of loops and runs of functions between two requests; where the script cannot count
+    /// them, instructions of Lua.
+    pub turns: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        // The instructions take about a minute.
-        Limits { memory: 1 << 30, instructions: 20_000_000_000 }
+        // A minute in a compiled loop that does nothing, several in others.
+        Limits { memory: 1 << 30, turns: 30_000_000_000 }
     }
 }
 
-/// How often the limit of instructions is looked at, in instructions.
+/// How often the limit is looked at where instructions are counted.
 const WATCH_PERIOD: u32 = 100_000;
 
 /// What a state is made of.
@@ -59,6 +65,8 @@ pub struct Setup<'a> {
     pub command: Option<&'a str>,
     /// Whether it may run programs and write files.
     pub is_trusted: bool,
+    /// Whether LuaJIT compiles it: that is faster, and takes memory and time for each state.
+    pub is_compiled: bool,
     /// What it may take.
     pub limits: Limits,
 }
@@ -100,6 +108,10 @@ const OPERATIONS: [&str; 19] = [
     "EXIT",
     "NOTE_ERROR",
 ];
+/// The execution of a prepared statement of the client's own connection comes as one number:
+/// -1 - (the number of the statement · this + the number of its values).
+const PACKED: u64 = 1 << 16;
+const YIELDS: &str = "the script yields outside of a coroutine of its own";
 /// The number behind them: the function has returned.
 const END: usize = OPERATIONS.len();
 
@@ -113,8 +125,8 @@ pub struct State {
     arguments: Option<MultiValue>,
     tid: usize,
     options: Rc<RefCell<Vec<ScriptOption>>>,
-    /// Instructions since the last request.
-    n_instructions: Rc<Cell<u64>>,
+    watch: Rc<Watch>,
+    stream: Stream,
     sql: String,
     values: Vec<Held>,
     bytes: Vec<u8>,
@@ -153,20 +165,30 @@ impl State {
 
     fn try_load(setup: &Setup<'_>) -> mlua::Result<State> {
         let lua = Lua::new();
-        let n_instructions = Rc::new(Cell::new(0));
         lua.set_memory_limit(setup.limits.memory)?;
-        watch(&lua, setup, &n_instructions)?;
+        let watch = Rc::new(Watch {
+            host: Arc::clone(&setup.host),
+            limit: setup.limits.turns,
+            n_turns: Cell::new(0),
+        });
         let options = Rc::default();
+        let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.random)));
+        let stream = Stream::open(&random);
         let host = api::table(&lua, setup, &options)?;
+        api::random(&lua, &host, setup, &random, &stream)?;
+        api::watch(&lua, &host, &watch)?;
         let operations = lua.create_table()?;
         for (number, name) in OPERATIONS.iter().chain(["END"].iter()).enumerate() {
             operations.set(*name, number)?;
         }
         let shared: Table = chunk(&lua, 0)?.call((host, operations))?;
         chunk(&lua, 1)?.call::<()>(shared.clone())?;
-        let entry: Table = chunk(&lua, 2)?.call(shared)?;
-        let body = lua.load(without_shebang(setup.text)).set_name(format!("@{}", setup.path));
-        let body = body.into_function()?;
+        let entry: Table = chunk(&lua, 2)?.call(shared.clone())?;
+        let compile: Function = shared.get("watched")?;
+        let name = format!("@{}", setup.path);
+        let (body, why): (Option<Function>, Option<String>) =
+            compile.call((without_shebang(setup.text), name))?;
+        let body = body.ok_or_else(|| mlua::Error::runtime(why.unwrap_or_default()))?;
         Ok(State {
             lua,
             entry,
@@ -175,7 +197,8 @@ impl State {
             arguments: None,
             tid: setup.tid,
             options,
-            n_instructions,
+            watch,
+            stream,
             sql: String::new(),
             values: Vec::new(),
             bytes: Vec::new(),
@@ -263,6 +286,11 @@ impl State {
         self.asks("command_defined", name).then(|| self.asks("command_parallel", name))
     }
 
+    /// From now on, these decide about the script's events, as far as their answer is there.
+    pub fn set_events(&mut self, events: Rc<dyn Events>) {
+        self.stream.set_events(events);
+    }
+
     /// Begins a call; the first [`State::resume`] then starts it.
     ///
     /// # Errors
@@ -293,72 +321,111 @@ impl State {
 
     /// Goes on with the answer to the last request, until the next one.
     pub fn resume(&mut self, reply: Reply) -> Request {
-        self.n_instructions.set(0);
+        self.watch.n_turns.set(0);
         let Some(thread) = &self.thread else { return Request::Ended(false) };
         // The answers that come often are handed over without a list of them.
-        let answer: mlua::Result<Yielded> = match (self.arguments.take(), reply) {
-            (Some(arguments), _) => thread.resume(arguments),
-            (None, Reply::Rows(rows, columns)) => thread.resume((1, rows as f64, columns as f64)),
-            (None, Reply::Executed) => thread.resume(0),
-            (None, Reply::Yes) => thread.resume(true),
-            (None, Reply::Done) => thread.resume(()),
-            (None, reply) => thread.resume(reply),
+        let yielded: mlua::Result<Yielded> = match reply {
+            _ if self.arguments.is_some() => {
+                thread.resume(self.arguments.take().unwrap_or_default())
+            }
+            Reply::Rows(rows, 1) => thread.resume(rows as f64),
+            Reply::Executed => thread.resume(-1.0),
+            Reply::Yes => thread.resume(true),
+            Reply::Done => thread.resume(()),
+            reply => thread.resume(reply),
         };
-        match answer.and_then(|values| self.request(values)) {
-            Ok(request) => request,
-            Err(error) => Request::Broken("script".to_owned(), message_of(&error)),
-        }
+        let request = match yielded {
+            Ok((packed, first)) if packed < 0.0 => self.execute(packed, &first),
+            Ok((operation, argument)) => self.request(operation as usize, argument),
+            // What it yields is no request.
+            Err(mlua::Error::FromLuaConversionError { .. }) => Err(mlua::Error::runtime(YIELDS)),
+            Err(error) => Err(error),
+        };
+        request.unwrap_or_else(|error| Request::Broken("script".to_owned(), message_of(&error)))
     }
 
-    fn request(&mut self, yielded: Yielded) -> mlua::Result<Request> {
-        let (operation, first, second, third, fourth, rest) = yielded;
-        let operation = index(operation);
+    /// The execution of a statement with the numbers that were handed over, or one value.
+    #[inline]
+    fn execute(&mut self, packed: f64, first: &Value) -> mlua::Result<Request> {
+        let packed = -packed as u64 - 1;
+        let (statement, n) = (packed / PACKED, (packed % PACKED) as usize);
+        self.values.clear();
+        let values = &mut self.values;
+        let n_given = self.stream.take_given(|number| values.push(Held::Number(number)));
+        if n_given < n {
+            self.take_values([first])?;
+        }
+        Ok(Request::Execute(0, statement as usize))
+    }
+
+    #[inline(never)]
+    fn request(&mut self, operation: usize, argument: Value) -> mlua::Result<Request> {
+        // Several arguments come as a list.
+        let nth = |number: usize| match &argument {
+            Value::Table(table) => table.raw_get(number).unwrap_or(Value::Nil),
+            first if number == 1 => first.clone(),
+            _ => Value::Nil,
+        };
         let Some(name) = OPERATIONS.get(operation) else {
             return match operation {
-                END => Ok(self.ended(&first, second, third)),
-                _ => {
-                    Err(mlua::Error::runtime("the script yields outside of a coroutine of its own"))
-                }
+                END => Ok(self.ended(&nth(1), nth(2), nth(3))),
+                _ => Err(mlua::Error::runtime(YIELDS)),
             };
         };
+        let number = |at: usize| index(&nth(at));
         Ok(match *name {
-            "EXECUTE" => {
-                let request = Request::Execute(index(first), index(second));
-                self.take_values(index(third), &fourth, &rest)?;
-                request
+            "NEXT" => {
+                self.stream.pass_panic();
+                Request::Next
             }
-            "NEXT" => Request::Next,
-            "QUERY" => {
-                self.take_sql(&second)?;
-                Request::Query(index(first))
+            "QUERY" => match &argument {
+                // The client's own connection.
+                Value::String(text) => {
+                    self.take_sql(text)?;
+                    Request::Query(0)
+                }
+                _ => {
+                    self.take_text(&nth(2))?;
+                    Request::Query(number(1))
+                }
+            },
+            "EXECUTE" => {
+                let Value::Table(values) = nth(4) else { return Err(mlua::Error::runtime(YIELDS)) };
+                let values: Vec<Value> =
+                    (1..=number(3)).map(|at| values.raw_get(at)).collect::<mlua::Result<_>>()?;
+                self.values.clear();
+                self.take_values(&values)?;
+                Request::Execute(number(1), number(2))
             }
             "CONNECT" => Request::Connect,
-            "DISCONNECT" => Request::Disconnect(index(first)),
-            "RECONNECT" => Request::Reconnect(index(first)),
+            "DISCONNECT" => Request::Disconnect(number(1)),
+            "RECONNECT" => Request::Reconnect(number(1)),
             "PREPARE" => {
-                self.take_sql(&second)?;
-                Request::Prepare(index(first))
+                self.take_text(&nth(2))?;
+                Request::Prepare(number(1))
             }
             "BIND" => {
-                let kinds = [third, fourth].into_iter().chain(rest);
-                let kinds = kinds.take_while(|kind| !kind.is_nil()).map(|kind| match index(kind) {
-                    1 => ParamKind::Integer,
-                    2 => ParamKind::Real,
-                    _ => ParamKind::Text,
+                let Value::Table(kinds) = nth(3) else { return Err(mlua::Error::runtime(YIELDS)) };
+                let kinds = kinds.sequence_values::<f64>().map(|kind| {
+                    kind.map(|kind| match kind as usize {
+                        1 => ParamKind::Integer,
+                        2 => ParamKind::Real,
+                        _ => ParamKind::Text,
+                    })
                 });
-                Request::Bind(index(first), index(second), kinds.collect())
+                Request::Bind(number(1), number(2), kinds.collect::<mlua::Result<_>>()?)
             }
-            "CLOSE" => Request::Close(index(first), index(second)),
-            "FETCH" => Request::Fetch(index(first), index(second)),
+            "CLOSE" => Request::Close(number(1), number(2)),
+            "FETCH" => Request::Fetch(number(1), number(2)),
             "READY" => Request::Ready,
             "MORE" => Request::More,
             "STOP" => Request::Stop,
             "RESTART" => Request::Restart,
-            "FAILED" => Request::Failed(text(&first)),
-            "NOTE_ERROR" => Request::NoteError(text(&first), text(&second)),
+            "FAILED" => Request::Failed(text(&argument)),
+            "NOTE_ERROR" => Request::NoteError(text(&nth(1)), text(&nth(2))),
             "CANCEL" => Request::Cancel,
-            "SLEEP" => Request::Sleep(real(&first).unwrap_or(0.0).max(0.0)),
-            _ => Request::Exit(real(&first).unwrap_or(1.0) as i32),
+            "SLEEP" => Request::Sleep(real(&argument).unwrap_or(0.0).max(0.0)),
+            _ => Request::Exit(real(&argument).unwrap_or(1.0) as i32),
         })
     }
 
@@ -371,22 +438,27 @@ impl State {
         }
     }
 
-    fn take_sql(&mut self, value: &Value) -> mlua::Result<()> {
+    fn take_text(&mut self, value: &Value) -> mlua::Result<()> {
         self.sql.clear();
-        if let Value::String(text) = value {
-            match std::str::from_utf8(&text.as_bytes()) {
-                Ok(text) => self.sql.push_str(text),
-                Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
-            }
+        match value {
+            Value::String(text) => self.take_sql(text),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_sql(&mut self, text: &LuaString) -> mlua::Result<()> {
+        self.sql.clear();
+        match std::str::from_utf8(&text.as_bytes()) {
+            Ok(text) => self.sql.push_str(text),
+            Err(_) => return Err(mlua::Error::runtime("a statement has to be UTF-8")),
         }
         Ok(())
     }
 
-    /// Takes `n` values; those at the end that are missing are NULL.
-    fn take_values(&mut self, n: usize, first: &Value, rest: &MultiValue) -> mlua::Result<()> {
-        self.values.clear();
+    /// Takes these values, behind those that are there.
+    fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> mlua::Result<()> {
         self.bytes.clear();
-        for value in std::iter::once(first).chain(rest).take(n) {
+        for value in values {
             self.values.push(match value {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
@@ -424,8 +496,8 @@ impl State {
     }
 }
 
-/// What a script yields: the number of the request, and its arguments.
-type Yielded = (Value, Value, Value, Value, Value, MultiValue);
+/// What a script yields: the number of the request, and its argument, or a list of several.
+type Yielded = (f64, Value);
 
 fn real(value: &Value) -> Option<f64> {
     match value {
@@ -435,8 +507,8 @@ fn real(value: &Value) -> Option<f64> {
     }
 }
 
-fn index(value: Value) -> usize {
-    real(&value).map_or(usize::MAX, |number| number as usize)
+fn index(value: &Value) -> usize {
+    real(value).map_or(usize::MAX, |number| number as usize)
 }
 
 fn text(value: &Value) -> String {
@@ -466,22 +538,38 @@ fn chunk(lua: &Lua, number: usize) -> mlua::Result<Function> {
 }
 
 /// Ends a script that runs for too long without a request, or is to stop.
-fn watch(lua: &Lua, setup: &Setup<'_>, n_instructions: &Rc<Cell<u64>>) -> mlua::Result<()> {
-    let (host, limit) = (Arc::clone(&setup.host), setup.limits.instructions);
-    let n_instructions = Rc::clone(n_instructions);
-    let trigger = HookTriggers::new().every_nth_instruction(WATCH_PERIOD);
-    lua.set_global_hook(trigger, move |lua, _| {
-        n_instructions.set(n_instructions.get() + u64::from(WATCH_PERIOD));
-        let why = match host.is_stopped() {
-            true => "stopped",
-            false if n_instructions.get() > limit => {
-                "the script ran for too long without a statement or the end of its event"
+struct Watch {
+    host: Arc<dyn Host>,
+    limit: u64,
+    /// Since the last request.
+    n_turns: Cell<u64>,
+}
+
+impl Watch {
+    /// So many more turns were made: why the script is to stop, if it is.
+    fn why_stop(&self, n: u64) -> Option<&'static str> {
+        self.n_turns.set(self.n_turns.get() + n);
+        match self.host.is_stopped() {
+            true => Some("stopped"),
+            false if self.n_turns.get() > self.limit => {
+                Some("the script ran for too long without a statement or the end of its event")
             }
-            false => return Ok(VmState::Continue),
-        };
-        // From here on each instruction fails, so that no `pcall` keeps the script alive.
-        let each = HookTriggers::new().every_nth_instruction(1);
-        lua.set_global_hook(each, move |_, _| Err(mlua::Error::runtime(why)))?;
-        Err(mlua::Error::runtime(why))
-    })
+            false => None,
+        }
+    }
+
+    /// Counts instructions, which the interpreter does.
+    fn count_instructions(self: &Rc<Self>, lua: &Lua) -> mlua::Result<()> {
+        let watch = Rc::clone(self);
+        let trigger = HookTriggers::new().every_nth_instruction(WATCH_PERIOD);
+        lua.set_global_hook(trigger, move |lua, _| {
+            let Some(why) = watch.why_stop(u64::from(WATCH_PERIOD)) else {
+                return Ok(VmState::Continue);
+            };
+            // From here on each instruction fails, so that no `pcall` keeps the script alive.
+            let each = HookTriggers::new().every_nth_instruction(1);
+            lua.set_global_hook(each, move |_, _| Err(mlua::Error::runtime(why)))?;
+            Err(mlua::Error::runtime(why))
+        })
+    }
 }

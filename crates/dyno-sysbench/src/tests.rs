@@ -60,6 +60,10 @@ struct Bench {
 }
 
 fn load(text: &str, limits: Limits) -> Result<Bench, String> {
+    load_as(text, limits, true)
+}
+
+fn load_as(text: &str, limits: Limits, is_compiled: bool) -> Result<Bench, String> {
     let page = Arc::new(Page::default());
     let host: Arc<dyn Host> = page.clone();
     let state = State::load(&Setup {
@@ -75,6 +79,7 @@ fn load(text: &str, limits: Limits) -> Result<Bench, String> {
         argv: &["sysbench".to_owned(), "test.lua".to_owned()],
         command: Some("run"),
         is_trusted: false,
+        is_compiled,
         limits,
     })?;
     let mut bench = Bench { page, state };
@@ -318,23 +323,146 @@ fn other_errors_end_the_client() {
     assert_eq!(asked.last(), Some(&format!("Broken(\"thread_run\", {why:?})")));
 }
 
+/// What a function `f` of a script ends with that may do little.
+fn end_of(text: &str) -> String {
+    let limits = Limits { memory: 64 << 20, turns: 3_000_000 };
+    let mut bench = load(text, limits).unwrap();
+    bench.run(Call::Function("f"), usual).pop().unwrap()
+}
+
 #[test]
 fn scripts_that_do_not_end_are_ended() {
-    let limits = Limits { memory: 64 << 20, instructions: 3_000_000 };
-    let ended = |text: &str| {
-        let mut bench = load(text, limits).unwrap();
-        bench.run(Call::Function("f"), usual).pop().unwrap()
-    };
-    for body in ["while true do end", "while true do pcall(function() while true do end end) end"] {
-        let last = ended(&format!("function f() {body} end"));
-        assert!(last.contains("the script ran for too long"), "{last}");
+    for text in [
+        "function f() while true do end end",
+        "function f() while true do pcall(function() while true do end end) end end",
+        "function f() repeat local x = 1 until false end",
+        "function f() for i = 1, 1e15 do end end",
+        "function f() local n = 0 ::again:: n = n + 1 goto again end",
+        "function f() for _ in function() return 1 end do end end",
+        // Calls without a loop.
+        "function f() return f() end",
+        "local function g() return f() end function f() return g() end",
+        "function f(n) n = n or 60 if n < 2 then return n end return f(n - 1) + f(n - 2) end",
+        "function f() local t = setmetatable({}, { __index = function(t, k) return t[k + 1] end }) \
+         while true do pcall(function() return t[1] end) end end",
+        "function f() while true do local c = coroutine.wrap(function() while true do end end) pcall(c) end end",
+        "function f() table.sort({ 3, 2, 1 }, function() while true do end end) end",
+        "function f() xpcall(error, function() while true do end end) while true do end end",
+        // Text that is loaded later.
+        "function f() loadstring('while true do end')() end",
+        "function f() load(function() return ' ' end) end",
+        "function f() setfenv(loadstring('while true do end'), {})() end",
+        // The interpreter counts for a script that leaves no place for a name, or uses that of the function.
+        "__dyno_turn = print function f() while true do end end",
+        &format!("{} function f() while true do end end", many_variables()),
+    ] {
+        let last = end_of(text);
+        assert!(last.contains("the script ran for too long"), "{text}: {last}");
     }
-    let last = ended(
-        "function f() local t = {} while true do t[#t + 1] = ('x'):rep(100000) .. #t end end",
-    );
-    assert!(last.contains("not enough memory"), "{last}");
+    let limits = Limits { memory: 64 << 20, turns: 3_000_000 };
     let body = load("while true do end", limits).err().unwrap();
     assert!(body.contains("the script ran for too long"), "{body}");
+}
+
+/// A function that uses 60 variables of its surroundings, the most that Lua allows.
+fn many_variables() -> String {
+    let names: Vec<String> = (0..60).map(|number| format!("v{number}")).collect();
+    let names = names.join(", ");
+    format!("local {names} local function all() return {{ {names} }} end")
+}
+
+#[test]
+fn a_script_that_was_ended_does_not_go_on() {
+    let mut bench = load(
+        "n = 0 function event() n = n + 1 while true do end end function g() print(n) end",
+        Limits { memory: 64 << 20, turns: 1_000_000 },
+    )
+    .unwrap();
+    // In a study the next event would begin.
+    let answer = |request: &Request| match request {
+        Request::More | Request::Failed(_) => Reply::Yes,
+        request => usual(request),
+    };
+    let asked = bench.run(Call::Run, answer);
+    assert_eq!(asked[..2], ["Ready", "More"], "{asked:?}");
+    assert!(asked[2].contains("the script ran for too long") && asked.len() == 3, "{asked:?}");
+}
+
+#[test]
+fn scripts_that_take_too_much_memory_are_ended() {
+    for body in [
+        "local t = {} while true do t[#t + 1] = ('x'):rep(100000) .. #t end",
+        "local t = {} for i = 1, 1e9 do t[i] = { i } end",
+        "local s = 'x' while true do s = s .. s end",
+    ] {
+        let last = end_of(&format!("function f() {body} end"));
+        assert!(last.contains("not enough memory"), "{body}: {last}");
+    }
+}
+
+#[test]
+fn scripts_are_compiled() {
+    let text = "function f() local n = 0 for i = 1, 1000 do n = n + sysbench.rand.uniform(1, 10) end \
+                print(n, require('jit.util').traceinfo(1) ~= nil) end";
+    let mut printed = Vec::new();
+    for is_compiled in [true, false] {
+        let mut bench = load_as(text, Limits::default(), is_compiled).unwrap();
+        bench.run(Call::Function("f"), usual);
+        printed.push(bench.page.take());
+    }
+    // The same numbers are drawn.
+    assert_eq!(printed[0].replace("true", "false"), printed[1]);
+    assert!(printed[0].contains("true"), "{printed:?}");
+}
+
+/// Says at once that there is another event, then that it takes a while, then that there is none.
+struct Three(std::cell::Cell<u32>);
+
+impl Events for Three {
+    fn next(&self) -> Option<bool> {
+        self.0.set(self.0.get() + 1);
+        match self.0.get() {
+            1 => Some(true),
+            2 => None,
+            3 => Some(false),
+            _ => panic!("the script has asked too often"),
+        }
+    }
+}
+
+#[test]
+fn events_follow_each_other_within_a_compiled_script() {
+    let text = "function event() print('event') end";
+    let answer = |request: &Request| match request {
+        Request::More => Reply::Yes,
+        request => usual(request),
+    };
+    let mut bench = Bench::of(text);
+    let three = std::rc::Rc::new(Three(std::cell::Cell::new(0)));
+    bench.state.set_events(three.clone());
+    let asked = bench.run(Call::Run, answer);
+    assert_eq!(asked, ["Ready", "More", "More", "Ended(false)"]);
+    assert_eq!(bench.page.take(), "event\nevent\nevent\n");
+    // What goes wrong below the script goes on above it.
+    three.0.set(3);
+    let run = std::panic::AssertUnwindSafe(|| bench.run(Call::Run, answer));
+    assert!(std::panic::catch_unwind(run).is_err());
+    let mut interpreted = load_as(text, Limits::default(), false).unwrap();
+    interpreted.state.set_events(std::rc::Rc::new(Three(std::cell::Cell::new(0))));
+    assert_eq!(interpreted.run(Call::Run, answer), ["Ready", "More", "Next", "Ended(false)"]);
+}
+
+#[test]
+fn messages_name_the_lines_of_the_script() {
+    let text = "-- one\nfunction f()\n  for i = 1, 2 do\n    g(i)\n  end\nend\nfunction g(i) if i == 2 then\n error('no') end end";
+    assert!(end_of(text).contains("test.lua:8: no"), "{}", end_of(text));
+    let syntax = load("function f()\n  while do end\nend", Limits::default()).err().unwrap();
+    assert!(syntax.contains("test.lua:2: unexpected symbol near 'do'"), "{syntax}");
+    let open = load("function f()\n  if x then\nend", Limits::default()).err().unwrap();
+    assert!(open.contains("test.lua:3: 'end' expected"), "{open}");
+    // It would be one with what stands around it.
+    let more = load("end function f()", Limits::default()).err().unwrap();
+    assert!(more.contains("'<eof>' expected near 'end'"), "{more}");
 }
 
 #[test]

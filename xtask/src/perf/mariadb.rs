@@ -39,9 +39,12 @@ pub(crate) fn measure(
         }
     }
     for script in ["oltp_point_select", "oltp_read_write"] {
-        let name = format!("dyno sysbench {script}.lua, MariaDB, 16 threads");
-        if is_wanted(&name) {
-            rows.extend(command_rows(dyno, started(&mut server)?, effort, (&name, script))?);
+        for threads in [16, 64] {
+            let name = format!("dyno sysbench {script}.lua, MariaDB, {threads} threads");
+            if is_wanted(&name) {
+                let what = (name.as_str(), script, threads);
+                rows.extend(command_rows(dyno, started(&mut server)?, effort, what)?);
+            }
         }
     }
     if is_wanted(DUMP) || is_wanted(RESTORE) {
@@ -60,11 +63,11 @@ fn command_rows(
     dyno: &Path,
     server: &Standing,
     effort: Effort,
-    (name, script): (&str, &str),
+    (name, script, threads): (&str, &str, u32),
 ) -> anyhow::Result<Vec<Row>> {
     let mut arguments = server.sysbench(&format!("/usr/share/sysbench/{script}.lua"));
     arguments.extend([
-        "--threads=16".to_owned(),
+        format!("--threads={threads}"),
         format!("--time={}", effort.seconds),
         format!("--table-size={ROWS}"),
         "run".to_owned(),

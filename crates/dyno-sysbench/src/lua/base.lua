@@ -12,11 +12,15 @@ local yield, raw_resume, create = coroutine.yield, coroutine.resume, coroutine.c
 local PASSED = {}
 local n_inner = 0
 
-local function ask(...)
-  if n_inner > 0 then
-    return yield(PASSED, ...)
+-- Asks with one argument, or with a list of them: what Dyno takes from the stack costs time.
+local function ask(request, argument)
+  if n_inner == 0 then
+    if argument == nil then
+      return yield(request)
+    end
+    return yield(request, argument)
   end
-  return yield(...)
+  return yield(PASSED, request, argument)
 end
 shared.ask = ask
 
@@ -72,7 +76,61 @@ real_ffi.metatype("dyno_no_result", {
 })
 shared.NO_RESULT = real_ffi.cast("dyno_no_result *", 0)
 
+-- Stopping ----------------------------------------------------------------------------------------------
+
+-- A script calls this before each turn of a loop and each run of a function (see `watched.rs`).
+local PERIOD = 10000
+local n_turns = 0
+local raise = error
+
+-- Once it is to stop, no turn is left, so that no `pcall` keeps it alive.
+local function look()
+  local why = host.why_stop(PERIOD)
+  if why then
+    shared.has_to_stop = true
+    raise(why, 0)
+  end
+  n_turns = 0
+end
+
+local function turn()
+  n_turns = n_turns + 1
+  if n_turns >= PERIOD then
+    look()
+  end
+end
+shared.turn = turn
+
+if jit and not host.is_compiled then
+  jit.off()
+  jit.on = function() end
+end
+
 -- Numbers -----------------------------------------------------------------------------------------------
+
+-- Compiled scripts call the functions that draw by their addresses, which takes a tenth of the instructions.
+local draw, draw_unit, give, next_event
+if jit and jit.status() then
+  draw = real_ffi.cast("uint32_t (*)(uint32_t, uint32_t, double, double)", host.draw_address)
+  draw_unit = real_ffi.cast("double (*)(uint32_t)", host.draw_unit_address)
+end
+local STREAM = host.stream
+-- Functions of their own, which are compiled: they are called where the interpreter runs, between two requests,
+-- and calling C takes it long.
+if draw then
+  local call_give = real_ffi.cast("void (*)(uint32_t, double)", host.give_address)
+  give = function(number)
+    call_give(STREAM, number)
+  end
+  local call_next_event = real_ffi.cast("uint32_t (*)(uint32_t)", host.next_event_address)
+  next_event = function()
+    return (call_next_event(STREAM))
+  end
+end
+-- Hands over a number of a statement, before the request.
+shared.give = give
+-- Says that the event has ended: 1 if another one has begun, 2 if there is none, 3 to ask for it, 0 to ask for all that.
+shared.next_event = next_event
 
 sysbench = {
   tid = host.tid,
@@ -81,7 +139,6 @@ sysbench = {
   error = { NONE = 0, RESTART_EVENT = 1 },
   hooks = {},
   rand = {
-    uniform_double = host.rand_unit,
     string = host.rand_string,
     varstring = host.rand_varstring,
   },
@@ -89,30 +146,51 @@ sysbench = {
 
 -- Random numbers between two others. C takes no text for a number, and names the function in its message.
 local kind_of = type
-local function between(name, rand)
-  return function(low, high)
-    if kind_of(low) == "number" and kind_of(high) == "number" then
-      return rand(low, high)
+local function converted(name, low, high)
+  -- Such as those of `uniform_uint64`.
+  low = type(low) == "cdata" and tonumber(low) or low
+  high = type(high) == "cdata" and tonumber(high) or high
+  if type(low) ~= "number" or type(high) ~= "number" then
+    local nth, wrong = 1, low
+    if type(low) == "number" then
+      nth, wrong = 2, high
     end
-    -- Such as those of `uniform_uint64`.
-    low = type(low) == "cdata" and tonumber(low) or low
-    high = type(high) == "cdata" and tonumber(high) or high
-    if type(low) ~= "number" or type(high) ~= "number" then
-      local nth, wrong = 1, low
-      if type(low) == "number" then
-        nth, wrong = 2, high
+    local text = "bad argument #%d to '%s' (cannot convert '%s' to 'unsigned int')"
+    error(string.format(text, nth, name, type(wrong)), 3)
+  end
+  return low, high
+end
+
+-- By the numbers that Rust has for them.
+local kinds = { default = 0, uniform = 1, gaussian = 2, special = 3, pareto = 4, zipfian = 5 }
+
+local function between(name, distribution)
+  local kind = kinds[distribution]
+  if draw then
+    return function(low, high)
+      if kind_of(low) ~= "number" or kind_of(high) ~= "number" then
+        low, high = converted(name, low, high)
       end
-      local text = "bad argument #%d to '%s' (cannot convert '%s' to 'unsigned int')"
-      error(string.format(text, nth, name, type(wrong)), 2)
+      return (draw(kind, STREAM, low, high))
     end
-    return rand(low, high)
+  end
+  local rand = host.rand
+  return function(low, high)
+    if kind_of(low) ~= "number" or kind_of(high) ~= "number" then
+      low, high = converted(name, low, high)
+    end
+    return (rand(kind, low, high))
   end
 end
 shared.between = between
 
-for _, name in ipairs({ "default", "uniform", "gaussian", "pareto", "special", "zipfian" }) do
-  sysbench.rand[name] = between("?", host["rand_" .. name])
+for distribution in pairs(kinds) do
+  sysbench.rand[distribution] = between("?", distribution)
 end
+
+sysbench.rand.uniform_double = draw_unit and function()
+  return (draw_unit(STREAM))
+end or host.rand_unit
 
 function sysbench.rand.unique()
   return host.rand_unique()
@@ -162,13 +240,13 @@ local C = {
   sb_counter_val = function(_, counter)
     return shared.wide(0, host.counter(counter))
   end,
-  sb_rand_default = between("sb_rand_default", host.rand_default),
-  sb_rand_uniform = between("sb_rand_uniform", host.rand_uniform),
-  sb_rand_gaussian = between("sb_rand_gaussian", host.rand_gaussian),
-  sb_rand_pareto = between("sb_rand_pareto", host.rand_pareto),
-  sb_rand_special = between("sb_rand_special", host.rand_special),
-  sb_rand_zipfian = between("sb_rand_zipfian", host.rand_zipfian),
-  sb_rand_uniform_double = host.rand_unit,
+  sb_rand_default = between("sb_rand_default", "default"),
+  sb_rand_uniform = between("sb_rand_uniform", "uniform"),
+  sb_rand_gaussian = between("sb_rand_gaussian", "gaussian"),
+  sb_rand_pareto = between("sb_rand_pareto", "pareto"),
+  sb_rand_special = between("sb_rand_special", "special"),
+  sb_rand_zipfian = between("sb_rand_zipfian", "zipfian"),
+  sb_rand_uniform_double = sysbench.rand.uniform_double,
   sb_rand_unique = sysbench.rand.unique,
   sb_rand_uniform_uint64 = sysbench.rand.uniform_uint64,
   sb_more_events = function()
@@ -220,12 +298,6 @@ setmetatable(ffi, {
   end,
 })
 package.loaded.ffi = ffi
-
--- Compiled loops could not be stopped.
-if jit then
-  jit.off()
-  jit.on = function() end
-end
 
 debug = {
   traceback = function(message)
@@ -308,13 +380,37 @@ local function refuse_compiled(text)
   end
   return text
 end
+
+-- A chunk that counts its turns. Its text is compiled as it is first, so that messages are about that.
+local function watched(text, name)
+  local chunk, message = load_text(text, name)
+  if not chunk then
+    return nil, message
+  end
+  local counting = host.watched(text)
+  local make = counting and load_text(counting, name or text)
+  if make then
+    return make(turn)
+  end
+  -- It has no place for another name, for example. Instructions are counted instead, which only the interpreter does.
+  host.count_instructions()
+  if jit then
+    jit.off()
+    jit.on = function() end
+    jit.flush()
+  end
+  return chunk
+end
+shared.watched = watched
+
 function loadstring(text, name)
-  return load_text(refuse_compiled(text), name)
+  return watched(refuse_compiled(text), name)
 end
 function load(chunk, name)
   if is_kind(chunk) == "function" then
     local pieces = {}
     for piece in chunk do
+      turn()
       if piece == "" then
         break
       end
@@ -323,7 +419,7 @@ function load(chunk, name)
     end
     chunk = piece_of(pieces)
   end
-  return load_text(refuse_compiled(chunk), name)
+  return watched(refuse_compiled(chunk), name)
 end
 string.dump = nil
 

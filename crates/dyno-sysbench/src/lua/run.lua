@@ -149,7 +149,8 @@ local function restarts(problem)
   return type(problem) == "table" and problem.errcode == RESTART_EVENT
 end
 
-local NEXT, attempted = op.NEXT, pcall
+local NEXT, MORE, attempted = op.NEXT, op.MORE, pcall
+local next_event = shared.next_event
 
 function thread_run(tid)
   local more = ask(op.MORE)
@@ -159,7 +160,9 @@ function thread_run(tid)
     repeat
       ok, ended = attempted(event, tid)
       if not ok then
-        if restarts(ended) then
+        if shared.has_to_stop then
+          error(ended, 0)
+        elseif restarts(ended) then
           if sysbench.hooks.before_restart_event then
             sysbench.hooks.before_restart_event(ended)
           end
@@ -177,7 +180,14 @@ function thread_run(tid)
       ask(op.CANCEL)
       break
     else
-      more = ask(NEXT)
+      local answer = next_event and next_event() or 0
+      if answer == 1 then
+        more = true
+      elseif answer == 0 then
+        more = ask(NEXT)
+      else
+        more = answer == 3 and ask(MORE)
+      end
     end
   end
 end
@@ -198,11 +208,16 @@ local function attempt(name, body, ...)
   return false, name, text_of(value)
 end
 
+-- The last request of a function that Dyno calls.
+local function ended(...)
+  return op.END, { ... }
+end
+
 function entry.run(tid)
   if thread_init then
     local ok, name, problem = attempt("thread_init", thread_init, tid)
     if not ok then
-      return op.END, false, name, problem
+      return ended(false, name, problem)
     end
   end
   ask(op.READY)
@@ -210,23 +225,23 @@ function entry.run(tid)
   if ok and thread_done then
     ok, name, problem = attempt("thread_done", thread_done, tid)
   end
-  return op.END, ok, name, problem
+  return ended(ok, name, problem)
 end
 
 function entry.body(chunk)
-  return op.END, attempt("script", chunk)
+  return ended(attempt("script", chunk))
 end
 
 function entry.call(name, ...)
-  return op.END, attempt(name, _G[name], ...)
+  return ended(attempt(name, _G[name], ...))
 end
 
 function entry.command(name)
-  return op.END, attempt("sysbench.cmdline.call_command", cmdline.call_command, name)
+  return ended(attempt("sysbench.cmdline.call_command", cmdline.call_command, name))
 end
 
 function entry.hook(name, stat)
-  return op.END, attempt("sysbench.hooks." .. name, sysbench.hooks[name], stat)
+  return ended(attempt("sysbench.hooks." .. name, sysbench.hooks[name], stat))
 end
 
 return entry

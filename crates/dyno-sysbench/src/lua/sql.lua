@@ -4,7 +4,8 @@ local shared = ...
 local host, op, ask = shared.host, shared.op, shared.ask
 local NO_RESULT = shared.NO_RESULT
 -- What is used for each statement is found at once: a field of a table costs more than an upvalue.
-local EXECUTE = op.EXECUTE
+local EXECUTE, QUERY = op.EXECUTE, op.QUERY
+local give = shared.give
 local is_kind, floor, ceil = type, math.floor, math.ceil
 
 local types = {
@@ -82,35 +83,35 @@ local function failed(con, query, errno, state, message, is_ignorable)
     errdesc.errcode = sysbench.error.RESTART_EVENT
     error(errdesc, 0)
   end
-  ask(op.NOTE_ERROR, tostring(errno ~= 0 and errno or state), message)
+  ask(op.NOTE_ERROR, { tostring(errno ~= 0 and errno or state), message })
   error(string.format("SQL error, errno = %d, state = '%s': %s", errno, state, message), 4)
 end
 
--- `status` is 0 without a result, 1 with one, 2 after an error.
-local function outcome(con, query, status, a, b, c, d)
-  if status == 2 then
+-- The answer to a statement is the number of its rows, -1 without a result, or -2 after an error.
+local function outcome(con, query, rows, a, b, c, d)
+  if rows == -2 then
     failed(con, query, a, b, c, d)
   end
   con.error = 0
-  if status == 0 then
+  if rows < 0 then
     return NO_RESULT
   end
-  return setmetatable({ connection = con, nrows = a, nfields = b, next_row = 0 }, result)
+  return setmetatable({ connection = con, nrows = rows, nfields = a or 1, next_row = 0 }, result)
 end
 
 -- The same of a prepared statement, whose results share an object: its next execution ends the one before.
-local function executed(stmt, status, a, b, c, d)
-  if status == 2 then
+local function executed(stmt, rows, a, b, c, d)
+  if rows == -2 then
     failed(stmt.connection, "<prepared statement>", a, b, c, d)
   end
   if has_failed then
     stmt.connection.error = 0
   end
-  if status == 0 then
+  if rows < 0 then
     return NO_RESULT
   end
   local rs = stmt[5]
-  rs.nrows, rs.nfields = a, b
+  rs.nrows = rows
   return rs
 end
 
@@ -143,7 +144,13 @@ end
 
 function connection:query(sql)
   check_open(self)
-  local rs = outcome(self, sql, ask(op.QUERY, self.id, tostring(sql)))
+  local id, text = self.id, tostring(sql)
+  local rs
+  if id == 0 then
+    rs = outcome(self, sql, ask(QUERY, text))
+  else
+    rs = outcome(self, sql, ask(QUERY, { id, text }))
+  end
   return rs
 end
 
@@ -201,18 +208,22 @@ function connection:bulk_insert_done()
   end
 end
 
+local function packed(connection_id, id, n)
+  return connection_id == 0 and -1 - (id * 65536 + n) or nil
+end
+
 function connection:prepare(sql)
   check_open(self)
-  local id, errno, state, message = ask(op.PREPARE, self.id, tostring(sql))
+  local id, errno, state, message = ask(op.PREPARE, { self.id, tostring(sql) })
   if not id then
     has_failed = true
     self.error, self.sql_errno, self.sql_state, self.sql_errmsg = 2, errno, state, message
     error("SQL API error", 2)
   end
-  local rs = setmetatable({ connection = self, nrows = 0, nfields = 0, next_row = 0, is_binary = true }, result)
+  local rs = setmetatable({ connection = self, nrows = 0, nfields = 1, next_row = 0, is_binary = true }, result)
   -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
-  -- the parameters; its result.
-  local stmt = { 0, self.id, id, {}, rs, connection = self, query = sql, values = {} }
+  -- the parameters; its result; its execution as one number, if it is on the client's own connection.
+  local stmt = { 0, self.id, id, {}, rs, packed(self.id, id, 0), connection = self, query = sql }
   return setmetatable(stmt, statement)
 end
 
@@ -250,6 +261,7 @@ function statement:bind_param(...)
   local n, params = select("#", ...), { ... }
   if self[1] >= 0 then
     self[1] = n
+    self[6] = packed(self[2], self[3], n)
   end
   if n == 0 then
     return nil
@@ -259,26 +271,34 @@ function statement:bind_param(...)
   for i = 1, n do
     kinds_of[i] = params[i][1]
   end
-  ask(op.BIND, self[2], self[3], unpack(kinds_of))
+  ask(op.BIND, { self[2], self[3], kinds_of })
 end
 
 function statement:execute()
-  local params, n = self[4], self[1]
+  local params, n, code = self[4], self[1], self[6]
   local rs
-  if n == 1 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 1, params[1][2]))
-  elseif n == 0 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 0))
-  elseif n == 2 then
-    rs = executed(self, ask(EXECUTE, self[2], self[3], 2, params[1][2], params[2][2]))
+  -- Numbers are handed over one by one.
+  if code and n == 0 then
+    rs = executed(self, ask(code))
+  elseif code and n == 1 then
+    local value = params[1][2]
+    if give and is_kind(value) == "number" then
+      give(value)
+      value = nil
+    end
+    rs = executed(self, ask(code, value))
+  elseif code and n == 2 and give and is_kind(params[1][2]) == "number" and is_kind(params[2][2]) == "number" then
+    give(params[1][2])
+    give(params[2][2])
+    rs = executed(self, ask(code))
   elseif n < 0 then
     check_open({ is_closed = true })
   else
-    local values = self.values
+    local values = {}
     for i = 1, n do
       values[i] = params[i][2]
     end
-    rs = executed(self, ask(EXECUTE, self[2], self[3], n, unpack(values, 1, n)))
+    rs = executed(self, ask(EXECUTE, { self[2], self[3], n, values }))
   end
   -- No tail call: errors name the place of the script that called this.
   return rs
@@ -291,7 +311,7 @@ end
 function statement:close()
   if self[1] >= 0 then
     self[1] = -1
-    ask(op.CLOSE, self[2], self[3])
+    ask(op.CLOSE, { self[2], self[3] })
   end
 end
 
@@ -334,7 +354,7 @@ function result:fetch_row()
       values[i] = (select(i, ...))
     end
   end
-  keep(ask(op.FETCH, self.connection.id, row))
+  keep(ask(op.FETCH, { self.connection.id, row }))
   return values
 end
 
@@ -456,9 +476,9 @@ sysbench.db = {
 
 local rand = sysbench.rand
 local between = shared.between
-sb_rand, sb_rand_uniform = between("sb_rand", host.rand_default), between("sb_rand_uniform", host.rand_uniform)
-sb_rand_gaussian = between("sb_rand_gaussian", host.rand_gaussian)
-sb_rand_special, sb_rand_str = between("sb_rand_special", host.rand_special), rand.string
+sb_rand, sb_rand_uniform = between("sb_rand", "default"), between("sb_rand_uniform", "uniform")
+sb_rand_gaussian = between("sb_rand_gaussian", "gaussian")
+sb_rand_special, sb_rand_str = between("sb_rand_special", "special"), rand.string
 
 function sb_rnd()
   return (rand.uniform(0, 1073741822))
@@ -470,6 +490,7 @@ function sb_rand_uniq(low, high)
   end
   local value
   repeat
+    shared.turn()
     value = rand.unique()
   until value >= low and value <= high
   return value

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use mlua::{Lua, LuaString, Table, Value};
 
-use super::Setup;
+use super::stream::{self, Stream, narrow};
+use super::{Setup, Watch};
 use crate::option::{ScriptOption, options_text};
-use crate::random::{Distribution, Random};
+use crate::random::Random;
+use crate::watched::watched;
 use crate::{Histogram, Level};
 
 /// The table `host`.
@@ -25,6 +27,7 @@ pub(super) fn table(
     host.set("script_path", setup.path)?;
     host.set("command", setup.command)?;
     host.set("is_trusted", setup.is_trusted)?;
+    host.set("is_compiled", setup.is_compiled)?;
     host.set("package_path", setup.host.package_path())?;
     let argv = lua.create_table()?;
     for (idx, word) in setup.argv.iter().enumerate() {
@@ -34,60 +37,67 @@ pub(super) fn table(
     let options = Rc::clone(options);
     let text = move |_: &Lua, ()| Ok(options_text(&options.borrow()));
     host.set("options_text", lua.create_function(text)?)?;
-    random(lua, &host, setup)?;
     output(lua, &host, setup)?;
     files(lua, &host, setup)?;
     histograms(lua, &host)?;
     Ok(host)
 }
 
-/// A number of Lua as C converts it.
-fn narrow(number: f64) -> u32 {
-    number as i64 as u32
-}
-
-fn random(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
-    let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.random)));
-    let distributions = [
-        ("rand_uniform", Distribution::Uniform),
-        ("rand_gaussian", Distribution::Gaussian),
-        ("rand_special", Distribution::Special),
-        ("rand_pareto", Distribution::Pareto),
-        ("rand_zipfian", Distribution::Zipfian),
-    ];
-    for (name, distribution) in distributions {
-        let random = Rc::clone(&random);
-        let draw = move |_: &Lua, (a, b): (f64, f64)| {
-            Ok(random.borrow_mut().draw(distribution, narrow(a), narrow(b)))
-        };
-        host.set(name, lua.create_function(draw)?)?;
-    }
-    let of_default = Rc::clone(&random);
-    let draw = move |_: &Lua, (a, b): (f64, f64)| {
-        Ok(of_default.borrow_mut().default(narrow(a), narrow(b)))
+/// The functions about random numbers.
+pub(super) fn random(
+    lua: &Lua,
+    host: &Table,
+    setup: &Setup<'_>,
+    random: &Rc<RefCell<Random>>,
+    stream: &Stream,
+) -> mlua::Result<()> {
+    host.set("stream", stream.number())?;
+    host.set("draw_address", stream::draw_address())?;
+    host.set("draw_unit_address", stream::draw_unit_address())?;
+    host.set("give_address", stream::give_address())?;
+    host.set("next_event_address", stream::next_event_address())?;
+    let of_numbers = Rc::clone(random);
+    let draw = move |_: &Lua, (kind, low, high): (u32, f64, f64)| {
+        Ok(stream::drawn(&mut of_numbers.borrow_mut(), kind, low, high))
     };
-    host.set("rand_default", lua.create_function(draw)?)?;
-    let of_unit = Rc::clone(&random);
+    host.set("rand", lua.create_function(draw)?)?;
+    let of_unit = Rc::clone(random);
     let unit = move |_: &Lua, ()| Ok(of_unit.borrow_mut().generator.unit());
     host.set("rand_unit", lua.create_function(unit)?)?;
-    let of_bits = Rc::clone(&random);
+    let of_bits = Rc::clone(random);
     let bits = move |_: &Lua, ()| {
         let bits = of_bits.borrow_mut().generator.next();
         Ok(((bits >> 32) as f64, f64::from(bits as u32)))
     };
     host.set("rand_bits", lua.create_function(bits)?)?;
-    let of_string = Rc::clone(&random);
+    let of_string = Rc::clone(random);
     let string = move |lua: &Lua, format: LuaString| {
         let drawn = of_string.borrow_mut().string(&format.as_bytes());
         lua.create_string(drawn)
     };
     host.set("rand_string", lua.create_function(string)?)?;
+    let of_varstring = Rc::clone(random);
     let varstring = move |lua: &Lua, (min, max): (f64, f64)| {
-        lua.create_string(random.borrow_mut().varstring(narrow(min), narrow(max)))
+        lua.create_string(of_varstring.borrow_mut().varstring(narrow(min), narrow(max)))
     };
     host.set("rand_varstring", lua.create_function(varstring)?)?;
     let unique = Arc::clone(&setup.unique);
     host.set("rand_unique", lua.create_function(move |_, ()| Ok(unique.draw()))?)
+}
+
+/// The functions that stop a script.
+pub(super) fn watch(lua: &Lua, host: &Table, watch: &Rc<Watch>) -> mlua::Result<()> {
+    let text = |lua: &Lua, text: LuaString| match watched(&text.as_bytes()) {
+        Some(watched) => Ok(Some(lua.create_string(watched)?)),
+        None => Ok(None),
+    };
+    host.set("watched", lua.create_function(text)?)?;
+    let counting = Rc::clone(watch);
+    let why_stop = move |_: &Lua, n: u64| Ok(counting.why_stop(n));
+    host.set("why_stop", lua.create_function(why_stop)?)?;
+    let watch = Rc::clone(watch);
+    let count = move |lua: &Lua, ()| watch.count_instructions(lua);
+    host.set("count_instructions", lua.create_function(count)?)
 }
 
 fn output(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {

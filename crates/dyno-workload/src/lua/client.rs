@@ -7,27 +7,23 @@ use std::sync::Arc;
 use dyno_sysbench::{Call, Counter, Held, Level, ParamKind, Reply, Request};
 use dyno_units::{Nanoseconds, Seed};
 
+use super::events::{EventLoop, KIND};
 use super::links::{Connected, Links};
 use super::serve::Runner;
 use super::{Ended as CallEnd, Shared, driver_of};
 use crate::{
-    ClientContext, Ended, ErrorClass, Next, Pace, Reply as Answered, Session, StatementClass,
-    StatementError, Value,
+    ClientContext, Ended, ErrorClass, Pace, Reply as Answered, Session, StatementClass,
+    StatementError, Tally, Value,
 };
-
-/// The kind of its transactions; there is one.
-const KIND: usize = 0;
 
 /// One client.
 pub(super) struct Client {
     shared: Arc<Shared>,
     runner: Runner,
     pace: Rc<dyn Pace>,
-    /// When the event began that is under way, as far as its latency is concerned.
-    began: Option<Nanoseconds>,
+    events: Rc<EventLoop>,
     /// The last error of the server.
     error: Option<StatementError>,
-    is_over: bool,
 }
 
 impl Client {
@@ -82,13 +78,20 @@ impl Client {
             // A loop of its own ends before it begins.
             Some(CallEnd::Well | CallEnd::False) => return None,
         }
-        Some(Client { shared, runner, pace, began: None, error: None, is_over: false })
+        let events = Rc::new(EventLoop::new(
+            Arc::clone(&shared),
+            Arc::clone(&runner.cells),
+            Rc::clone(&pace),
+        ));
+        runner.state.set_events(Rc::clone(&events) as Rc<dyn dyno_sysbench::Events>);
+        Some(Client { shared, runner, pace, events, error: None })
     }
 
     /// Goes on until the script has ended.
     pub(super) async fn run(mut self) {
         let mut reply = Reply::Done;
         loop {
+            self.keep_tally();
             let request = self.runner.state.resume(reply);
             reply = match request {
                 Request::Execute(number, statement) if self.runner.links.is_main(number) => {
@@ -96,12 +99,12 @@ impl Client {
                 }
                 Request::Query(number) if self.runner.links.is_main(number) => self.query().await,
                 Request::Next => {
-                    self.done();
+                    self.events.done();
                     self.more().await
                 }
                 Request::More => self.more().await,
                 Request::Stop => {
-                    self.done();
+                    self.events.done();
                     Reply::Done
                 }
                 Request::Restart => self.restart(),
@@ -143,47 +146,35 @@ impl Client {
         self.runner.links.main.as_mut()
     }
 
-    /// The next event, when it is due.
-    async fn more(&mut self) -> Reply {
-        if self.is_over {
-            return Reply::No;
+    /// Hands what the connection has counted to the event, which may end within the script.
+    fn keep_tally(&mut self) {
+        if let Some(session) = self.runner.links.main.as_mut() {
+            self.events.add(&session.take_tally());
         }
-        let pace = Rc::clone(&self.pace);
-        if !poll_fn(|_| pace.poll_due()).await {
-            return Reply::No;
-        }
-        if !self.shared.takes_event() {
-            pace.finished();
-            self.is_over = true;
-            return Reply::No;
-        }
-        let is_paced = self.shared.settings.is_paced;
-        pace.sent();
-        let began = if is_paced { pace.due() } else { pace.latest() };
-        self.runner.cells.began(began);
-        self.runner.cells.event_began();
-        self.began = Some(began);
-        Reply::Yes
     }
 
-    /// An event has ended well.
-    fn done(&mut self) {
-        let Some(began) = self.began.take() else { return };
-        let tally = self.session().map(Session::take_tally).unwrap_or_default();
-        let next = self.pace.done(KIND, tally, Ok(Ended::Committed));
-        let now = self.pace.latest();
-        self.runner.cells.event_ended(now, now.saturating_sub(began));
-        self.is_over |= next == Next::Stop;
+    /// What the event came to so far; the next one begins with nothing.
+    fn take_tally(&mut self) -> Tally {
+        self.keep_tally();
+        self.events.take_tally()
+    }
+
+    /// The next event, when it is due.
+    async fn more(&mut self) -> Reply {
+        let events = Rc::clone(&self.events);
+        match poll_fn(|_| events.poll_more()).await {
+            true => Reply::Yes,
+            false => Reply::No,
+        }
     }
 
     /// The event was the last one, and is not counted.
     fn cancel(&mut self) {
-        if self.began.take().is_some() {
-            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        if self.events.give_up() {
+            let tally = self.take_tally();
             self.pace.done(KIND, tally, Ok(Ended::RolledBack));
         }
-        self.pace.finished();
-        self.is_over = true;
+        self.events.end();
     }
 
     /// What went wrong last; an error of the script itself if nothing did.
@@ -195,13 +186,13 @@ impl Client {
     /// The event begins again.
     fn restart(&mut self) -> Reply {
         let error = self.last_error("the script begins its event again");
-        let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        let tally = self.take_tally();
         // True as long as the step goes on.
         if self.pace.begin_pause(Nanoseconds::ZERO) {
             self.pace.retried_at_once(KIND, tally, &error);
             return Reply::Yes;
         }
-        self.began = None;
+        self.events.give_up();
         self.pace.done(KIND, tally, Err(&error));
         Reply::No
     }
@@ -209,11 +200,11 @@ impl Client {
     /// The event failed: whether the client goes on with the next one.
     async fn failed(&mut self, message: &str) -> Reply {
         let error = self.last_error(message);
-        let tally = self.session().map(Session::take_tally).unwrap_or_default();
+        let tally = self.take_tally();
         let is_lost = error.class.loses_connection();
         // What the script did not want to retry is not retried.
         let class = if is_lost { error.class } else { ErrorClass::Refused };
-        if self.began.take().is_some() {
+        if self.events.give_up() {
             self.pace.done(KIND, tally, Err(&StatementError { class, ..error }));
         }
         if !self.shared.settings.continues {
@@ -357,9 +348,9 @@ impl Client {
     /// The script has ended.
     fn end(&mut self) {
         self.runner.cells.ended(self.pace.latest());
-        if self.began.take().is_some() {
+        if self.events.give_up() {
             // A loop of the script's own has left its last event open.
-            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+            let tally = self.take_tally();
             self.pace.done(KIND, tally, Ok(Ended::RolledBack));
         }
         self.pace.finished();
@@ -367,9 +358,9 @@ impl Client {
 
     fn broke(&mut self, problem: String, exit_code: Option<i32>) {
         self.runner.cells.ended(self.pace.latest());
-        if self.began.take().is_some() {
+        if self.events.give_up() {
             let error = self.last_error(&problem);
-            let tally = self.session().map(Session::take_tally).unwrap_or_default();
+            let tally = self.take_tally();
             self.pace.done(KIND, tally, Err(&error));
         }
         if exit_code.is_none() {

@@ -2,6 +2,7 @@
 
 mod client;
 mod emulate;
+mod events;
 mod links;
 mod serve;
 mod single;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub continues: bool,
     /// Whether scripts may run programs and write files.
     pub is_trusted: bool,
+    /// Whether scripts are compiled. A workload of more than [`MOST_COMPILED`] clients does without.
+    pub is_compiled: bool,
     /// What a state may take.
     pub limits: Limits,
     /// The workload whose tables are made and filled, if any are.
@@ -140,6 +143,7 @@ impl Settings {
             argv: &self.argv,
             command: self.command.as_deref(),
             is_trusted: self.is_trusted,
+            is_compiled: self.is_compiled,
             limits: self.limits,
         })
     }
@@ -152,12 +156,17 @@ pub struct LuaWorkload {
     steps: Vec<WorkloadStep>,
 }
 
+/// Each client compiles its script by itself, which takes memory and time: with more clients than these, scripts
+/// are interpreted.
+pub const MOST_COMPILED: usize = 1000;
+
 /// Longest time of a step that ends when its events are done.
 const LONGEST: Nanoseconds = Nanoseconds::from_secs(30 * 24 * 3600);
 
 impl LuaWorkload {
     /// Plans the script for this load.
-    pub fn new(settings: Settings, request: StepRequest) -> LuaWorkload {
+    pub fn new(mut settings: Settings, request: StepRequest) -> LuaWorkload {
+        settings.is_compiled &= request.clients <= MOST_COMPILED;
         let kinds = vec![settings.kind.clone()];
         let steps = settings.events.map(|events| {
             let pacing = match settings.rate {

@@ -45,6 +45,7 @@ pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<Scrip
         argv: &[],
         command: Some("run"),
         is_trusted: false,
+        is_compiled: true,
         limits: Limits::default(),
     })?;
     load(&mut state)?;
@@ -197,6 +198,7 @@ fn plan(
         // In a study, a failed event is counted and the next one begins.
         continues: true,
         is_trusted: false,
+        is_compiled: true,
         limits: Limits::default(),
         tables,
         connector: None,

@@ -291,6 +291,7 @@ fn settings(
         is_paced: rate > 0.0,
         continues: false,
         is_trusted: true,
+        is_compiled: options.text("luajit_cmd") != "off",
         limits: Limits::default(),
         tables: None,
         connector: (!is_dry).then_some(connector as Connector),

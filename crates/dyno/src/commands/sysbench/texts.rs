@@ -87,7 +87,7 @@ const GENERAL: &[Known] = &[
     known("help", Kind::Bool, Some("off"), "print this help and exit"),
     known("version", Kind::Bool, Some("off"), "print the version and exit"),
     known("config-file", Kind::File, None, "a file with lines name=value"),
-    known("luajit-cmd", Kind::String, None, "accepted and ignored: scripts are interpreted"),
+    known("luajit-cmd", Kind::String, None, "off: interpret scripts; else accepted and ignored"),
 ];
 
 const RANDOM: &[Known] = &[
