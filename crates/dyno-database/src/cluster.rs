@@ -1,12 +1,14 @@
-//! Clusters: servers of a deployment that all take writes, and what one knows of the others.
+//! Clusters: servers of a deployment of which each can take writes, and what one knows of the others.
 //!
 //! Clients reach each node by its socket. The nodes reach each other by ports of the loopback, where a
-//! server has to know the cluster's name to join: 128 random bits that are made for each cluster and kept
-//! like a password.
+//! server has to know the cluster's name to join (128 random bits that are made for each cluster and kept
+//! like a password), or to log in with a password that is made for it.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{ConnectError, Connector};
 
 use crate::{DeployError, Endpoint, Secret};
 
@@ -24,8 +26,12 @@ const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 pub struct Cluster {
     /// Its name, which servers need to join.
     pub name: Secret,
+    /// The password with which its nodes log in to each other, where the product has one.
+    pub password: Secret,
     /// The ports of its nodes, by their numbers.
     pub ports: Vec<NodePorts>,
+    /// Whether all nodes take writes, where the product leaves the choice.
+    pub writes_on_all: bool,
 }
 
 /// The ports of the loopback at which a node is reached by others.
@@ -52,21 +58,18 @@ impl Cluster {
     /// # Errors
     ///
     /// The system gives no random bytes, or no ports.
-    pub fn new(nodes: u32) -> Result<Cluster, DeployError> {
+    pub fn new(nodes: u32, writes_on_all: bool) -> Result<Cluster, DeployError> {
         let failed = |what: &str, error: std::io::Error| {
             DeployError::new(format!("there is no {what} for the cluster: {error}"))
         };
         let name = dyno_host::random_token().map_err(|error| failed("name", error))?;
-        let port = || dyno_host::free_loopback_port().map_err(|error| failed("port", error));
-        // The system may give a port again that nobody listens at yet.
-        let mut free = BTreeSet::new();
-        while free.len() < 2 * nodes as usize {
-            free.insert(port()?);
-        }
-        let free: Vec<u16> = free.into_iter().collect();
+        let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
+        let free = dyno_host::free_loopback_ports(2 * nodes as usize);
+        let free = free.map_err(|error| failed("port", error))?;
         let of_node = |pair: &[u16]| NodePorts { group: pair[0], transfer: pair[1] };
         let ports = free.chunks_exact(2).map(of_node).collect();
-        Ok(Cluster { name: Secret::new(name), ports })
+        let (name, password) = (Secret::new(name), Secret::new(password));
+        Ok(Cluster { name, password, ports, writes_on_all })
     }
 }
 
@@ -91,6 +94,18 @@ pub fn node_name(number: u32) -> String {
 pub trait Clustering: Sync {
     /// The name of this kind of cluster in studies: `galera`.
     fn kind(&self) -> &'static str;
+
+    /// Whether a node that joins is started on a copy of the first one's data; otherwise it gets them from
+    /// another node.
+    fn starts_on_copies(&self) -> bool {
+        false
+    }
+
+    /// A statement that returns 1 on a node that takes writes, where only one of them does unless all are
+    /// told to ([`Cluster::writes_on_all`]); none where all do.
+    fn takes_writes(&self) -> Option<&'static str> {
+        None
+    }
 
     /// What a node says of itself.
     ///
@@ -117,6 +132,33 @@ pub struct NodeState {
     pub committed: u64,
     /// Its state, in the product's words.
     pub words: String,
+}
+
+/// Opens connections to the node that takes writes, whichever that is; `question` is the statement of
+/// [`Clustering::takes_writes`].
+pub fn to_writer(nodes: Vec<Connector>, question: &'static str) -> Connector {
+    let last = AtomicUsize::new(0);
+    Arc::new(move || {
+        let found = last.load(Ordering::Relaxed);
+        let mut failed = None;
+        for idx in (0..nodes.len()).map(|step| (found + step) % nodes.len()) {
+            match nodes[idx]() {
+                Ok(mut connection) => {
+                    let answer = connection.query(question);
+                    if answer.is_ok_and(|rows| rows == [[Some("1".to_owned())]]) {
+                        last.store(idx, Ordering::Relaxed);
+                        return Ok(connection);
+                    }
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| ConnectError {
+            address: "the cluster".to_owned(),
+            reason: "no node takes writes at present".to_owned(),
+            details: None,
+        }))
+    })
 }
 
 /// Waits until all nodes are synced, see each other, and have committed the same transactions, for at most
@@ -183,9 +225,11 @@ mod tests {
 
     #[test]
     fn the_name_of_a_cluster_is_not_shown() {
-        let cluster = Cluster::new(3).expect("it is made");
+        let cluster = Cluster::new(3, false).expect("it is made");
         assert_eq!(cluster.name.reveal().len(), 32);
-        assert!(!format!("{cluster:?}").contains(cluster.name.reveal()));
+        for hidden in [&cluster.name, &cluster.password] {
+            assert!(!format!("{cluster:?}").contains(hidden.reveal()));
+        }
         let mut ports: Vec<u16> =
             cluster.ports.iter().flat_map(|one| [one.group, one.transfer]).collect();
         ports.sort_unstable();

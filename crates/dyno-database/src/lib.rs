@@ -83,7 +83,7 @@ pub use archive::{
 };
 pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
 pub use cluster::{
-    Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name,
+    Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name, to_writer,
     wait_until_synced,
 };
 pub use control::ServerControl;

@@ -154,6 +154,20 @@ impl Drop for ServerFolder {
     }
 }
 
+/// The most ports of the loopback that a server may listen on.
+pub(crate) const PORTS_MAX: usize = 8;
+
+/// Ports of the loopback that a server may listen on.
+pub(crate) type Ports = [Option<u16>; PORTS_MAX];
+
+/// No port.
+pub(crate) const NO_PORTS: Ports = [None; PORTS_MAX];
+
+/// These ports, of which there are at most [`PORTS_MAX`].
+pub(crate) fn ports(all: &[u16]) -> Ports {
+    std::array::from_fn(|idx| all.get(idx).copied())
+}
+
 /// The name of a product's servers in messages, and the signal that stops them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerKind {
@@ -164,14 +178,14 @@ pub(crate) struct ServerKind {
     /// What its logs are among its data.
     pub(crate) log_files: LogFiles,
     /// The ports of the loopback at which other members reach it.
-    pub(crate) ports: [Option<u16>; 2],
+    pub(crate) ports: Ports,
     /// How long it may take until it answers.
     pub(crate) start_limit: Nanoseconds,
 }
 
 /// The addresses at which a server must not listen: all but the ports of the loopback that other
 /// members need.
-fn strange(mut addresses: Vec<String>, ports: [Option<u16>; 2]) -> Vec<String> {
+fn strange(mut addresses: Vec<String>, ports: Ports) -> Vec<String> {
     let allowed = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
     addresses.retain(|address| !allowed.iter().flatten().any(|allowed| allowed == address));
     addresses
@@ -399,9 +413,9 @@ mod tests {
     #[test]
     fn a_server_listens_for_its_replicas_and_for_nobody_else() {
         let check = |addresses: &[&str], port: Option<u16>, expected: &[&str]| {
-            let port = [port, None];
             let all = addresses.iter().map(|&address| address.to_owned()).collect();
-            assert_eq!(strange(all, port), expected, "{addresses:?} {port:?}");
+            let allowed = port.map_or(NO_PORTS, |port| ports(&[port]));
+            assert_eq!(strange(all, allowed), expected, "{addresses:?} {port:?}");
         };
         check(&[], None, &[]);
         check(&["127.0.0.1:7"], None, &["127.0.0.1:7"]);

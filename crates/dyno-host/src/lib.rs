@@ -43,8 +43,8 @@ pub use keeper::{
 };
 pub use kernel::{KernelSettings, kernel_setting_problem, kernel_settings};
 pub use listener::{
-    free_loopback_port, is_loopback, listener_of_port, listener_of_socket, listens_by_network,
-    user_of_client,
+    free_loopback_port, free_loopback_ports, is_loopback, listener_of_port, listener_of_socket,
+    listens_by_network, user_of_client,
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use page_cache::{drop_page_cache, page_cache_problem};

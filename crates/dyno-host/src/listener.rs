@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::process_table::{ProcessStat, list_pids};
+use crate::process_table::{ProcessStat, descendants, list_pids};
 
 /// The state of a socket that listens, in `/proc/net/tcp` (net/tcp_states.h of the kernel).
 const LISTENING: &str = "0A";
@@ -29,14 +29,29 @@ pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
     listener_in(Path::new("/proc"), port, names)
 }
 
-/// The network addresses at which a process listens, as `127.0.0.1:5432`: for servers that
-/// must not. Dyno must be able to see its open files.
+/// The network addresses at which a process or one of its descendants listens, as `127.0.0.1:5432`: for servers
+/// that must not. Dyno must be able to see their open files.
 ///
 /// # Errors
 ///
 /// It cannot be determined.
 pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
     let proc_root = Path::new("/proc");
+    let mut found: BTreeSet<String> = own_listens(proc_root, pid)?.into_iter().collect();
+    for child in descendants(proc_root, pid) {
+        match own_listens(proc_root, child.pid) {
+            Ok(addresses) => found.extend(addresses),
+            // It has ended meanwhile.
+            Err(_) if ProcessStat::read(proc_root, child.pid).is_none_or(|one| !one.is_alive()) => {
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The network addresses at which one process listens.
+fn own_listens(proc_root: &Path, pid: i32) -> io::Result<BTreeSet<String>> {
     // Sockets of its own network namespace, which may differ from Dyno's.
     let process = proc_root.join(pid.to_string());
     let mut sockets = BTreeMap::new();
@@ -49,14 +64,14 @@ pub fn listens_by_network(pid: i32) -> io::Result<Vec<String>> {
         }
     }
     if sockets.is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     let mut found = BTreeSet::new();
     for link in fs::read_dir(process.join("fd"))?.take(LINKS_MOST) {
         let Ok(target) = fs::read_link(link?.path()) else { continue };
         found.extend(socket_inode(&target).and_then(|inode| sockets.get(&inode)).cloned());
     }
-    Ok(found.into_iter().collect())
+    Ok(found)
 }
 
 /// The sockets that listen, by inode, with their addresses as the kernel writes them but for the
@@ -105,6 +120,18 @@ pub fn user_of_client(port: u16) -> Option<u32> {
 /// There is none, or this host has no loopback.
 pub fn free_loopback_port() -> io::Result<u16> {
     Ok(std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Ports of the loopback that nothing listens at now, each another one.
+///
+/// # Errors
+///
+/// There are not as many, or this host has no loopback.
+pub fn free_loopback_ports(n_ports: usize) -> io::Result<Vec<u16>> {
+    // They are held together, so that none is given twice.
+    let bind = |_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let held: Vec<std::net::TcpListener> = (0..n_ports).map(bind).collect::<Result<_, _>>()?;
+    held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 /// Whether an address is this host's own loopback.

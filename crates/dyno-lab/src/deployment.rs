@@ -404,8 +404,12 @@ impl Deployment {
         self.members.iter().filter(is_node).filter_map(node).collect()
     }
 
-    /// Opens connections to all members that take the load, in turn; none where one takes it all.
-    pub(crate) fn spread(&self) -> Option<Connector> {
+    /// Opens connections to all members that take the load, in turn, or to the node of a cluster that takes
+    /// writes, where that may be another one later; none where one takes all the load.
+    pub(crate) fn spread(&self, lab: &Lab) -> Option<Connector> {
+        if let Some(writer) = self.writer(lab) {
+            return Some(writer);
+        }
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
         let all: Vec<Connector> = all
             .filter_map(|member| Some(member.instance.as_ref()?.server()?.connector()))
@@ -414,6 +418,23 @@ impl Deployment {
             let next = AtomicUsize::new(0);
             Arc::new(move || all[next.fetch_add(1, Ordering::Relaxed) % all.len()]()) as Connector
         })
+    }
+
+    /// Opens connections to the node of a cluster that takes writes; none where all do, or clients connect to
+    /// something else.
+    fn writer(&self, lab: &Lab) -> Option<Connector> {
+        let question = self.clustering(lab)?.takes_writes()?;
+        let mut members = self.members.iter();
+        let loaded = members.find(|member| member.serves(Entry::Write))?;
+        let Part::Node(node) = part_of(&loaded.source) else { return None };
+        if node.cluster.writes_on_all {
+            return None;
+        }
+        let is_node =
+            |member: &&Member| matches!(member.facts.role, MemberRole::Primary | MemberRole::Node);
+        let nodes = self.members.iter().filter(is_node);
+        let nodes = nodes.filter_map(|one| Some(one.instance.as_ref()?.server()?.connector()));
+        Some(dyno_database::to_writer(nodes.collect(), question))
     }
 
     /// What is watched of members besides the server that is measured: their processes, a group for
@@ -703,7 +724,8 @@ pub(crate) fn spec(
         part: match (database.replicas, &database.cluster) {
             (_, Some(cluster)) => {
                 dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;
-                Part::Node(Node { number: 1, cluster: Cluster::new(cluster.nodes)? })
+                let made = Cluster::new(cluster.nodes, cluster.load_on_all)?;
+                Part::Node(Node { number: 1, cluster: made })
             }
             (0, None) => Part::Alone,
             (replicas, None) => {

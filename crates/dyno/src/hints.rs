@@ -298,7 +298,7 @@ mod tests {
         check("percona", "mysql://user@host");
         check(
             "oracle",
-            "sqlite, mariadb, mysql, postgresql, clickhouse, ferretdb, dolt, percona-server, tidb, null-mysql, ",
+            "sqlite, mariadb, mysql, postgresql, clickhouse, ferretdb, cockroachdb, dolt, percona-server, tidb, yugabytedb, null-mysql, ",
         );
     }
 }

@@ -19,7 +19,7 @@ use super::connection::{self, ClickHouseConnection, Guard};
 use super::programs::{self, PROGRAM, Programs};
 use super::{facts, files, settings, statement_failed};
 use crate::logs::LogFiles;
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
     Address, BuildFacts, DeployError, Endpoint, Launch, Part, Reach, Secret, Server, ServerControl,
@@ -42,7 +42,7 @@ fn kind(port: u16) -> ServerKind {
         product: "ClickHouse",
         stop_signal: "TERM",
         log_files: LogFiles::Named(&[]),
-        ports: [Some(port), None],
+        ports: ports(&[port]),
         start_limit: START_LIMIT,
     }
 }

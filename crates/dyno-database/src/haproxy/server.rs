@@ -8,7 +8,7 @@ use dyno_workload::{Connector, Dialect};
 
 use super::probe::{StatisticsProbe, ask};
 use crate::logs::LogFiles;
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::{
     Address, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
     ServerControl, ServerFacts,
@@ -28,7 +28,7 @@ const KIND: ServerKind = ServerKind {
     product: "HAProxy",
     stop_signal: "TERM",
     log_files: LogFiles::Named(&[]),
-    ports: [None; 2],
+    ports: NO_PORTS,
     start_limit: START_LIMIT,
 };
 

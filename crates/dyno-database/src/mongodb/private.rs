@@ -12,7 +12,7 @@ use super::connection::PING;
 use super::programs::{self, PROGRAM, Programs};
 use super::{facts, settings};
 use crate::logs::LogFiles;
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
     Access, Address, BuildFacts, CostSource, DeployError, Endpoint, Launch, Part, Reach, Server,
@@ -33,7 +33,7 @@ const KIND: ServerKind = ServerKind {
     product: "FerretDB",
     stop_signal: "TERM",
     log_files: LogFiles::Named(&[]),
-    ports: [None, None],
+    ports: NO_PORTS,
     start_limit: START_LIMIT,
 };
 

@@ -34,7 +34,12 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     // Missing programs are reported where they are needed.
     let Ok(install) = find_install(spec, keeper) else { return Ok(()) };
     if matches!(spec.part, Part::Node(_)) {
-        super::galera::check(&install, spec.engine.as_deref(), &spec.settings)?;
+        match install.is_mariadb() {
+            true => {
+                super::galera::check(&install, spec.engine.as_deref(), &spec.settings)?;
+            }
+            false => super::group::check(&install, spec.engine.as_deref())?,
+        }
     }
     let is_router = spec.part == Part::Router;
     if is_router {
@@ -45,6 +50,8 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     // A plug-in's settings are known when it has been loaded.
     let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
     settings.retain(|name, _| !(is_rocksdb && normal(name).starts_with("rocksdb_")));
+    let is_node = matches!(spec.part, Part::Node(_));
+    settings.retain(|name, _| !(is_node && super::group::is_own_setting(name)));
     settings.retain(|name, _| !(is_router && normal(name).starts_with("spider_")));
     let known = known(keeper, &program);
     if !known.is_empty()

@@ -338,7 +338,8 @@ mod tests {
     fn node(number: u32) -> Node {
         let ports = [(11, 12), (21, 22), (31, 32)];
         let ports = ports.map(|(group, transfer)| NodePorts { group, transfer }).into();
-        Node { number, cluster: Cluster { name: Secret::new("hidden"), ports } }
+        let (name, password) = (Secret::new("hidden"), Secret::new("unused"));
+        Node { number, cluster: Cluster { name, password, ports, writes_on_all: true } }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod dump;
 mod facts;
 mod files;
 mod galera;
+mod group;
 mod install;
 mod load;
 mod login;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use dyno_units::SettingValue;
 
 use super::install::Install;
-use super::{galera, replica};
+use super::{galera, group, replica};
 use crate::private::ServerFolder;
 use crate::{DeployError, Part};
 
@@ -15,7 +15,7 @@ use crate::{DeployError, Part};
 pub(super) const SOCKET: &str = "server.sock";
 
 /// Settings of a private server's files and addresses, which only Dyno sets.
-const OWN_SETTINGS: [&str; 10] = [
+const OWN_SETTINGS: [&str; 15] = [
     "basedir",
     "chroot",
     "datadir",
@@ -26,15 +26,27 @@ const OWN_SETTINGS: [&str; 10] = [
     "tmpdir",
     "user",
     "init_file",
+    "group_replication_group_name",
+    "group_replication_bootstrap_group",
+    "group_replication_start_on_boot",
+    "group_replication_single_primary_mode",
+    "group_replication_enforce_update_everywhere_checks",
 ];
 
 /// Settings by which others than Dyno could reach a private server, or could do so without logging
 /// in. Cluster replication is one of them: it listens on all addresses unless Dyno sets it up.
-const NETWORK_SETTINGS: [&str; 19] = [
+const NETWORK_SETTINGS: [&str; 26] = [
     "admin_address",
     "admin_port",
     "bind_address",
     "extra_port",
+    "group_replication_advertise_recovery_endpoints",
+    "group_replication_communication_stack",
+    "group_replication_group_seeds",
+    "group_replication_ip_allowlist",
+    "group_replication_local_address",
+    "report_host",
+    "report_port",
     "mysqlx",
     "mysqlx_bind_address",
     "mysqlx_port",
@@ -116,7 +128,12 @@ impl OptionFile<'_> {
             if normal(name) == galera::PROVIDER_OPTIONS && matches!(self.part, Part::Node(_)) {
                 continue;
             }
-            out.push_str(&format!("{name} = {}\n", quoted(&spelled(name, value)?)));
+            // A server that is filled before it joins a group has not loaded the plug-in.
+            let loose = !self.install.is_mariadb()
+                && group::is_own_setting(name)
+                && !normal(name).starts_with("loose_");
+            let prefix = if loose { "loose_" } else { "" };
+            out.push_str(&format!("{prefix}{name} = {}\n", quoted(&spelled(name, value)?)));
         }
         let mut line = |name: &str, value: &str| {
             let _ = writeln!(out, "{name} = {}", quoted(value));
@@ -128,7 +145,7 @@ impl OptionFile<'_> {
         line("datadir", data);
         if let Some(logs) = logs {
             line("innodb_log_group_home_dir", logs);
-            if self.has_binary_log().unwrap_or(matches!(self.part, Part::Primary(_))) {
+            if self.has_binary_log().unwrap_or(self.needs_binary_log()) {
                 line("log_bin", &format!("{logs}/binlog"));
             }
         }
@@ -136,6 +153,10 @@ impl OptionFile<'_> {
         line("socket", &format!("{run}/{SOCKET}"));
         line("pid_file", &format!("{run}/server.pid"));
         match self.part {
+            Part::Node(node) if !self.install.is_mariadb() => {
+                group::check(self.install, self.engine)?;
+                Ok(out + &group::lines(node))
+            }
             Part::Node(node) => {
                 let library = galera::check(self.install, self.engine, self.settings)?;
                 Ok(out + &galera::lines(node, (&library, data), self.settings)?)
@@ -152,12 +173,21 @@ impl OptionFile<'_> {
         Some(!off.contains(&value.to_string().to_ascii_lowercase().as_str()))
     }
 
+    /// Whether the server's part needs the binary log.
+    fn needs_binary_log(&self) -> bool {
+        match self.part {
+            Part::Primary(_) => true,
+            Part::Node(_) => !self.install.is_mariadb(),
+            Part::Alone | Part::Replica(_) | Part::Router => false,
+        }
+    }
+
     fn check_binary_log(&self) -> Result<(), DeployError> {
         let is_off = self.has_binary_log() == Some(false)
             || self.settings.keys().any(|name| normal(name) == "skip_log_bin");
-        if is_off && matches!(self.part, Part::Primary(_)) {
+        if is_off && self.needs_binary_log() {
             return Err(DeployError::new(
-                "replicas need the primary's binary log; leave the setting `log_bin` out",
+                "replicas and group replication need the binary log; leave the setting `log_bin` out",
             ));
         }
         Ok(())

@@ -11,9 +11,9 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, facts, files, galera, replica, spider};
+use super::{MySqlConnection, facts, files, galera, group, replica, spider};
 use crate::logs::LogFiles;
-use crate::private::{LOG_LINES, OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{LOG_LINES, NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Node, Part, Reach, Server,
@@ -38,7 +38,7 @@ fn kind(brand: &Brand) -> ServerKind {
         product: brand.title,
         stop_signal: "TERM",
         log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
-        ports: [None; 2],
+        ports: NO_PORTS,
         start_limit: START_LIMIT,
     }
 }
@@ -72,8 +72,8 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     folder.write("my.cnf", &option_file.text()?)?;
     let ports = replica::ports(&spec.part);
     let kind = ServerKind { ports, ..kind(Brand::of(spec)) };
-    // All that a node which joins has comes from another one.
-    let joins = matches!(&spec.part, Part::Node(node) if node.number > 1);
+    // All that a node of a Galera cluster has which joins comes from another one.
+    let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if node.number > 1);
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
     folder.put_data(data, kind)?;
     replica::forget_identity(&folder, &spec.part)?;
@@ -86,7 +86,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         })?;
     }
     let transfer = match &spec.part {
-        Part::Node(_) => Some(galera::put_transfer(&folder)?),
+        Part::Node(_) if install.is_mariadb() => Some(galera::put_transfer(&folder)?),
         _ => None,
     };
     let mut process = ProcessSpec {
@@ -100,7 +100,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let reach = || {
         let opened = MySqlConnection::open(&endpoint, None).map_err(|error| error.to_string());
         match &spec.part {
-            Part::Node(node) => {
+            Part::Node(node) if install.is_mariadb() => {
                 let mut connection = opened?;
                 galera::has_joined(&mut connection, node).map(|()| connection)
             }
@@ -115,14 +115,21 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
+    let node = match &spec.part {
+        Part::Node(node) => Some(node.clone()),
+        _ => None,
+    };
+    let of_group = node.as_ref().filter(|_| !install.is_mariadb());
+    let settled = settled.and_then(|()| match of_group {
+        Some(node) => group::join(&mut connection, (node, CATALOG), &spec.settings, clock.as_ref())
+            .map_err(|error| {
+                let log = server.folder().log_tail(LOG_LINES);
+                with_reasons(DeployError { log, ..error }, Vec::new())
+            }),
+        None => Ok(()),
+    });
     match settled {
-        Ok(()) => {
-            let node = match &spec.part {
-                Part::Node(node) => Some(node.clone()),
-                _ => None,
-            };
-            Ok(Box::new(PrivateServer { server, endpoint, install, node }))
-        }
+        Ok(()) => Ok(Box::new(PrivateServer { server, endpoint, install, node })),
         Err(error) => {
             let log = server.folder().log_tail(LOG_LINES);
             // The first error is the one to report.
@@ -309,6 +316,7 @@ impl Server for PrivateServer {
     fn control(&self) -> Option<ServerControl> {
         let control = self.server.control();
         Some(match &self.node {
+            Some(_) if !self.install.is_mariadb() => group::control(control, &self.endpoint),
             Some(node) => galera::control(control, node, &self.endpoint),
             None => control,
         })

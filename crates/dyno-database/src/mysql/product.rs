@@ -8,7 +8,8 @@ use dyno_workload::{Connector, Dialect};
 
 use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
-    attached, check, data, files, galera, option_file, packages, private, probe, replica, spider,
+    attached, check, data, files, galera, group, option_file, packages, private, probe, replica,
+    spider,
 };
 use crate::product::{DumpCommands, DumpOrder, texts};
 use crate::products::Family;
@@ -32,8 +33,8 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
-    probes: &["mysql", "innodb", "rocksdb", "threads", "galera"],
-    readings: &[probe::registered, || galera::READINGS, || spider::READINGS],
+    probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
+    readings: &[probe::registered, || galera::READINGS, || group::READINGS, || spider::READINGS],
 };
 
 /// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.
@@ -172,7 +173,7 @@ impl Product for Private {
     }
 
     fn clustering(&self) -> Option<&dyn Clustering> {
-        (*self.brand == MARIADB).then_some(&galera::Galera)
+        if *self.brand == MARIADB { Some(&galera::Galera) } else { Some(&group::Group) }
     }
 
     fn sharding(&self) -> Option<&dyn Sharding> {

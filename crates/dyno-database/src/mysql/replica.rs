@@ -13,7 +13,7 @@ use dyno_workload::{Connection, StatementError, TextRows};
 
 use super::{MySqlConnection, connect, connector};
 use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication};
-use crate::private::ServerFolder;
+use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
 use crate::{DeployError, Endpoint, NodePorts, ReplicationMode};
@@ -39,13 +39,13 @@ pub(super) const TABLES: &str = "SELECT CONCAT('`', REPLACE(table_name, '`', '``
 pub(super) struct ByGtid;
 
 /// The words of a product and version.
-struct Words {
+pub(super) struct Words {
     is_mariadb: bool,
     version: Vec<u32>,
 }
 
 impl Words {
-    fn of(connection: &MySqlConnection) -> Result<Words, DeployError> {
+    pub(super) fn of(connection: &MySqlConnection) -> Result<Words, DeployError> {
         let text = connection.version();
         let words = Words { is_mariadb: text.contains("MariaDB"), version: version_numbers(text) };
         if !words.is_mariadb && words.version < MYSQL_OLDEST.to_vec() {
@@ -57,7 +57,7 @@ impl Words {
     }
 
     /// Empties the binary log, and forgets all transactions.
-    fn reset(&self) -> &'static str {
+    pub(super) fn reset(&self) -> &'static str {
         if self.is_mariadb || self.version < vec![8, 4] {
             "RESET MASTER"
         } else {
@@ -120,7 +120,10 @@ pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
     match (part, is_mariadb) {
         (Part::Alone | Part::Node(_), true) => "",
         (Part::Router, true) => "plugin_load_add = ha_spider\n",
-        (Part::Alone | Part::Node(_) | Part::Router, false) => "disable_log_bin\n",
+        (Part::Alone | Part::Router, false) => "disable_log_bin\n",
+        (Part::Node(_), false) => {
+            "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\nrelay_log = relay-bin\n"
+        }
         (Part::Primary(_), true) => "log_bin = binlog\nbinlog_format = ROW\n",
         (Part::Primary(_), false) => {
             "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\n"
@@ -149,20 +152,20 @@ pub(super) fn lines_after(part: &Part) -> String {
 }
 
 /// The ports at which a server with this part listens.
-pub(super) fn ports(part: &Part) -> [Option<u16>; 2] {
+pub(super) fn ports(part: &Part) -> Ports {
     match part {
-        Part::Primary(replication) => [Some(replication.port), None],
+        Part::Primary(replication) => private::ports(&[replication.port]),
         Part::Node(node) => {
             let NodePorts { group, transfer } = node.ports();
-            [Some(group), Some(transfer)]
+            private::ports(&[group, transfer])
         }
-        Part::Alone | Part::Replica(_) | Part::Router => [None; 2],
+        Part::Alone | Part::Replica(_) | Part::Router => NO_PORTS,
     }
 }
 
 /// Forgets in copied data who their server was: MySQL refuses a replica with the id of its primary.
 pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), DeployError> {
-    if !matches!(part, Part::Replica(_)) {
+    if !matches!(part, Part::Replica(_) | Part::Node(_)) {
         return Ok(());
     }
     let path = folder.data().join(IDENTITY_FILE);
@@ -182,7 +185,10 @@ pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<()
 }
 
 /// Sends statements of which an error quotes no text: it may hold the password.
-fn send(connection: &mut MySqlConnection, statements: &[String]) -> Result<(), DeployError> {
+pub(super) fn send(
+    connection: &mut MySqlConnection,
+    statements: &[String],
+) -> Result<(), DeployError> {
     connection.set_cold_limit(CATALOG_LIMIT.0);
     for statement in statements {
         connection.query(statement).map_err(|error| failed(statement, &error))?;
@@ -191,7 +197,7 @@ fn send(connection: &mut MySqlConnection, statements: &[String]) -> Result<(), D
 }
 
 /// The error of a statement, of which only the first two words are quoted.
-fn failed(statement: &str, error: &StatementError) -> DeployError {
+pub(super) fn failed(statement: &str, error: &StatementError) -> DeployError {
     let words: Vec<&str> = statement.split_whitespace().take(2).collect();
     let what = words.join(" ");
     DeployError::new(format!("replication cannot be set up: {what} …: error {}", error.code))
@@ -369,7 +375,7 @@ mod tests {
         assert_eq!(lines_after(&replica(2)), "server_id = 3\nskip_networking = ON\n");
         assert_eq!(lines_after(&Part::Alone), "skip_networking = ON\n");
         let ports = [&primary, &replica(1), &Part::Alone].map(ports);
-        assert_eq!(ports, [[Some(4711), None], [None; 2], [None; 2]]);
+        assert_eq!(ports, [private::ports(&[4711]), NO_PORTS, NO_PORTS]);
         for part in [primary, replica(1), Part::Alone] {
             let text = lines_before(&part, true).to_owned() + &lines_after(&part);
             assert!(!text.contains("hidden"), "{text}");

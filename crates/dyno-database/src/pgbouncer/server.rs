@@ -10,7 +10,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 use super::configuration;
 use crate::logs::LogFiles;
 use crate::postgresql::{self, probe, settings};
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, Client, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
@@ -31,7 +31,7 @@ const KIND: ServerKind = ServerKind {
     product: "PgBouncer",
     stop_signal: "TERM",
     log_files: LogFiles::Named(&[]),
-    ports: [None; 2],
+    ports: NO_PORTS,
     start_limit: START_LIMIT,
 };
 

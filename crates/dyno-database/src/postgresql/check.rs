@@ -8,15 +8,12 @@ use dyno_host::Keeper;
 use super::programs;
 use super::settings::spelled;
 use crate::settings_check::{refusal, unknown_name};
-use crate::{DeployError, ServerSpec};
+use crate::{DeployError, Part, ServerSpec};
 
 /// Whether the extension pgvector lies beside the server's programs.
 pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
-    let folders: Vec<PathBuf> =
-        extension_folders(&found.folder).into_iter().filter(|folder| folder.is_dir()).collect();
-    // A server that is laid out in another way says it itself.
-    if folders.is_empty() || folders.iter().any(|folder| folder.join("vector.control").is_file()) {
+    if has_extension(&found.folder, "vector") {
         return Ok(());
     }
     let version = found.version.split_whitespace().next().unwrap_or_default();
@@ -27,6 +24,15 @@ pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), De
         found.folder.display(),
         found.major(),
     )))
+}
+
+/// Whether an extension lies beside programs in this folder; also if that cannot be told: a server that is laid
+/// out in another way says it itself.
+pub(super) fn has_extension(programs: &Path, name: &str) -> bool {
+    let folders: Vec<PathBuf> =
+        extension_folders(programs).into_iter().filter(|folder| folder.is_dir()).collect();
+    let file = format!("{name}.control");
+    folders.is_empty() || folders.iter().any(|folder| folder.join(&file).is_file())
 }
 
 /// Where a server whose programs are in this folder may look for extensions: in `share` beside its `bin`,
@@ -44,6 +50,9 @@ fn extension_folders(programs: &Path) -> Vec<PathBuf> {
 pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     // Missing programs are reported where they are needed.
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
+    if spec.part == Part::Router {
+        super::shards::check(&found)?;
+    }
     let program = found.folder.join("postgres");
     let mut settings = spec.settings.clone();
     // Names with a dot belong to extensions; any server accepts them.

@@ -18,6 +18,7 @@ mod protocol;
 mod replica;
 mod routines;
 pub(crate) mod settings;
+mod shards;
 mod sql;
 mod startup;
 #[cfg(test)]

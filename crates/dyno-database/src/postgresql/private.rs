@@ -8,9 +8,9 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
-use super::{connect, connector, facts, files, replica, settings, statement_failed};
+use super::{connect, connector, facts, files, replica, settings, shards, statement_failed};
 use crate::logs::LogFiles;
-use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind};
+use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
     Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
@@ -29,7 +29,7 @@ const KIND: ServerKind = ServerKind {
     product: "PostgreSQL",
     stop_signal: "INT",
     log_files: LogFiles::Folder("pg_wal"),
-    ports: [None; 2],
+    ports: NO_PORTS,
     start_limit: START_LIMIT,
 };
 
@@ -51,6 +51,9 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         )));
     }
     let programs = programs::find(spec, place.keeper())?;
+    if spec.part == Part::Router {
+        shards::check(&programs)?;
+    }
     let folder = ServerFolder::make(place, &spec.product)?;
     let of_part = replica::settings_of(&spec.part);
     let configuration = settings::configuration(&spec.settings, &folder.data(), of_part)?;

@@ -8,13 +8,14 @@ use dyno_workload::{Connector, Dialect};
 
 use super::{
     attached, check, data, facts, files, packages, private, probe, programs, replica, settings,
+    shards,
 };
 use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
 use crate::products::Family;
 use crate::{
     AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
     Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
-    Replicating, Server, ServerFacts, ServerSpec, SocketKey,
+    Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -27,7 +28,7 @@ pub(crate) const FAMILY: Family = Family {
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
     probes: &["pg_database", "pg_activity", "pg_tables"],
-    readings: &[probe::registered, || probe::pgbouncer::READINGS],
+    readings: &[probe::registered, || probe::pgbouncer::READINGS, || shards::READINGS],
 };
 
 /// The protocol of PostgreSQL, with the URL scheme `postgresql`.
@@ -166,6 +167,10 @@ impl Product for PostgreSql {
 
     fn replicating(&self) -> Option<&dyn Replicating> {
         Some(&replica::Streaming)
+    }
+
+    fn sharding(&self) -> Option<&dyn Sharding> {
+        Some(&shards::ByForeignTables)
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

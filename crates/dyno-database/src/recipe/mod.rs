@@ -26,10 +26,12 @@ pub(crate) const FAMILY: Family = Family {
 };
 
 /// The recipes that come with Dyno, by the names of their products.
-const SHIPPED: [(&str, &str); 3] = [
+const SHIPPED: [(&str, &str); 5] = [
+    ("cockroachdb", include_str!("shipped/cockroachdb.toml")),
     ("dolt", include_str!("shipped/dolt.toml")),
     ("percona-server", include_str!("shipped/percona-server.toml")),
     ("tidb", include_str!("shipped/tidb.toml")),
+    ("yugabytedb", include_str!("shipped/yugabytedb.toml")),
 ];
 
 /// Whether a product of this name comes with Dyno as a recipe, which another one may replace.
@@ -63,5 +65,22 @@ mod tests {
             let recipe = Recipe::parse(name, text);
             assert!(recipe.is_ok(), "{name}: {}", recipe.unwrap_err());
         }
+    }
+
+    #[test]
+    fn a_product_that_everybody_can_reach_says_so_where_products_are_listed() {
+        let all = shipped();
+        let summary = |name: &str| {
+            let product = all.iter().find(|product| product.spec().name == name);
+            product.expect("it is shipped").spec().summary.clone()
+        };
+        for name in ["cockroachdb", "yugabytedb"] {
+            let found = summary(name);
+            assert!(
+                found.ends_with("(not tried; every user of this machine can log in)"),
+                "{found}"
+            );
+        }
+        assert!(summary("tidb").ends_with("(not tried)"));
     }
 }

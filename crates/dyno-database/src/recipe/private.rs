@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dyno_host::{
-    DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_port,
+    DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_ports,
     random_token,
 };
 use dyno_units::{Nanoseconds, SettingValue};
@@ -14,7 +14,7 @@ use super::places::fill;
 use super::product::Programs;
 use super::text::{ListensOn, Recipe};
 use crate::logs::LogFiles;
-use crate::private::{LOG_LINES, OwnServer, ServerFolder, ServerKind};
+use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::{
     Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Secret, Server,
     ServerControl, ServerFacts, TlsMode, sql_probe, version_fits,
@@ -109,17 +109,17 @@ pub(super) fn start(
     let given = spelled(recipe, title, &spec.settings)?;
     let text = &recipe.text;
     let folder = ServerFolder::make(place, &spec.product)?;
-    let (port, password) = match text.listens_on {
-        ListensOn::Socket => (None, None),
-        ListensOn::Port => {
-            let failed = |what: &str, error: std::io::Error| {
-                DeployError::new(format!("there is no {what} for {title}: {error}"))
-            };
-            let port = free_loopback_port().map_err(|error| failed("free port", error))?;
-            let password = random_token().map_err(|error| failed("password", error))?;
-            (Some(port), Some(Secret::new(password)))
-        }
+    let failed = |what: &str, error: std::io::Error| {
+        DeployError::new(format!("there is no {what} for {title}: {error}"))
     };
+    let n_ports = if text.listens_on == ListensOn::Socket { 0 } else { 1 + text.ports.len() };
+    let ports = free_loopback_ports(n_ports).map_err(|error| failed("free port", error))?;
+    let port = ports.first().copied();
+    let password = match text.listens_on {
+        ListensOn::Port => Some(random_token().map_err(|error| failed("password", error))?),
+        ListensOn::Socket | ListensOn::PortWithoutPassword => None,
+    };
+    let password = password.map(Secret::new);
     let form = text.setting.clone().unwrap_or_default();
     let mut places = BTreeMap::from([
         ("program", programs.program.display().to_string()),
@@ -128,7 +128,8 @@ pub(super) fn start(
         ("run", folder.run().display().to_string()),
         ("tmp", folder.tmp().display().to_string()),
     ]);
-    places.extend(port.map(|port| ("port", port.to_string())));
+    let names = ["port"].into_iter().chain(text.ports.iter().map(String::as_str));
+    places.extend(names.zip(ports.iter().map(u16::to_string)));
     places.insert("socket", fill(&text.socket, &places));
     let mut in_files = places.clone();
     in_files.insert("settings", written(form.line.as_ref(), &given, str::to_owned).join("\n"));
@@ -140,7 +141,7 @@ pub(super) fn start(
         product: title,
         stop_signal: stop_signal(&text.stop),
         log_files: LogFiles::Named(&[]),
-        ports: [port, None],
+        ports: private::ports(&ports),
         start_limit: recipe.start_limit,
     };
     folder.put_data(data, kind)?;

@@ -31,7 +31,11 @@ pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
         Some(with) => format!("tried with {with}"),
         None => "not tried".to_owned(),
     };
-    let summary = format!("a private {title} server, by a recipe ({tried})");
+    let open = match recipe.text.listens_on {
+        ListensOn::PortWithoutPassword => "; every user of this machine can log in",
+        ListensOn::Socket | ListensOn::Port => "",
+    };
+    let summary = format!("a private {title} server, by a recipe ({tried}{open})");
     let dialect = recipe.dialect;
     let spec = ProductSpec::new(&recipe.name, title, &summary, Some(dialect));
     Arc::new(FromRecipe { recipe, title, spec })

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::places::{NAMES, placeholders};
 use crate::durability::{CommitSafety, Durability};
+use crate::private::PORTS_MAX;
 use crate::{Protocol, protocols};
 
 /// What is wrong with a recipe, in words.
@@ -52,6 +53,9 @@ pub(super) struct Text {
     start_limit: Option<String>,
     #[serde(default)]
     pub(super) listens_on: ListensOn,
+    /// Names of further ports of the loopback, each a placeholder.
+    #[serde(default)]
+    pub(super) ports: Vec<String>,
     #[serde(default = "socket")]
     pub(super) socket: String,
     #[serde(default = "root")]
@@ -77,13 +81,16 @@ pub(super) struct Text {
 
 /// How clients reach a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum ListensOn {
     /// A socket that only its own user can enter.
     #[default]
     Socket,
     /// A port of the loopback, with a password.
     Port,
+    /// A port of the loopback at which every user of the machine can log in: of a product that can ask for no
+    /// password before it has certificates.
+    PortWithoutPassword,
 }
 
 /// How a setting reaches a server; exactly one of these.
@@ -221,8 +228,33 @@ impl Recipe {
         {
             return refuse(format!("`files`: \"{name}\" must be a plain file name"));
         }
+        self.check_ports()?;
         self.check_placeholders()?;
         self.check_settings()
+    }
+
+    /// Refuses ports whose names are none of their own, or that nobody could allow.
+    fn check_ports(&self) -> Result<(), RecipeError> {
+        let ports = &self.text.ports;
+        let is_word = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase());
+        let is_twice = |name: &String| ports.iter().filter(|one| *one == name).count() > 1;
+        let is_wrong =
+            |name: &&String| !is_word(name) || NAMES.contains(&name.as_str()) || is_twice(name);
+        if let Some(name) = ports.iter().find(is_wrong) {
+            return Err(RecipeError(format!(
+                "`ports`: \"{name}\" must be a word of small letters that is no other placeholder"
+            )));
+        }
+        if !ports.is_empty() && self.text.listens_on == ListensOn::Socket {
+            return Err(RecipeError(
+                "`ports` are for servers that listen on a port: set `listens_on`, or leave `ports` out"
+                    .to_owned(),
+            ));
+        }
+        if ports.len() >= PORTS_MAX {
+            return Err(RecipeError(format!("`ports`: there may be at most {}", PORTS_MAX - 1)));
+        }
+        Ok(())
     }
 
     /// Refuses unknown placeholders, and passwords where others would see them.
@@ -233,7 +265,7 @@ impl Recipe {
         let seen = seen.chain(&text.prepare);
         let all = seen.clone().chain(text.files.values());
         for word in all.flat_map(|text| placeholders(text)) {
-            if !NAMES.contains(&word) {
+            if !NAMES.contains(&word) && !text.ports.iter().any(|port| port == word) {
                 return Err(RecipeError(format!(
                     "there is no placeholder `{{{word}}}`; there are {}",
                     NAMES.map(|name| format!("{{{name}}}")).join(", ")
@@ -249,14 +281,19 @@ impl Recipe {
             ));
         }
         let mut in_files = text.files.values().flat_map(|text| placeholders(text));
-        if text.listens_on == ListensOn::Port && !in_files.any(|word| word == "password") {
-            return Err(RecipeError(
+        let has_password = in_files.any(|word| word == "password");
+        let why = match (text.listens_on, has_password) {
+            (ListensOn::Port, false) => {
                 "a server with listens_on = \"port\" can be reached by every user of the machine, so it \
                  needs a password: write `{password}` into one of its `files`"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
+            }
+            (ListensOn::PortWithoutPassword, true) => {
+                "a server with listens_on = \"port-without-password\" has no `{password}`: write \
+                 listens_on = \"port\""
+            }
+            _ => return Ok(()),
+        };
+        Err(RecipeError(why.to_owned()))
     }
 
     fn check_settings(&self) -> Result<(), RecipeError> {
@@ -335,6 +372,14 @@ mod tests {
         );
         check("x", "environment = { A = \"{password}\" }", "may only be in `files`");
         check("x", "listens_on = \"port\"", "it needs a password");
+        let open = "listens_on = \"port-without-password\"";
+        check("x", &format!("{open}\nfiles = {{ a = \"{{password}}\" }}"), "has no `{password}`");
+        check("x", "ports = [\"http\"]", "`ports` are for servers that listen on a port");
+        check("x", &format!("{open}\nports = [\"data\"]"), "that is no other placeholder");
+        check("x", &format!("{open}\nports = [\"a\", \"a\"]"), "that is no other placeholder");
+        check("x", &format!("{open}\nsocket = \"{{http}}\""), "no placeholder `{http}`");
+        let known = format!("{LEAST}{open}\nports = [\"http\"]\nsocket = \"{{http}}\"");
+        assert!(Recipe::parse("x", &known).is_ok());
         check("x", "setting = {}", "exactly one of `argument`, `line` and `statement`");
         check("x", "setting = { argument = \"--x\" }", "must contain `{name}` and `{value}`");
         check(

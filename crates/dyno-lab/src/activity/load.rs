@@ -181,7 +181,7 @@ impl<'a> LoadActivity<'a> {
             generators: None,
             workers: order.design.workers,
             rows: deployment.tables().map(Server::connector),
-            spread: deployment.spread(),
+            spread: deployment.spread(lab),
             endpoints: deployment.load_endpoints(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),

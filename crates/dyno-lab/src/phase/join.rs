@@ -63,6 +63,13 @@ impl Trial<'_, '_> {
                     false => replication.replicas,
                 }
             }
+            Part::Node(node) => {
+                let clustering = lab.products.get(&spec.product)?.clustering();
+                match clustering.is_some_and(|one| one.starts_on_copies()) {
+                    true => (node.cluster.ports.len() as u32).saturating_sub(1),
+                    false => 0,
+                }
+            }
             _ => self.variant.database.shards.saturating_sub(1),
         };
         for _ in 0..copies {
@@ -113,7 +120,8 @@ impl Trial<'_, '_> {
         ))
     }
 
-    /// Starts the other nodes of a cluster, one after the other; each copies the data of one that is there.
+    /// Starts the other nodes of a cluster, one after the other, each on a copy of the first one's data, or
+    /// without any: then it gets them from one that is there.
     fn join_nodes(&mut self) -> Result<(), TrialError> {
         let lab = self.lab;
         let Some(clustering) = self.deployment.clustering(lab) else { return Ok(()) };
@@ -123,7 +131,11 @@ impl Trial<'_, '_> {
             };
             let began = lab.clock.now();
             let place = self.place(member)?;
-            let server = lab.products.start(&spec, &place, &lab.clock)?;
+            let data = self.copies.pop();
+            let server = match &data {
+                Some(data) => lab.products.start_on(&data.data(), &spec, &place, &lab.clock)?,
+                None => lab.products.start(&spec, &place, &lab.clock)?,
+            };
             self.ready(member, Box::new(server), began)?;
             self.check_abort()?;
         }

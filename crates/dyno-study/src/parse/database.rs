@@ -163,7 +163,8 @@ const KEYS: &[Key] = &[
     key(
         "cluster",
         Shape::Words(&CLUSTERS),
-        "A cluster of servers that all accept writes: \"galera\" (MariaDB). The tables are \
+        "A cluster of servers: \"galera\" (MariaDB), whose nodes all accept writes, or \
+         \"group-replication\" (MySQL), where one does, or all with load_on = \"all\". The tables are \
          populated on the first node, which the other nodes join before the first step. Only for \
          servers that Dyno starts.",
     )
@@ -187,8 +188,9 @@ const KEYS: &[Key] = &[
         Shape::Integer(0, SHARDS_MAX),
         "0",
         "Number of servers among which the tables are split, behind a router \
-         to which clients connect (MariaDB: the router's tables have the engine Spider); 0 for \
-         one server without a router. Only for servers that Dyno starts.",
+         to which clients connect (MariaDB: the router's tables have the engine Spider; PostgreSQL: \
+         they are foreign tables of postgres_fdw); 0 for one server without a router. Only for \
+         servers that Dyno starts.",
     )
     .example("4"),
     with_default(
@@ -196,8 +198,9 @@ const KEYS: &[Key] = &[
         Shape::Words(&SHARD_BY),
         "\"table\"",
         "What each shard gets: whole tables in turn (`table`), or some rows of every table \
-         (`key`): those for which the first column of the primary key, an integer, divided by the \
-         number of shards leaves the shard's remainder.",
+         (`key`), by the first column of the primary key, an integer: those for which the column \
+         divided by the number of shards leaves the shard's remainder (MariaDB), or those whose \
+         hash PostgreSQL assigns to the shard's partition.",
     )
     .example("\"key\""),
     key(
@@ -263,7 +266,7 @@ const SHARDS_MAX: u64 = 8;
 const SHARD_BY: [&str; 2] = ["table", "key"];
 
 /// The kinds of clusters.
-const CLUSTERS: [&str; 1] = ["galera"];
+const CLUSTERS: [&str; 2] = ["galera", "group-replication"];
 
 /// The fewest and the most nodes of a cluster.
 const NODES_MIN: u64 = 2;

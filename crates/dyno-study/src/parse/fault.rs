@@ -32,6 +32,9 @@ pub(crate) const KIND: Kind = Kind {
     read,
 };
 
+/// The kinds of clusters whose nodes can be cut off from each other.
+const ISOLATING: [&str; 1] = ["galera"];
+
 /// The fewest nodes of a cluster that goes on without one of them.
 const NODES_LEAST: u32 = 3;
 
@@ -246,15 +249,19 @@ fn wrong_member(
         ));
     }
     let is_node = member == "primary" || member.starts_with("node-");
-    if matches!(fault.kind, FaultKind::Isolate { .. }) && !(database.cluster.is_some() && is_node) {
+    let can_cut = database.cluster.as_ref().is_some_and(|one| ISOLATING.contains(&&*one.kind));
+    if matches!(fault.kind, FaultKind::Isolate { .. }) && !(can_cut && is_node) {
         return Some((
             None,
             format!(
                 "the fault `{name}` cannot isolate {member} of the database `{}`",
                 database.name
             ),
-            "only the network between the nodes of a cluster can be cut".to_owned(),
-            "give the database a cluster, or kill or stop the server".to_owned(),
+            format!(
+                "only the network between the nodes of a cluster ({}) can be cut",
+                ISOLATING.join(", ")
+            ),
+            "give the database such a cluster, or kill or stop the server".to_owned(),
         ));
     }
     let mut known = vec!["primary".to_owned()];

@@ -216,7 +216,7 @@ impl Deploying<'_> {
         spec: &ServerSpec,
         nodes: u32,
     ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
-        let cluster = Cluster::new(nodes)?;
+        let cluster = Cluster::new(nodes, false)?;
         let (mut servers, mut members) = (Servers::default(), Vec::new());
         for number in 1..=nodes {
             let node = Node { number, cluster: cluster.clone() };

@@ -84,6 +84,8 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
         text += &fetched(store, &listed);
     }
     text += "\n";
+    text += &by_recipe(&products, &keeper);
+    text += "\n";
     text += &offers(&products, &package_sources(&keeper));
     terminal::out(&text);
     Ok(End::Good)
@@ -103,6 +105,18 @@ fn cells(product: &str, one: &Installation) -> [String; 5] {
         if one.origin.builder.is_empty() { "?".to_owned() } else { one.origin.builder.clone() },
         one.programs.display().to_string(),
     ]
+}
+
+/// The products that come with Dyno as recipes: whether they are here, and whether they were tried.
+fn by_recipe(products: &Products, keeper: &Keeper) -> String {
+    let mut rows = vec![["BY RECIPE", "HERE", "WHAT"].map(str::to_owned)];
+    let known = products.names().into_iter().filter(|name| dyno_database::is_recipe(name));
+    for product in known.filter_map(|name| products.find(name)) {
+        let here = if product.installations(keeper).is_empty() { "no" } else { "yes" };
+        let spec = product.spec();
+        rows.push([spec.name.clone(), here.to_owned(), spec.summary.clone()]);
+    }
+    table(&rows, &[])
 }
 
 /// What was fetched, with its size.

@@ -27,6 +27,7 @@ mod foreign;
 mod gate;
 mod golden;
 mod golden_catalog;
+mod group;
 mod import;
 mod insert_benchmark;
 mod intruder;

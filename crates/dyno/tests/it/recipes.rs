@@ -1,5 +1,7 @@
 //! Products that a study describes: started by their recipes, under load, and gone.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use crate::support::{DataFolder, Workbench, read_json, trial_folder};
@@ -91,6 +93,40 @@ fn a_product_on_a_port_has_a_password() {
         (&"My other fork".into(), &"tcp".into())
     );
     assert_eq!(server["settings"]["shared_buffers"], "16MB", "{server:#}");
+}
+
+#[test]
+fn a_product_that_cannot_ask_for_a_password_says_so_in_its_recipe() {
+    let open = by_port()
+        .replace("--auth=scram-sha-256\", \"--pwfile={folder}/pw\"", "--auth=trust\"")
+        .replace("files = { pw = \"{password}\" }", "ports = [\"http\"]")
+        .replace("\"port\"", "\"port-without-password\"");
+    let summary = run(&study(&open, "shared_buffers = \"16MiB\""));
+    assert_eq!(summary["server"]["transport"], "tcp");
+}
+
+#[test]
+fn a_process_of_a_server_that_listens_elsewhere_is_seen() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let supervisor = data.path().join("superd");
+    std::fs::write(
+        &supervisor,
+        "#!/bin/sh\ncase $1 in --version) echo superd 1.0; exit;; esac\n\
+         trap 'kill -TERM $server; wait $server; exit' TERM\n/usr/sbin/mariadbd \"$@\" & server=$!\nwait $server\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&supervisor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let recipe = BY_SOCKET
+        .replace("program = \"mariadbd\"", "program = \"superd\"")
+        .replace("/usr/sbin", data.text())
+        .replace("\"--skip-networking\"", "\"--bind-address=127.0.0.1\", \"--port=47392\"");
+    bench.write("study.toml", &study(&recipe, ""));
+    let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+    let all = format!("{}{}", answer.out, answer.err);
+    assert!(
+        all.contains("My fork listens at 127.0.0.1:47392, and a private server must not"),
+        "{all}"
+    );
 }
 
 #[test]

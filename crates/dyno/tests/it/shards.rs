@@ -9,9 +9,13 @@ use serde_json::Value;
 use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
 
 fn study(workload: &str, database: &str, duration: &str) -> String {
+    let mariadb = "product = \"mariadb\"\nsettings = { innodb_buffer_pool_size = \"32MiB\" }";
+    study_on(mariadb, workload, database, duration)
+}
+
+fn study_on(product: &str, workload: &str, database: &str, duration: &str) -> String {
     format!(
-        "title = \"x\"\n[database.a]\nproduct = \"mariadb\"\n{database}\n\
-         settings = {{ innodb_buffer_pool_size = \"32MiB\" }}\n[workload.{workload}]\ntables = 5\n\
+        "title = \"x\"\n[database.a]\n{product}\n{database}\n[workload.{workload}]\ntables = 5\n\
          table_size = 500\n[design]\nclients = 4\nrepetitions = 1\nwarm_up = \"200ms\"\n\
          duration = \"{duration}\"\nrest = \"0s\"\n"
     )
@@ -21,7 +25,10 @@ fn study(workload: &str, database: &str, duration: &str) -> String {
 fn left_in(folder: &Path) -> Vec<String> {
     let left = fs::read_dir(folder).unwrap().flatten();
     let left = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    left.filter(|name| name.starts_with("mariadb") || name.starts_with("data-")).collect()
+    let is_of_server = |name: &String| {
+        ["mariadb", "postgresql", "data-"].iter().any(|start| name.starts_with(start))
+    };
+    left.filter(is_of_server).collect()
 }
 
 /// The servers' processes, in the order in which they came up.
@@ -38,11 +45,17 @@ fn servers(trial: &Path) -> Vec<i32> {
 
 #[track_caller]
 fn check_load(workload: &str, by: &str, placed: &str, agreed: &str) {
-    let (bench, data) = (Workbench::new(), DataFolder::new());
     let database = format!(
         "shards = 3\nshard_by = \"{by}\"\nrouter_settings = {{ spider_conn_recycle_mode = 1 }}"
     );
-    bench.write("study.toml", &study(workload, &database, "2500ms"));
+    let study = study(workload, &database, "2500ms");
+    check_study(&study, "statements_per_s", placed, agreed, &["committed", "deadlock"]);
+}
+
+#[track_caller]
+fn check_study(study: &str, counted: &str, placed: &str, agreed: &str, known: &[&str]) {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", study);
     bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     let trial = trial_folder(&bench.path("run"), 1);
     let summary = read_json(&trial.join("summary.json"));
@@ -63,14 +76,14 @@ fn check_load(workload: &str, by: &str, placed: &str, agreed: &str) {
     let step = &summary["steps"][0];
     let readings = step["readings"].as_object().unwrap();
     for name in ["shard-1", "shard-2", "shard-3", "router"] {
-        let values = readings[&format!("shards.{name}.statements_per_s")].as_array().unwrap();
+        let values = readings[&format!("shards.{name}.{counted}")].as_array().unwrap();
         assert!(values.iter().any(|value| value.as_f64() > Some(5.0)), "{name}: {values:?}");
     }
     assert!(
         readings.contains_key("shard-3.cpu_s_per_s") && readings.contains_key("router.rss_bytes")
     );
     let outcomes = step["kinds"][0]["outcomes"].as_object().unwrap();
-    let is_known = |name: &String| ["committed", "deadlock"].contains(&name.as_str());
+    let is_known = |name: &String| known.contains(&name.as_str());
     assert!(outcomes["committed"].as_u64() > Some(0), "{outcomes:?}");
     assert!(outcomes.keys().all(is_known), "{outcomes:?}");
     assert_eq!(left_in(data.path()), Vec::<String>::new());
@@ -89,6 +102,33 @@ fn shards_that_have_rows_by_key_take_writes_through_their_router() {
     let placed = "830 rows on shard-1, 835 rows on shard-2, 835 rows on shard-3";
     let agreed = "the router counts as many rows as all shards together, and each shard has only its own rows";
     check_load("oltp_read_write", "key", placed, agreed);
+}
+
+/// A study of three shards of PostgreSQL.
+fn on_postgresql(workload: &str, by: &str) -> String {
+    let product = "product = \"postgresql\"\nsettings = { shared_buffers = \"16MiB\" }";
+    let database = format!(
+        "shards = 3\nshard_by = \"{by}\"\nrouter_settings = {{ enable_partitionwise_aggregate = true }}"
+    );
+    study_on(product, workload, &database, "2500ms")
+}
+
+#[test]
+fn shards_of_postgresql_answer_reads_through_their_router() {
+    let placed = "2 on shard-1, 2 on shard-2, 1 on shard-3";
+    let agreed = "the router counts as many rows as all shards together";
+    let study = on_postgresql("oltp_read_only", "table");
+    check_study(&study, "transactions_per_s", placed, agreed, &["committed"]);
+}
+
+#[test]
+fn shards_of_postgresql_that_have_rows_by_key_take_writes_through_their_router() {
+    let agreed =
+        "the router counts as many rows as all shards together, and each shard has only its own";
+    // A shard sees transactions that change the same row as serialization failures.
+    let known = ["committed", "deadlock", "serialization"];
+    let study = on_postgresql("oltp_read_write", "key");
+    check_study(&study, "transactions_per_s", " rows on shard-1, ", agreed, &known);
 }
 
 #[test]
@@ -139,7 +179,7 @@ fn what_shards_cannot_be_is_said_by_check() {
         assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
         assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
     };
-    check("product = \"postgresql\"\nshards = 2", "", "product `postgresql` has no shards");
+    check("product = \"clickhouse\"\nshards = 2", "", "product `clickhouse` has no shards");
     check("product = \"mysql\"\nshards = 2", "", "product `mysql` has no shards");
     check("product = \"mariadb\"\nshards = 9", "", "`shards` must be between 0 and 8");
     let both = "product = \"mariadb\"\nshards = 2\nreplicas = 1";

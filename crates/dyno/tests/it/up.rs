@@ -45,13 +45,22 @@ impl UpBench {
         self.folder.path().join("data").display().to_string()
     }
 
-    fn ls(&self) -> Vec<Value> {
+    pub(crate) fn ls(&self) -> Vec<Value> {
         let text = self.good(&["ls", "--json"]).out;
         serde_json::from_str::<Value>(&text).unwrap().as_array().unwrap().clone()
     }
 
+    /// Kills the process that holds a server, with no chance to do anything, and waits until it is gone.
+    pub(crate) fn kill_holder(&self, server: i32) {
+        let holder = parent(server);
+        kill(holder);
+        while is_alive(holder) {
+            std::thread::yield_now();
+        }
+    }
+
     /// What is left of servers.
-    fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         let names = |folder: &Path| -> Vec<String> {
             let entries = fs::read_dir(folder).into_iter().flatten().flatten();
             entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
@@ -307,6 +316,53 @@ fn four_shards_behind_their_router_are_up_and_gone() {
 }
 
 #[test]
+fn shards_of_postgresql_behind_their_router_are_up_and_gone() {
+    let bench = UpBench::new();
+    let urls = bench.up(&["postgresql", "--name", "s", "--shards", "2"]);
+    assert_eq!(urls.lines().count(), 3, "{urls}");
+    let listed = bench.ls();
+    let members = listed[0]["members"].as_array().unwrap();
+    let names: Vec<&str> = members.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["router", "shard-1", "shard-2"]);
+    for shard in ["s/shard-1", "s/shard-2"] {
+        bench.good(&["connect", shard, "--", "-c", "CREATE TABLE t (a int PRIMARY KEY)"]);
+    }
+    let part = |number: u32| {
+        format!(
+            "CREATE FOREIGN TABLE t{number} PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER {}) SERVER \
+             \"shard-{number}\" OPTIONS (table_name 't');",
+            number - 1
+        )
+    };
+    let made = format!(
+        "CREATE TABLE t (a int NOT NULL) PARTITION BY HASH (a); {} {} INSERT INTO t SELECT generate_series(1, 100)",
+        part(1),
+        part(2)
+    );
+    bench.good(&["connect", "s", "--", "-c", &made]);
+    let rows = |member: &str| -> u32 {
+        let sql = "SELECT 'rows=' || count(*) || '.' FROM t";
+        let said = bench.good(&["connect", member, "--", "-c", sql]).out;
+        let (_, rest) = said.split_once("rows=").unwrap();
+        rest.split_once('.').unwrap().0.parse().unwrap()
+    };
+    let (first, second) = (rows("s/shard-1"), rows("s/shard-2"));
+    assert!(first > 0 && second > 0, "{first} {second}");
+    assert_eq!((first + second, rows("s")), (100, 100));
+    let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
+    let heard = pids.iter().map(|pid| dyno_host::listens_by_network(*pid).unwrap());
+    assert_eq!(heard.flatten().count(), 0, "all members are reached by sockets");
+    let holder = parent(pids[0]);
+    kill(holder);
+    while is_alive(holder) {
+        std::thread::yield_now();
+    }
+    bench.good(&["down", "s"]);
+    assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
 fn members_that_cannot_be_are_refused_before_anything_starts() {
     let bench = UpBench::new();
     let check = |arguments: &[&str], expected: &str| {
@@ -322,6 +378,6 @@ fn members_that_cannot_be_are_refused_before_anything_starts() {
     check(&["postgresql", "--replicas", "9"], "9 is not in 0..=8");
     check(&["postgresql", "--cluster", "galera"], "PostgreSQL has no cluster `galera`");
     check(&["mariadb", "--nodes", "3"], "--cluster");
-    check(&["postgresql", "--shards", "2"], "PostgreSQL has no shards");
+    check(&["mysql", "--shards", "2"], "MySQL has no shards");
     check(&["mariadb", "--shards", "2", "--replicas", "1"], "cannot be used with");
 }

@@ -1,0 +1,488 @@
+//! Group replication between private servers of MySQL, over ports of the loopback.
+//!
+//! The members of a group reach each other at the port at which a server takes statements (the communication
+//! stack `MYSQL`, from 8.0.27 on): whoever joins logs in. One user is admitted there, from 127.0.0.1 and for
+//! replication alone, with a password that is made for each group. Each member is started on the same data.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dyno_host::{Probe, Readings};
+use dyno_units::reading::prelude::*;
+use dyno_units::{Clock, Nanoseconds, SettingValue, version_numbers};
+use dyno_workload::{Connection, Connector, TextRows};
+
+use super::install::Install;
+use super::option_file::normal;
+use super::replica::{self, Words, failed, send};
+use super::{MySqlConnection, connect, connector};
+use crate::cluster::{Clustering, Node, NodeState};
+use crate::part::REPLICATION_USER;
+use crate::probe::{Asker, cell, number};
+use crate::transport::CATALOG_LIMIT;
+use crate::{DeployError, Endpoint, ServerControl};
+
+/// The plug-in in its folder.
+const PLUGIN: &str = "group_replication.so";
+
+/// How names of its variables begin.
+const PREFIX: &str = "group_replication_";
+
+/// The first version whose members log in to each other.
+const OLDEST: [u32; 3] = [8, 0, 27];
+
+/// How long a member may take until it has what the others have.
+const ONLINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+
+/// Between two looks.
+const POLL: Nanoseconds = Nanoseconds::from_millis(20);
+
+/// How long the statement may take with which a member joins.
+const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
+
+/// Beginnings of states in which a member is asked again to join.
+const AWAY: [&str; 2] = ["OFFLINE", "ERROR"];
+
+/// How MySQL's servers form a cluster.
+pub(super) struct Group;
+
+/// Whether a server with these programs and this engine can be a member.
+///
+/// # Errors
+///
+/// Why it cannot.
+pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), DeployError> {
+    let version = &install.version;
+    if version_numbers(version)[..] < OLDEST[..] {
+        return Err(DeployError::new(format!(
+            "group replication needs MySQL 8.0.27 or later, and this is {version}"
+        )));
+    }
+    if let Some(engine) = engine.filter(|engine| !engine.eq_ignore_ascii_case("innodb")) {
+        return Err(DeployError::new(format!(
+            "group replication takes InnoDB alone, and not {engine}; leave `engine` or `cluster` out"
+        )));
+    }
+    let usual = || install.base.join("lib/mysql/plugin");
+    let folder: PathBuf = install.plugins.clone().unwrap_or_else(usual);
+    if folder.join(PLUGIN).is_file() {
+        return Ok(());
+    }
+    Err(DeployError::new(format!(
+        "group replication needs the plug-in {PLUGIN}, which is not in {}; choose another build of MySQL, or \
+         leave `cluster` out",
+        folder.display()
+    )))
+}
+
+/// The last lines of a member's option file, which nothing overrides.
+pub(super) fn lines(node: &Node) -> String {
+    let (port, number) = (node.ports().group, node.number);
+    let seeds = node.cluster.ports.iter().map(|one| format!("127.0.0.1:{}", one.group));
+    let seeds: Vec<String> = seeds.collect();
+    let (single, checks) = if node.cluster.writes_on_all { ("OFF", "ON") } else { ("ON", "OFF") };
+    // The server initialises its data without plug-ins, and would refuse their variables then.
+    format!(
+        "server_id = {number}\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
+         skip_name_resolve = ON\nreport_host = 127.0.0.1\nreport_port = {port}\n\
+         plugin_load_add = {PLUGIN}\n\
+         loose_group_replication_group_name = {}\nloose_group_replication_start_on_boot = OFF\n\
+         loose_group_replication_bootstrap_group = OFF\n\
+         loose_group_replication_communication_stack = MYSQL\n\
+         loose_group_replication_local_address = 127.0.0.1:{port}\n\
+         loose_group_replication_group_seeds = {}\n\
+         loose_group_replication_recovery_get_public_key = ON\n\
+         loose_group_replication_single_primary_mode = {single}\n\
+         loose_group_replication_enforce_update_everywhere_checks = {checks}\n",
+        uuid(node.cluster.name.reveal()),
+        seeds.join(","),
+    )
+}
+
+/// The random name of a cluster, 32 digits, as the server wants it.
+fn uuid(name: &str) -> String {
+    let part = |from: usize, to: usize| name.get(from..to).unwrap_or_default();
+    let parts = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)];
+    parts.map(|(from, to)| part(from, to)).join("-")
+}
+
+/// Whether a setting is one of the plug-in, which a server without it does not know.
+pub(super) fn is_own_setting(name: &str) -> bool {
+    normal(name).trim_start_matches("loose_").starts_with(PREFIX)
+}
+
+/// Refuses settings of the plug-in that it does not know: option files mention them for whoever does.
+fn check_settings(
+    connection: &mut MySqlConnection,
+    settings: &BTreeMap<String, SettingValue>,
+) -> Result<(), DeployError> {
+    for name in settings.keys().filter(|name| is_own_setting(name)) {
+        let bare = normal(name);
+        let bare = bare.trim_start_matches("loose_");
+        let sql = format!("SHOW GLOBAL VARIABLES WHERE variable_name = '{bare}'");
+        let rows = connection.query(&sql).map_err(|error| DeployError::new(error.to_string()))?;
+        if rows.is_empty() {
+            let version = connection.version();
+            return Err(DeployError::new(format!("MySQL {version} has no setting `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+/// Lets a server that is up make the group, or join it, and waits until it has what the others have.
+///
+/// # Errors
+///
+/// It refuses, a table has no primary key, or it does not get what the others have.
+pub(super) fn join(
+    connection: &mut MySqlConnection,
+    (node, catalog): (&Node, &str),
+    settings: &BTreeMap<String, SettingValue>,
+    clock: &dyn Clock,
+) -> Result<(), DeployError> {
+    check_settings(connection, settings)?;
+    check_keys(connection, catalog)?;
+    let words = Words::of(connection)?;
+    let user = format!("'{REPLICATION_USER}'@'127.0.0.1'");
+    let password = node.cluster.password.reveal();
+    // The members have the same data, and no transactions of their own yet.
+    send(
+        connection,
+        &[
+            words.reset().to_owned(),
+            "SET SESSION sql_log_bin = 0".to_owned(),
+            format!("DROP USER IF EXISTS {user}"),
+            format!("CREATE USER {user} IDENTIFIED BY '{password}'"),
+            format!(
+                "GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM \
+                 ON *.* TO {user}"
+            ),
+            format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_USER = '{REPLICATION_USER}', SOURCE_PASSWORD = \
+                 '{password}' FOR CHANNEL 'group_replication_recovery'"
+            ),
+        ],
+    )?;
+    let is_first = node.number == 1;
+    if is_first {
+        send(connection, &[bootstrap("ON")])?;
+    }
+    connection.set_cold_limit(START_LIMIT.0);
+    connection.query(START).map_err(|error| failed(START, &error))?;
+    if is_first {
+        send(connection, &[bootstrap("OFF")])?;
+    }
+    let until = clock.now() + ONLINE_LIMIT;
+    loop {
+        let state = asked(connection)?;
+        if state.is_synced && state.size >= node.number {
+            return Ok(());
+        }
+        if clock.now() >= until {
+            return Err(DeployError::new(format!(
+                "{} does not join its group within {ONLINE_LIMIT}: it is {}, and sees {} members",
+                node.name(),
+                state.words,
+                state.size
+            )));
+        }
+        clock.sleep_until(clock.now() + POLL);
+    }
+}
+
+const START: &str = "START GROUP_REPLICATION";
+
+fn bootstrap(word: &str) -> String {
+    format!("SET GLOBAL group_replication_bootstrap_group = {word}")
+}
+
+/// Refuses tables without a primary key, in which the server refuses every change later.
+fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), DeployError> {
+    let sql = format!(
+        "SELECT t.table_name FROM information_schema.tables t LEFT JOIN information_schema.table_constraints c \
+         ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.constraint_type = 'PRIMARY KEY' \
+         WHERE t.table_schema = '{catalog}' AND t.table_type = 'BASE TABLE' AND c.table_name IS NULL ORDER BY 1"
+    );
+    let rows = connection.query(&sql).map_err(|error| DeployError::new(error.to_string()))?;
+    let names: Vec<&str> = rows.iter().filter_map(|row| cell(row, 0)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(DeployError::new(format!(
+        "group replication needs a primary key in each table, and {} has none; choose another workload or other \
+         options of it, or leave `cluster` out",
+        names.join(", ")
+    )))
+}
+
+/// The control of a member's process: started again it joins the others, and it is back when it has what they
+/// have.
+pub(super) fn control(control: ServerControl, endpoint: &Endpoint) -> ServerControl {
+    let mut spec = control.spec;
+    spec.arguments.push("--loose-group-replication-start-on-boot=ON".to_owned());
+    let endpoint = endpoint.clone();
+    let is_back = move || {
+        let mut connection = open(&endpoint).map_err(|error| error.message)?;
+        let state = asked(&mut connection).map_err(|error| error.message)?;
+        if state.is_synced {
+            return Ok(());
+        }
+        // The others refuse a member until they have noticed that it was away.
+        if AWAY.iter().any(|away| state.words.starts_with(away)) {
+            connection.set_cold_limit(START_LIMIT.0);
+            let _ = connection.query(START);
+        }
+        Err(format!("it is {}", state.words))
+    };
+    ServerControl { spec, is_back: Some(Arc::new(is_back)), ..control }
+}
+
+fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
+    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    Ok(connection)
+}
+
+/// What a member knows of itself, and of how many others.
+const STATE: &str = "SELECT member_state, member_role, (SELECT COUNT(*) FROM \
+     performance_schema.replication_group_members WHERE member_state = 'ONLINE'), @@GLOBAL.gtid_executed FROM \
+     performance_schema.replication_group_members WHERE member_id IN (@@server_uuid, '')";
+
+fn asked(connection: &mut MySqlConnection) -> Result<NodeState, DeployError> {
+    let rows = connection.query(STATE).map_err(|error| DeployError::new(error.to_string()))?;
+    Ok(state(&rows))
+}
+
+/// What the answer of [`STATE`] says.
+fn state(rows: &TextRows) -> NodeState {
+    let value = |idx: usize| rows.first().and_then(|row| cell(row, idx)).unwrap_or_default();
+    let (word, role) = (value(0), value(1));
+    NodeState {
+        is_synced: word == "ONLINE",
+        size: value(2).parse().unwrap_or_default(),
+        committed: transactions(value(3)),
+        words: format!("{word} {role}").trim().to_owned(),
+    }
+}
+
+/// How many transactions a set of identifiers has: `a1b2:1-5:7,c3d4:tag:1-2` has eight.
+fn transactions(set: &str) -> u64 {
+    let interval = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (first.trim().parse::<u64>(), last.trim().parse::<u64>());
+        // A tag is no interval.
+        first.ok().zip(last.ok()).map_or(0, |(first, last)| (last + 1).saturating_sub(first))
+    };
+    set.split(',').flat_map(|one| one.split(':').skip(1)).map(interval).sum()
+}
+
+impl Clustering for Group {
+    fn kind(&self) -> &'static str {
+        "group-replication"
+    }
+
+    fn starts_on_copies(&self) -> bool {
+        true
+    }
+
+    fn takes_writes(&self) -> Option<&'static str> {
+        Some("SELECT @@GLOBAL.super_read_only = 0")
+    }
+
+    fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
+        asked(&mut open(node)?)
+    }
+
+    fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
+        Box::new(MemberProbe::new(name, connector(node.clone())))
+    }
+
+    fn tables(&self) -> &'static str {
+        replica::TABLES
+    }
+}
+
+/// Counters of which a reading is the growth per second.
+const RATES: [(usize, &str); 5] = [
+    (4, "proposed_per_s"),
+    (5, "checked_per_s"),
+    (6, "conflicts_per_s"),
+    (7, "applied_per_s"),
+    (8, "rolled_back_per_s"),
+];
+
+/// Gauges that are readings as they are.
+const GAUGES: [(usize, &str); 4] =
+    [(0, "check_queue"), (1, "apply_queue"), (2, "members"), (3, "is_primary")];
+
+const STATISTICS: &str = "SELECT s.count_transactions_in_queue, s.count_transactions_remote_in_applier_queue, \
+     (SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_state = 'ONLINE'), \
+     m.member_role = 'PRIMARY', s.count_transactions_local_proposed, s.count_transactions_checked, \
+     s.count_conflicts_detected, s.count_transactions_remote_applied, s.count_transactions_local_rollback, \
+     (SELECT MAX(IF(applying_transaction = '', 0, TIMESTAMPDIFF(MICROSECOND, \
+     applying_transaction_original_commit_timestamp, NOW(6)) / 1e6)) \
+     FROM performance_schema.replication_applier_status_by_worker \
+     WHERE channel_name = 'group_replication_applier') \
+     FROM performance_schema.replication_group_member_stats s \
+     JOIN performance_schema.replication_group_members m ON m.member_id = s.member_id \
+     WHERE s.member_id = @@server_uuid";
+
+/// The column of [`STATISTICS`] with the delay of what is applied.
+const LAG: usize = 9;
+
+#[rustfmt::skip]
+pub(super) const READINGS: &[Reading] = &[
+    reading("group.*.check_queue", Count, "queue of conflict checks", "transactions that wait until this member has checked them for conflicts").topic(Topic::Instance).worse(),
+    reading("group.*.apply_queue", Count, "queue of the applier", "transactions of other members that this member has received and not applied").topic(Topic::Instance).worse(),
+    reading("group.*.lag_s", Seconds, "member behind, in time", "how long ago the oldest transaction that this member is applying was committed where it came from; 0 if it applies none").topic(Topic::Instance).worse(),
+    reading("group.*.members", Count, "members online", "members of the group that this member sees online, itself included").topic(Topic::Instance),
+    reading("group.*.is_primary", Count, "member is primary", "1 while this member takes writes, else 0").topic(Topic::Instance),
+    reading("group.*.proposed_per_s", PerSecond, "transactions proposed", "transactions of this member that it sent to the group").topic(Topic::Instance),
+    reading("group.*.checked_per_s", PerSecond, "transactions checked", "transactions of all members that this member checked for conflicts").topic(Topic::Instance),
+    reading("group.*.conflicts_per_s", PerSecond, "conflicts", "transactions that this member found in conflict with others").topic(Topic::Instance).worse(),
+    reading("group.*.applied_per_s", PerSecond, "transactions applied", "transactions of other members that this member applied").topic(Topic::Instance),
+    reading("group.*.rolled_back_per_s", PerSecond, "transactions rolled back by the group", "transactions of this member that were rolled back after they had been sent to the group").topic(Topic::Instance).worse(),
+];
+
+/// Reads what a member counts.
+struct MemberProbe {
+    name: String,
+    asker: Asker,
+    /// When the counters were read last, and what they were.
+    before: Option<(Nanoseconds, BTreeMap<usize, f64>)>,
+}
+
+impl MemberProbe {
+    fn new(name: &str, connector: Connector) -> MemberProbe {
+        MemberProbe { name: name.to_owned(), asker: Asker::new(connector), before: None }
+    }
+
+    fn put(&mut self, now: Nanoseconds, rows: &TextRows, readings: &mut Readings) {
+        let value = |idx: usize| number(cell(rows.first()?, idx)?);
+        let name = |what: &str| format!("group.{}.{what}", self.name);
+        for (idx, what) in GAUGES.into_iter().chain([(LAG, "lag_s")]) {
+            readings.extend(value(idx).map(|value| (name(what), value)));
+        }
+        let counters: BTreeMap<usize, f64> =
+            RATES.iter().filter_map(|(idx, _)| Some((*idx, value(*idx)?))).collect();
+        if let Some((at, before)) = &self.before {
+            let seconds = now.saturating_sub(*at).as_secs_f64();
+            for (idx, what) in RATES {
+                let growth = counters.get(&idx).zip(before.get(&idx)).map(|(a, b)| a - b);
+                // A server that was started again counts from the beginning.
+                let growth = growth.filter(|growth| *growth >= 0.0 && seconds > 0.0);
+                readings.extend(growth.map(|growth| (name(what), growth / seconds)));
+            }
+        }
+        self.before = Some((now, counters));
+    }
+}
+
+impl Probe for MemberProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        READINGS.into()
+    }
+
+    fn name(&self) -> &str {
+        "group"
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        if let Some(rows) = self.asker.rows(now, STATISTICS) {
+            self.put(now, &rows, readings);
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+    use crate::cluster::{Cluster, NodePorts};
+
+    fn node(number: u32, writes_on_all: bool) -> Node {
+        let ports = [(11, 12), (21, 22), (31, 32)];
+        let ports = ports.map(|(group, transfer)| NodePorts { group, transfer }).into();
+        let name = Secret::new("0123456789abcdef0123456789abcdef");
+        let password = Secret::new("hidden");
+        Node { number, cluster: Cluster { name, password, ports, writes_on_all } }
+    }
+
+    #[test]
+    fn a_member_listens_at_the_loopback_only_and_joins_when_it_is_told_to() {
+        let text = lines(&node(2, false));
+        for line in [
+            "bind_address = 127.0.0.1\nport = 21\n",
+            "loose_group_replication_group_name = 01234567-89ab-cdef-0123-456789abcdef\n",
+            "group_replication_local_address = 127.0.0.1:21\n",
+            "group_replication_group_seeds = 127.0.0.1:11,127.0.0.1:21,127.0.0.1:31\n",
+            "group_replication_communication_stack = MYSQL\n",
+            "group_replication_start_on_boot = OFF\n",
+            "group_replication_single_primary_mode = ON\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("hidden"));
+        let all = lines(&node(1, true));
+        assert!(all.contains("single_primary_mode = OFF\n"), "{all}");
+        assert!(all.contains("enforce_update_everywhere_checks = ON\n"), "{all}");
+    }
+
+    #[test]
+    fn settings_of_the_plug_in_are_known_by_their_names() {
+        let check =
+            |name: &str, expected: bool| assert_eq!(is_own_setting(name), expected, "{name}");
+        check("group_replication_consistency", true);
+        check("loose-group-replication-consistency", true);
+        check("group_concat_max_len", false);
+    }
+
+    #[test]
+    fn transactions_are_counted_from_their_identifiers() {
+        let check = |set: &str, expected: u64| assert_eq!(transactions(set), expected, "{set}");
+        check("", 0);
+        check("a1:7", 1);
+        check("a1:1-5:7,\nc3:tag:1-2", 8);
+        check("a1:1-3:1000001-1000004", 7);
+    }
+
+    #[test]
+    fn a_member_is_synced_once_it_is_online() {
+        let row = |cells: [&str; 4]| vec![cells.map(|cell| Some(cell.to_owned())).to_vec()];
+        let found = state(&row(["ONLINE", "SECONDARY", "3", "a1:1-4"]));
+        assert_eq!((found.is_synced, found.size, found.committed), (true, 3, 4));
+        assert_eq!(found.words, "ONLINE SECONDARY");
+        let found = state(&row(["OFFLINE", "", "0", ""]));
+        assert!(!found.is_synced && found.words == "OFFLINE");
+        assert_eq!(state(&TextRows::new()), NodeState::default());
+    }
+
+    #[test]
+    fn counters_are_read_as_rates_of_their_member() {
+        let nowhere: Connector = std::sync::Arc::new(|| {
+            let (address, reason) = (String::new(), String::new());
+            Err(dyno_workload::ConnectError { address, reason, details: None })
+        });
+        let mut probe = MemberProbe::new("node-2", nowhere);
+        let mut read = |second: u64, applied: &str| {
+            let mut readings = Readings::new();
+            let row = ["1", "4", "3", "0", "0", "0", "0", applied, "0", "0.25"];
+            let rows = vec![row.map(|cell| Some(cell.to_owned())).to_vec()];
+            probe.put(Nanoseconds::from_secs(second), &rows, &mut readings);
+            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
+            readings
+        };
+        let first = read(1, "10");
+        assert_eq!((first["group.node-2.apply_queue"], first["group.node-2.lag_s"]), (4.0, 0.25));
+        assert!(!first.contains_key("group.node-2.applied_per_s"));
+        assert_eq!(read(3, "30")["group.node-2.applied_per_s"], 10.0);
+        // It was started again.
+        assert!(!read(4, "0").contains_key("group.node-2.applied_per_s"));
+    }
+}
