@@ -261,6 +261,7 @@ mod tests {
             plugins: None,
             version: String::new(),
             origin: Default::default(),
+            image: None,
         }
     }
 
