@@ -27,6 +27,7 @@ mod foreign;
 mod gate;
 mod golden;
 mod golden_catalog;
+mod images;
 mod import;
 mod insert_benchmark;
 mod intruder;
