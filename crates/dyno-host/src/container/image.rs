@@ -207,7 +207,7 @@ fn check(reference: &str) -> Result<(), KeeperError> {
     {
         true => Ok(()),
         false => Err(KeeperError(format!(
-            "`{reference}` is not the name of an image; write it as for `podman run`, such as postgres:17"
+            "`{reference}` is not the name of an image; write it as for `podman run`: NAME:TAG"
         ))),
     }
 }
