@@ -98,7 +98,7 @@ impl Package {
              Section: database\n\
              Priority: optional\n\
              Depends: {depends}\n\
-             Suggests: mariadb-server, postgresql, pgbouncer, e2fsprogs, xfsprogs, btrfs-progs\n\
+             Suggests: mariadb-server, postgresql, podman, pgbouncer, e2fsprogs, xfsprogs, btrfs-progs\n\
              Description: laboratory for database performance\n \
              A question goes in as one file, an answer with its evidence comes out: Dyno starts\n \
              database servers, puts load on them, watches them every second, repeats, compares\n \

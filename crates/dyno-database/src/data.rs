@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dyno_host::{CopyLayout, Keeper};
+use dyno_host::{CopyLayout, Keeper, Program};
 use serde::{Deserialize, Serialize};
 
 use crate::DeployError;
@@ -70,8 +70,13 @@ impl RuntimeSettings {
 }
 
 /// What distinguishes a build of a program from others of the same version: its size and when it
-/// was made.
-pub(crate) fn build_of(program: &Path) -> Result<String, DeployError> {
+/// was made, or the digest of the image that it is in.
+pub(crate) fn build_of<'a>(program: impl Into<Program<'a>>) -> Result<String, DeployError> {
+    let program = program.into();
+    if let Some(image) = program.image {
+        return Ok(format!("image {}", image.id()));
+    }
+    let program = program.path;
     let facts = fs::metadata(program).map_err(|error| {
         DeployError::new(format!("{} cannot be read: {error}", program.display()))
     })?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Build, Origin};
+use dyno_host::{Build, Image, Origin};
 use dyno_units::{version_fits, version_numbers};
 
 use crate::{DeployError, ServerSpec};
@@ -90,6 +90,28 @@ pub(crate) fn missing(
          --programs), or request another version",
         here.join(", ")
     ))
+}
+
+/// That an image has no programs that fit what is asked for.
+pub(crate) fn missing_in_image(
+    title: &str,
+    program: &str,
+    image: &Image,
+    found: &[Installation],
+    spec: &ServerSpec,
+) -> DeployError {
+    let reference = image.reference();
+    let versions: Vec<&str> =
+        found.iter().filter_map(|one| one.version.split_whitespace().next()).collect();
+    DeployError::new(match (versions.as_slice(), &spec.version) {
+        ([], _) | (_, None) => {
+            format!("the image {reference} has no {title} server: there is no `{program}` in it")
+        }
+        (versions, Some(wanted)) => format!(
+            "the image {reference} has {title} {}, not {wanted}; use another image, or leave `version` out",
+            versions.join(", ")
+        ),
+    })
 }
 
 /// `17.2 (maven)`, `15.14 (installed)`.

@@ -100,6 +100,12 @@ impl ServerFolder {
         self.data.clone()
     }
 
+    /// Its folders that are elsewhere.
+    pub(crate) fn mounts(&self) -> Vec<PathBuf> {
+        let apart = [Some(&self.data), self.logs.as_ref()].into_iter().flatten();
+        apart.filter(|folder| !folder.starts_with(&self.path)).cloned().collect()
+    }
+
     /// The folder with its logs, if they lie apart from its data.
     pub(crate) fn logs(&self) -> Option<&Path> {
         self.logs.as_deref()

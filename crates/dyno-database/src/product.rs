@@ -112,6 +112,11 @@ pub trait Product: Send + Sync {
         Vec::new()
     }
 
+    /// Names of images that hold it, without registry and tag; none if its servers cannot run in containers.
+    fn image_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Its own client for people, for a server of this version; none if it has none.
     fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
         let _ = (endpoint, version);

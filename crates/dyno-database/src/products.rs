@@ -138,7 +138,7 @@ impl Products {
         place: &Place,
         clock: &Arc<dyn Clock>,
     ) -> Result<Box<dyn Server>, DeployError> {
-        self.get(&spec.product)?.start(&Launch { spec, data: None, place, clock })
+        self.with_image(spec)?.start(&Launch { spec, data: None, place, clock })
     }
 
     /// The same, on the kept data of a server of the same shape: see [`Launch`].
@@ -153,7 +153,26 @@ impl Products {
         place: &Place,
         clock: &Arc<dyn Clock>,
     ) -> Result<Box<dyn Server>, DeployError> {
-        self.get(&spec.product)?.start(&Launch { spec, data: Some(data), place, clock })
+        self.with_image(spec)?.start(&Launch { spec, data: Some(data), place, clock })
+    }
+
+    /// The product of a server, which can run from the image that is asked for.
+    fn with_image(&self, spec: &ServerSpec) -> Result<&dyn Product, DeployError> {
+        let product = self.get(&spec.product)?;
+        let Some(image) = &spec.image else { return Ok(product) };
+        if product.image_names().is_empty() {
+            let title = &product.spec().title;
+            return Err(DeployError::new(format!(
+                "{title} cannot be started from an image ({image}); leave `image` out"
+            )));
+        }
+        if spec.part != crate::Part::Alone {
+            return Err(DeployError::new(format!(
+                "a server from an image ({image}) has no network, so it cannot have replicas, be in a cluster or be a \
+                 shard; leave `image` out, or start one server"
+            )));
+        }
+        Ok(product)
     }
 
     /// The shape of the data that such a server would make.

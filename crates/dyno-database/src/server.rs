@@ -27,6 +27,8 @@ pub struct ServerSpec {
     pub programs: Option<PathBuf>,
     /// Where the programs must come from: [`crate::MACHINE`], or a source of packages.
     pub from: Option<String>,
+    /// The image of a container engine that has the programs; none for programs of this machine.
+    pub image: Option<String>,
     /// Settings, shares of memory resolved.
     pub settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to; empty for none.
@@ -46,6 +48,7 @@ impl ServerSpec {
             engine: None,
             programs: None,
             from: None,
+            image: None,
             settings: BTreeMap::new(),
             cpus: Vec::new(),
             limits: ServerLimits::default(),

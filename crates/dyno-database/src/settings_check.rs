@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dyno_host::Keeper;
+use dyno_host::{Keeper, Program};
 use dyno_units::SettingValue;
 
 use crate::DeployError;
@@ -17,7 +17,7 @@ use crate::DeployError;
 /// the program, and its settings what code it loads.
 pub(crate) fn refusal(
     keeper: &Keeper,
-    program: &Path,
+    program: Program<'_>,
     arguments: impl Fn(&Path) -> Vec<String>,
     configuration: &str,
 ) -> Result<Option<String>, DeployError> {
@@ -30,7 +30,7 @@ pub(crate) fn refusal(
         ["ERROR", "FATAL", "LOG:  ", "DETAIL", "HINT"].iter().any(|word| line.contains(word))
             && !["skipping missing", "contains errors"].iter().any(|noise| line.contains(noise))
     };
-    let name = format!("{}: ", program.file_name().unwrap_or_default().to_string_lossy());
+    let name = format!("{}: ", program.path.file_name().unwrap_or_default().to_string_lossy());
     let lines: Vec<&str> =
         text.lines().filter(is_error).map(|line| without_time(line, &name)).collect();
     Ok(Some(if lines.is_empty() { text.trim().to_owned() } else { lines.join("; ") }))

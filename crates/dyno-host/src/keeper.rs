@@ -6,6 +6,7 @@
 mod account;
 mod answer;
 mod confine;
+mod contained;
 mod files;
 mod group;
 mod kept;
@@ -21,16 +22,15 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::ScopedJoinHandle;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dyno_units::{Clock, Nanoseconds};
 use rustix::fs::FlockOperation;
 
 use account::Account;
 pub use account::RunAs;
-use answer::words;
+pub(crate) use answer::answer_of;
 use confine::Rights;
 pub use files::last_lines;
 pub(crate) use files::open_own;
@@ -45,6 +45,7 @@ use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, PlaceFacts, Storage};
 
 use crate::builds::BuildStore;
+use crate::container::{Engine, Image, Program};
 use crate::kernel::KernelSettings;
 use crate::process_table::ProcessStat;
 
@@ -82,6 +83,12 @@ pub struct Keeper {
     program_folders: Vec<PathBuf>,
     /// Builds that were fetched, if it may use any.
     pub(crate) builds: Option<BuildStore>,
+    /// The container engine that is wanted, by name or path; none for the first that answers.
+    wanted_engine: Option<OsString>,
+    /// The engine, or why there is none, once somebody has asked.
+    engine: OnceLock<Result<Engine, String>>,
+    /// What programs of images have said: it is always the same.
+    said: Mutex<BTreeMap<contained::Question, Answer>>,
     n_folders: AtomicU64,
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
@@ -109,6 +116,10 @@ pub struct ProcessSpec {
     pub needs_name: bool,
     /// What to run before the folder is removed, if it died.
     pub after_crash: Option<AfterCrash>,
+    /// The image that the program is in: then it runs in a container. None for a program of this machine.
+    pub image: Option<Image>,
+    /// Folders of Dyno's outside of its folder that it needs in a container.
+    pub mounts: Vec<PathBuf>,
 }
 
 /// The output of a program, and how it ended.
@@ -145,6 +156,9 @@ impl Keeper {
             path: joined(&program_folders),
             program_folders,
             builds: None,
+            wanted_engine: None,
+            engine: OnceLock::new(),
+            said: Mutex::new(BTreeMap::new()),
             n_folders: AtomicU64::new(0),
             owner_files: Mutex::new(BTreeMap::new()),
             kernel: KernelSettings::new(Path::new("/")),
@@ -271,19 +285,38 @@ impl Keeper {
     }
 
     /// What a program prints, as `--version` does: run as a server would be, but in no folder.
-    pub fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, KeeperError> {
+    pub fn ask<'a>(
+        &self,
+        program: impl Into<Program<'a>>,
+        arguments: &[&str],
+    ) -> Result<String, KeeperError> {
+        let program = program.into();
         let answer = self.output(program, arguments)?;
         if !answer.status.success() {
             let how = kept::in_words(answer.status);
-            return Err(KeeperError(format!("{} does not answer: it {how}", program.display())));
+            let said = match program.image {
+                // The engine's own errors are there.
+                Some(_) => format!(": {}", crate::builds::last_words(&answer.errors)),
+                None => String::new(),
+            };
+            let program = program.path.display();
+            return Err(KeeperError(format!("{program} does not answer: it {how}{said}")));
         }
         Ok(answer.out.trim().to_owned())
     }
 
     /// The output of a program, however it ends: run as a server would be, with none of Dyno's
     /// rights and nothing of its environment, but in no folder.
-    pub fn output(&self, program: &Path, arguments: &[&str]) -> Result<Answer, KeeperError> {
-        self.output_within(ANSWER_LIMIT, program, arguments)
+    pub fn output<'a>(
+        &self,
+        program: impl Into<Program<'a>>,
+        arguments: &[&str],
+    ) -> Result<Answer, KeeperError> {
+        let program = program.into();
+        match program.image {
+            Some(image) => self.answer_in(image, program, arguments, None),
+            None => self.output_within(ANSWER_LIMIT, program.path, arguments),
+        }
     }
 
     /// The same with another limit.
@@ -305,44 +338,33 @@ impl Keeper {
         if let Some(user) = self.run_as() {
             command.uid(user.uid).gid(user.gid);
         }
-        let mut child = confine::start(&mut command, &[], Rights::None)?;
-        let (out, errors) = (child.stdout.take(), child.stderr.take());
-        let is_over = AtomicBool::new(false);
-        // All concurrently: a program blocks if its output is not read.
-        let (is_in_time, out, errors) = std::thread::scope(|scope| {
-            let errors = scope.spawn(|| words(errors, &is_over));
-            let out = scope.spawn(|| words(out, &is_over));
-            let is_in_time = kept::end_within(&child, limit);
-            is_over.store(true, Ordering::Release);
-            let join = |reader: ScopedJoinHandle<'_, _>| {
-                reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            (is_in_time, join(out), join(errors))
-        });
-        let status = child.wait().map_err(refuse)?;
+        let child = confine::start(&mut command, &[], Rights::None)?;
+        let answer = answer_of(child, limit).map_err(refuse)?;
         leftovers::end_detached(&self.proc_root, &mark, self.uid_of_processes());
-        if !is_in_time {
-            let program = program.display();
-            return Err(KeeperError(format!("{program} did not answer within {limit}")));
-        }
-        Ok(Answer { status, out: out.map_err(refuse)?, errors: errors.map_err(refuse)? })
+        answer.ok_or_else(|| {
+            KeeperError(format!("{} did not answer within {limit}", program.display()))
+        })
     }
 
     /// The output of a program that reads a file with this text: as [`Keeper::output`], with the
     /// arguments that `arguments` makes of the file's path. The file is removed afterwards.
-    pub fn output_with_file(
+    pub fn output_with_file<'a>(
         &self,
-        program: &Path,
+        program: impl Into<Program<'a>>,
         text: &str,
         arguments: impl Fn(&Path) -> Vec<String>,
     ) -> Result<Answer, KeeperError> {
+        let program = program.into();
         let folder = self.make_folder("settings")?;
         let result = (|| {
             let file = self.write_file(&folder, "settings.conf", text)?;
             self.open_to_servers(&folder)?;
             let arguments = arguments(&file);
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            self.output(program, &arguments)
+            match program.image {
+                Some(image) => self.answer_in(image, program, &arguments, Some(&folder)),
+                None => self.output(program, &arguments),
+            }
         })();
         let removed = self.remove_folder(&folder);
         let answer = result?;
@@ -358,7 +380,11 @@ impl Keeper {
         limit: Nanoseconds,
     ) -> Result<(), KeeperError> {
         let log_begin = fs::symlink_metadata(&spec.log).map_or(0, |facts| facts.len());
-        let mut process = self.spawn(folder, spec)?;
+        let mut process = match &spec.image {
+            // Nobody asks for the id of a process that ends by itself.
+            Some(image) => self.spawn_client(folder, spec, image)?.0,
+            None => self.spawn(folder, spec)?,
+        };
         let until = clock.now() + limit;
         let program = spec.program.display();
         loop {
@@ -384,6 +410,9 @@ impl Keeper {
 
     /// Starts a server process in a folder and notes it in the owner file.
     pub fn spawn(&self, folder: &Path, spec: &ProcessSpec) -> Result<KeptProcess, KeeperError> {
+        if let Some(image) = &spec.image {
+            return self.spawn_contained(folder, spec, image);
+        }
         self.open_to_servers(folder)?;
         let (mut command, rights) = self.command(folder, spec)?;
         let groups = self.make_groups(folder, &spec.limits)?;
@@ -457,6 +486,7 @@ impl Keeper {
         }
         self.clean_up_after_crash(&owner);
         leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
+        owner.remove_containers()?;
         owner.remove_groups()?;
         leftovers::remove(folder)?;
         self.owner_files().remove(folder);
@@ -635,27 +665,6 @@ impl Keeper {
         }
         owner_files.insert(folder.to_owned(), owner.write()?);
         Ok(())
-    }
-
-    /// Removes what a server that died has left outside of its folder. A failure has no effect on
-    /// the folder.
-    fn clean_up_after_crash(&self, owner: &Owner) {
-        let Some(after) = &owner.after_crash else { return };
-        if fs::symlink_metadata(owner.folder.join(&after.if_there)).is_err() {
-            return;
-        }
-        let spec = ProcessSpec {
-            program: after.program.clone(),
-            arguments: after.arguments.clone(),
-            log: owner.folder.join("after-crash.log"),
-            ..ProcessSpec::default()
-        };
-        let started = self
-            .command(&owner.folder, &spec)
-            .and_then(|(mut command, rights)| confine::start(&mut command, &[], rights));
-        if let Ok(mut child) = started {
-            let _ = child.wait();
-        }
     }
 }
 

@@ -11,6 +11,7 @@
 mod builds;
 mod canary;
 mod cgroup;
+mod container;
 mod copy;
 mod doctor;
 mod facts;
@@ -33,6 +34,7 @@ pub use builds::{
     package_source_names, package_sources,
 };
 pub use canary::canary;
+pub use container::{Engine, Image, LocalImage, Program};
 pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, environment};

@@ -718,6 +718,7 @@ pub(crate) fn spec(
         engine: database.engine.clone(),
         programs: database.programs.as_ref().map(PathBuf::from),
         from: database.from.clone(),
+        image: database.image.clone(),
         settings,
         cpus: design.server_cpus.clone(),
         limits: limits(database),

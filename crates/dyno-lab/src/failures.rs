@@ -18,8 +18,14 @@ const FULL: &str = "No space left on device";
 
 /// What Dyno itself says of what will be refused the next time as well; products have words of their
 /// own ([`Products::says_refused`]).
-const REFUSED: [&str; 4] =
-    ["the study requires version", "not found", "is not installed", "`dyno products fetch"];
+const REFUSED: [&str; 6] = [
+    "the study requires version",
+    "not found",
+    "is not installed",
+    "`dyno products fetch",
+    "there is no image",
+    "images need a container engine",
+];
 
 /// How a trial failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

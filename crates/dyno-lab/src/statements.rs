@@ -56,9 +56,10 @@ pub fn check_statements(
         let database = &variant.database;
         // Neither settings nor `scale` change what a statement means.
         let server = (&database.product, &database.version, &database.engine);
+        let programs = (&database.programs, &database.image);
         let is_declared = workload.declared_at(Dialect::WITH_TRANSACTIONS[0]).is_some();
         if !is_declared
-            || !seen.insert(format!("{server:?} {:?} {}", database.programs, variant.workload.name))
+            || !seen.insert(format!("{server:?} {programs:?} {}", variant.workload.name))
         {
             continue;
         }

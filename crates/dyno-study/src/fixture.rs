@@ -83,6 +83,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         replicates: !is_embedded,
         cluster: (name == "mariadb").then(|| "galera".to_owned()),
         has_shards: name == "mariadb",
+        has_images: ["mariadb", "postgresql"].contains(&name),
         has_socket: false,
         confused_names: Vec::new(),
     }

@@ -232,6 +232,8 @@ pub struct Database {
     pub programs: Option<String>,
     /// Where the server's programs must come from, if the study says so.
     pub from: Option<String>,
+    /// The image of a container engine that has the server's programs.
+    pub image: Option<String>,
     /// Whether programs that are not here may be fetched.
     pub fetch: bool,
     /// How much memory the server may take, if that is limited.

@@ -48,10 +48,12 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
     })
 }
 
-/// A keeper that looks for programs in the user's PATH as well.
+/// A keeper that looks for programs in the user's PATH as well, and runs images with the container engine that
+/// `DYNO_CONTAINER_ENGINE` names.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
     let keeper = Keeper::new(root).context("--data-folder")?;
+    let keeper = keeper.with_engine(std::env::var_os("DYNO_CONTAINER_ENGINE"));
     Ok(match std::env::var_os("PATH") {
         Some(path) => keeper.with_path(&path),
         None => keeper,

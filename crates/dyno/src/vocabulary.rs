@@ -33,7 +33,11 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     let has_shards = |product: &ProductSpec| {
         products.find(&product.name).is_some_and(|product| product.sharding().is_some())
     };
+    let has_images = |product: &ProductSpec| {
+        products.find(&product.name).is_some_and(|product| !product.image_names().is_empty())
+    };
     let product = |product: &ProductSpec| ProductWord {
+        has_images: has_images(product),
         replicates: replicates(product),
         cluster: cluster(product),
         has_shards: has_shards(product),

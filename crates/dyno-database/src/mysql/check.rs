@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dyno_host::Keeper;
+use dyno_host::{Keeper, Program};
 use dyno_units::version_numbers;
 
 use super::install::{Brand, MARIADB, find_install};
@@ -45,7 +45,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     if is_router {
         super::spider::check(&install)?;
     }
-    let program = install.server;
+    let program = install.program(&install.server);
     let mut settings = spec.settings.clone();
     // A plug-in's settings are known when it has been loaded.
     let is_rocksdb = spec.engine.as_ref().is_some_and(|one| one.eq_ignore_ascii_case("rocksdb"));
@@ -53,7 +53,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let is_node = matches!(spec.part, Part::Node(_));
     settings.retain(|name, _| !(is_node && super::group::is_own_setting(name)));
     settings.retain(|name, _| !(is_router && normal(name).starts_with("spider_")));
-    let known = known(keeper, &program);
+    let known = known(keeper, program);
     if !known.is_empty()
         && let Some(unknown) = unknown_name(&settings, &known, without_prefix, "the server")
     {
@@ -67,7 +67,7 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     let arguments = |file: &std::path::Path| {
         vec![format!("--defaults-file={}", file.display()), "--help".into(), "--verbose".into()]
     };
-    match refusal(keeper, &program, arguments, &text)? {
+    match refusal(keeper, program, arguments, &text)? {
         None => Ok(()),
         Some(why) => Err(DeployError::new(format!("the server refuses its settings: {why}"))),
     }
@@ -84,7 +84,7 @@ fn without_prefix(name: &str) -> String {
 
 /// The variables that the program lists, in the spelling of [`without_prefix`]; none if it does
 /// not list them.
-fn known(keeper: &Keeper, program: &std::path::Path) -> Vec<String> {
+fn known(keeper: &Keeper, program: Program<'_>) -> Vec<String> {
     let answer = keeper.output(program, &["--no-defaults", "--help", "--verbose"]);
     let Ok(answer) = answer else { return Vec::new() };
     let lines = answer.out.lines().skip_while(|line| !line.starts_with("-----")).skip(1);

@@ -117,7 +117,7 @@ pub(crate) fn data_shape(
         .collect();
     Ok(DataShape {
         product: spec.product.clone(),
-        build: build_of(&install.server)?,
+        build: build_of(install.program(&install.server))?,
         version: install.version,
         engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
         settings: RUNTIME_SETTINGS.shaping(settings?)?,

@@ -1,14 +1,29 @@
 //! Finds the programs of MariaDB and MySQL, and the files that belong to them.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Keeper, Origin};
+use dyno_host::{Image, Keeper, Origin, Program};
 
-use crate::installation::{base_of, builder_in, choose, missing};
+use crate::installation::{base_of, builder_in, choose, missing, missing_in_image};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// Where programs are, below the folder of an installation.
 const PROGRAM_FOLDERS: [&str; 7] = ["", "bin", "sbin", "libexec", "scripts", "usr/sbin", "usr/bin"];
+
+/// MariaDB's programs that make the system tables.
+const INSTALL_PROGRAMS: &[&str] = &["mariadb-install-db", "mysql_install_db"];
+
+/// Where messages and character sets are, below the base, and a file that is surely there.
+const SHARES: [&str; 3] = ["share/mysql", "share/mariadb", "share"];
+const SHARE_PROOF: &str = "english/errmsg.sys";
+
+/// Where plug-ins are, below the base.
+const PLUGINS: [&str; 3] = ["lib/mysql/plugin", "lib/mariadb/plugin", "lib/plugin"];
+
+/// Where programs may be in an image whose PATH does not lead to them.
+const IMAGE_PLACES: [&str; 3] =
+    ["/usr/libexec", "/usr/local/mysql/bin", "/usr/local/mysql/scripts"];
 
 /// Where the programs of a server are that was unpacked as in its manual.
 const TARBALL_PROGRAMS: &str = "/usr/local/mysql/bin";
@@ -64,9 +79,16 @@ pub(super) struct Install {
     pub(super) version: String,
     /// Where they come from.
     pub(super) origin: Origin,
+    /// The image that they are in; none if they are on this machine.
+    pub(super) image: Option<Image>,
 }
 
 impl Install {
+    /// One of its programs, by its path.
+    pub(super) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
+        Program { path, image: self.image.as_ref() }
+    }
+
     pub(super) fn is_mariadb(&self) -> bool {
         self.install_db.is_some()
     }
@@ -75,6 +97,9 @@ impl Install {
 /// The programs for a server of this spec.
 pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install, DeployError> {
     let brand = Brand::of(spec);
+    if let Some(image) = &spec.image {
+        return in_image(brand, keeper.image(image)?, spec, keeper);
+    }
     let found = match &spec.programs {
         // A folder that was named is the only one: a server from elsewhere would be another one.
         Some(folder) => vec![in_folder(brand, folder, keeper)?],
@@ -99,7 +124,62 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
         )));
     }
     let (version, origin) = (chosen.version.clone(), chosen.origin.clone());
-    Ok(Install { install_db, version, origin, ..install_at(server) })
+    Ok(Install { install_db, version, origin, ..install_at(server, &|path| path.exists()) })
+}
+
+/// The programs in an image.
+fn in_image(
+    brand: &Brand,
+    image: Image,
+    spec: &ServerSpec,
+    keeper: &Keeper,
+) -> Result<Install, DeployError> {
+    let mut folders = image.program_folders();
+    folders.extend(IMAGE_PLACES.map(PathBuf::from));
+    let names = brand.servers.iter().chain(INSTALL_PROGRAMS);
+    let programs = names.flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let bases: BTreeSet<&Path> = folders.iter().filter_map(|folder| folder.parent()).collect();
+    let files = bases.iter().flat_map(|base| {
+        let shares = SHARES.iter().map(|share| base.join(share).join(SHARE_PROOF));
+        shares.chain(PLUGINS.iter().map(|plugins| base.join(plugins)))
+    });
+    let all: Vec<String> = programs.chain(files).map(|path| path.display().to_string()).collect();
+    let there = keeper.paths_in(&image, &all)?;
+    let named = |names: &[&str]| {
+        let is_one = |path: &&PathBuf| {
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| names.contains(&name))
+        };
+        there.iter().find(is_one).cloned()
+    };
+    let mut found = Vec::new();
+    let Some(server) = named(brand.servers) else {
+        return Err(missing_in_image(brand.title, brand.servers[0], &image, &found, spec));
+    };
+    let version = version_of(image.program(&server), keeper)?;
+    if !brand.is(&version) {
+        return Err(another(brand, image.reference(), &version));
+    }
+    let origin = image.origin();
+    found.push(Installation {
+        programs: server.parent().unwrap_or(Path::new("/")).to_owned(),
+        version: version.clone(),
+        origin: origin.clone(),
+        build: None,
+    });
+    if choose(&found, spec).is_none() {
+        return Err(missing_in_image(brand.title, brand.servers[0], &image, &found, spec));
+    }
+    let install_db = named(INSTALL_PROGRAMS).filter(|_| *brand == MARIADB);
+    if install_db.is_none() && *brand == MARIADB {
+        return Err(DeployError::new(format!(
+            "the image {} has no `mariadb-install-db`, which makes the system tables; use another image",
+            image.reference()
+        )));
+    }
+    let at = install_at(server, &|path| there.iter().any(|found| found == path));
+    Ok(Install { install_db, version, origin, image: Some(image), ..at })
 }
 
 /// All that are here.
@@ -136,12 +216,17 @@ pub(super) fn version_in(
     keeper: &Keeper,
 ) -> Result<String, DeployError> {
     let server = server_in(brand, folder).ok_or_else(|| not_in(brand, folder))?;
-    let version = version_of(&server, keeper)?;
+    let version = version_of((&server).into(), keeper)?;
     if brand.is(&version) {
         return Ok(version);
     }
-    let (other, at) = (if *brand == MARIADB { "MySQL" } else { "MariaDB" }, server.display());
-    Err(DeployError::new(format!("{at} is {other}, not {}: it is version {version}", brand.title)))
+    Err(another(brand, &server.display().to_string(), &version))
+}
+
+/// That a server is one of the other product.
+fn another(brand: &Brand, at: &str, version: &str) -> DeployError {
+    let other = if *brand == MARIADB { "MySQL" } else { "MariaDB" };
+    DeployError::new(format!("{at} is {other}, not {}: it is version {version}", brand.title))
 }
 
 fn in_folder(brand: &Brand, folder: &Path, keeper: &Keeper) -> Result<Installation, DeployError> {
@@ -177,23 +262,27 @@ fn install_db(brand: &Brand, folder: &Path, keeper: &Keeper) -> Option<PathBuf> 
     if *brand == MYSQL {
         return None;
     }
-    let names = ["mariadb-install-db", "mysql_install_db"];
+    let names = INSTALL_PROGRAMS;
     // Some distributions put it elsewhere than the server.
     let is_usual = ["/usr", "/usr/local"].map(Path::new).contains(&folder);
     let elsewhere =
         || names.iter().filter(|_| is_usual).find_map(|name| keeper.find_program(name, &[]));
-    program_in(folder, &names).or_else(elsewhere)
+    program_in(folder, names).or_else(elsewhere)
 }
 
 /// The folders that belong to a server program.
-fn install_at(server: PathBuf) -> Install {
+fn install_at(server: PathBuf, exists: &dyn Fn(&Path) -> bool) -> Install {
     // The program may be a link into the true folder; its own place still says the layout.
     let base = server.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned();
     let first = |names: &[&str], proof: &str| {
-        names.iter().map(|name| base.join(name)).find(|folder| folder.join(proof).exists())
+        let proved = |folder: &PathBuf| match proof {
+            "" => exists(folder),
+            proof => exists(&folder.join(proof)),
+        };
+        names.iter().map(|name| base.join(name)).find(proved)
     };
-    let share = first(&["share/mysql", "share/mariadb", "share"], "english/errmsg.sys");
-    let plugins = first(&["lib/mysql/plugin", "lib/mariadb/plugin", "lib/plugin"], "");
+    let share = first(&SHARES, SHARE_PROOF);
+    let plugins = first(&PLUGINS, "");
     Install {
         server,
         install_db: None,
@@ -202,17 +291,18 @@ fn install_at(server: PathBuf) -> Install {
         plugins,
         version: String::new(),
         origin: Origin::default(),
+        image: None,
     }
 }
 
 /// The version that the program reports: `10.11.6-MariaDB for Linux on x86_64 (…)`.
-fn version_of(server: &Path, keeper: &Keeper) -> Result<String, DeployError> {
+fn version_of(server: Program<'_>, keeper: &Keeper) -> Result<String, DeployError> {
     let text = keeper.ask(server, &["--no-defaults", "--version"])?;
     match text.split_once("Ver ") {
         Some((_, version)) => Ok(version.to_owned()),
         None => Err(DeployError::new(format!(
             "{} does not report its version: it prints `{text}`",
-            server.display()
+            server.path.display()
         ))),
     }
 }
@@ -252,7 +342,7 @@ mod tests {
         make("share/english");
         make("lib/plugin");
         fs::write(base.path().join("share/english/errmsg.sys"), "").unwrap();
-        let install = install_at(base.path().join("bin/mariadbd"));
+        let install = install_at(base.path().join("bin/mariadbd"), &|path| path.exists());
         assert_eq!(install.base, base.path());
         assert_eq!(install.share, Some(base.path().join("share")));
         assert_eq!(install.plugins, Some(base.path().join("lib/plugin")));

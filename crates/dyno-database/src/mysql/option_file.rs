@@ -291,6 +291,7 @@ mod tests {
             plugins: None,
             version: String::new(),
             origin: Default::default(),
+            image: None,
         }
     }
 

@@ -92,7 +92,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let mut process = ProcessSpec {
         cpus: spec.cpus.clone(),
         limits: spec.limits,
-        ..process_spec(&folder, &install.server, vec![option_file_argument(&folder)])
+        ..process_spec((&folder, &install), &install.server, vec![option_file_argument(&folder)])
     };
     process.environment.extend(transfer);
     let endpoint = endpoint(&folder);
@@ -170,12 +170,18 @@ fn option_file_argument(folder: &ServerFolder) -> String {
     format!("--defaults-file={}", folder.path().join("my.cnf").display())
 }
 
-fn process_spec(folder: &ServerFolder, program: &Path, arguments: Vec<String>) -> ProcessSpec {
+fn process_spec(
+    (folder, install): (&ServerFolder, &Install),
+    program: &Path,
+    arguments: Vec<String>,
+) -> ProcessSpec {
     ProcessSpec {
         program: program.to_owned(),
         arguments,
         environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
         log: folder.log(),
+        image: install.image.clone(),
+        mounts: folder.mounts(),
         ..ProcessSpec::default()
     }
 }
@@ -203,7 +209,7 @@ fn make_system_tables(
         }
     };
     let log = folder.path().join(INSTALL_LOG);
-    let spec = ProcessSpec { log, ..process_spec(folder, program, arguments) };
+    let spec = ProcessSpec { log, ..process_spec((folder, install), program, arguments) };
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
     made.map_err(|error| {
         let reason = logged_errors(&install_log(folder)).unwrap_or(error.0);
@@ -397,6 +403,7 @@ mod tests {
             plugins: None,
             version: String::new(),
             origin: Default::default(),
+            image: None,
         };
         let mysql = Install { install_db: None, ..mariadb.clone() };
         check_path(&mariadb, Path::new("/var/tmp/x/mariadb-1")).unwrap();

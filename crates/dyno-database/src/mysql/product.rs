@@ -160,6 +160,14 @@ impl Product for Private {
         if *self.brand == MYSQL { packages::mysql(version) } else { packages::mariadb(version) }
     }
 
+    fn image_names(&self) -> &'static [&'static str] {
+        if *self.brand == MYSQL {
+            &["mysql", "mysql-server", "community-server", "percona-server", "percona"]
+        } else {
+            &["mariadb"]
+        }
+    }
+
     fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
         client(self.brand, endpoint, version)
     }

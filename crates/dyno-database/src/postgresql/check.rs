@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use dyno_host::Keeper;
+use dyno_host::{Image, Keeper, Program};
 
 use super::programs;
 use super::settings::spelled;
@@ -13,6 +13,9 @@ use crate::{DeployError, Part, ServerSpec};
 /// Whether the extension pgvector lies beside the server's programs.
 pub(crate) fn check_vectors(spec: &ServerSpec, keeper: &Keeper) -> Result<(), DeployError> {
     let Ok(found) = programs::find(spec, keeper) else { return Ok(()) };
+    if let Some(image) = &found.image {
+        return check_vectors_in(image, &extension_folders(&found.folder), keeper);
+    }
     if has_extension(&found.folder, "vector") {
         return Ok(());
     }
@@ -35,6 +38,23 @@ pub(super) fn has_extension(programs: &Path, name: &str) -> bool {
     folders.is_empty() || folders.iter().any(|folder| folder.join(&file).is_file())
 }
 
+/// Whether the extension pgvector is in the image that the server starts from.
+fn check_vectors_in(
+    image: &Image,
+    folders: &[PathBuf],
+    keeper: &Keeper,
+) -> Result<(), DeployError> {
+    let files = folders.iter().map(|folder| folder.join("vector.control").display().to_string());
+    if !keeper.paths_in(image, &files.collect::<Vec<String>>())?.is_empty() {
+        return Ok(());
+    }
+    Err(DeployError::new(format!(
+        "PostgreSQL in the image {} has no extension `vector` (pgvector); use an image that has it, such as \
+         pgvector/pgvector:pg17",
+        image.reference()
+    )))
+}
+
 /// Where a server whose programs are in this folder may look for extensions: in `share` beside its `bin`,
 /// or, in Debian, `/usr/share/postgresql/17/extension` for `/usr/lib/postgresql/17/bin`.
 fn extension_folders(programs: &Path) -> Vec<PathBuf> {
@@ -53,11 +73,12 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
     if spec.part == Part::Router {
         super::shards::check(&found)?;
     }
-    let program = found.folder.join("postgres");
+    let path = found.folder.join("postgres");
+    let program = found.program(&path);
     let mut settings = spec.settings.clone();
     // Names with a dot belong to extensions; any server accepts them.
     settings.retain(|name, _| !name.contains('.'));
-    let known = known(keeper, &program);
+    let known = known(keeper, program);
     if !known.is_empty()
         && let Some(unknown) =
             unknown_name(&settings, &known, |name| name.to_ascii_lowercase(), "PostgreSQL")
@@ -75,14 +96,14 @@ pub(crate) fn check_settings(spec: &ServerSpec, keeper: &Keeper) -> Result<(), D
         // The first words let it print one setting and end: nothing is started.
         vec!["-C".to_owned(), "data_directory".to_owned(), file, "-D".to_owned(), folder]
     };
-    match refusal(keeper, &program, arguments, &text)? {
+    match refusal(keeper, program, arguments, &text)? {
         None => Ok(()),
         Some(why) => Err(DeployError::new(format!("PostgreSQL refuses its settings: {why}"))),
     }
 }
 
 /// The settings that the program lists; none if it does not.
-fn known(keeper: &Keeper, program: &Path) -> Vec<String> {
+fn known(keeper: &Keeper, program: Program<'_>) -> Vec<String> {
     let Ok(answer) = keeper.output(program, &["--describe-config"]) else { return Vec::new() };
     let names = answer.out.lines().filter_map(|line| line.split('\t').next());
     let listed: Vec<String> = names.map(str::to_ascii_lowercase).collect();

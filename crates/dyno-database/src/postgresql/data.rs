@@ -95,7 +95,7 @@ pub(crate) fn data_shape(
         .collect();
     Ok(DataShape {
         product: spec.product.clone(),
-        build: build_of(&programs.folder.join("postgres"))?,
+        build: build_of(programs.program(&programs.folder.join("postgres")))?,
         version: programs.version,
         engine: None,
         settings: RUNTIME_SETTINGS.shaping(settings?)?,

@@ -74,7 +74,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         log: folder.log(),
         cpus: spec.cpus.clone(),
         limits: spec.limits,
-        after_crash: Some(after_crash(&folder, &programs)),
+        // What a container leaves in memory ends with it.
+        after_crash: programs.image.is_none().then(|| after_crash(&folder, &programs)),
+        image: programs.image.clone(),
+        mounts: folder.mounts(),
         ..ProcessSpec::default()
     };
     let maintenance = endpoint(&folder, "postgres");
@@ -124,6 +127,8 @@ fn make_data(
             .collect(),
             log: folder.path().join("initdb.log"),
             needs_name: true,
+            image: programs.image.clone(),
+            mounts: folder.mounts(),
             ..ProcessSpec::default()
         };
         folder.keeper().run(folder.path(), &process, clock.as_ref(), MAKE_LIMIT)

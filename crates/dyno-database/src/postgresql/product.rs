@@ -156,6 +156,10 @@ impl Product for PostgreSql {
         packages::packages(version)
     }
 
+    fn image_names(&self) -> &'static [&'static str] {
+        &["postgres", "postgresql", "pgvector", "postgis", "timescaledb"]
+    }
+
     fn client(&self, endpoint: &Endpoint, _: &str) -> Option<Client> {
         // Its client reads the same URLs, without Dyno's own keys.
         Some(Client { programs: &["psql"], arguments: vec![endpoint.to_string()] })

@@ -2,14 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Keeper, Origin};
+use dyno_host::{Image, Keeper, Origin, Program};
 use dyno_units::version_numbers;
 
-use crate::installation::{builder_in, choose, missing};
+use crate::installation::{builder_in, choose, missing, missing_in_image};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// Where Debian and its derivatives keep one folder for each version.
 const DEBIAN_ROOT: &str = "/usr/lib/postgresql";
+
+/// Where the server may be in an image whose PATH does not lead to it.
+const IMAGE_PLACES: [&str; 2] =
+    ["/usr/lib/postgresql/*/bin/postgres", "/usr/local/pgsql/bin/postgres"];
+
+/// What comes before the version when the server is asked for it.
+const VERSION_LEAD: &str = "postgres (PostgreSQL) ";
 
 /// The programs of one installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +27,16 @@ pub(super) struct Programs {
     pub(super) version: String,
     /// Where they come from.
     pub(super) origin: Origin,
+    /// The image that they are in; none if they are on this machine.
+    pub(super) image: Option<Image>,
 }
 
 /// The programs to start a server with: those in the folder of the spec, else the best ones that fit
 /// what the spec asks for.
 pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+    if let Some(image) = &spec.image {
+        return in_image(keeper.image(image)?, spec, keeper);
+    }
     let (folders, found) = match &spec.programs {
         Some(folder) => {
             let folders = vec![folder.clone(), folder.join("bin")];
@@ -38,6 +50,7 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
             folder: chosen.programs.clone(),
             version: chosen.version.clone(),
             origin: chosen.origin.clone(),
+            image: None,
         });
     }
     let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
@@ -47,6 +60,26 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
         folders.join(", ")
     );
     Err(missing(("postgresql", "PostgreSQL"), &found, spec, &no_programs))
+}
+
+/// The newest in an image that fit what the spec asks for.
+fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+    let in_path = image.program_folders().into_iter();
+    let patterns = in_path.map(|folder| folder.join("postgres").display().to_string());
+    let patterns: Vec<String> = patterns.chain(IMAGE_PLACES.map(str::to_owned)).collect();
+    let mut found: Vec<Installation> = Vec::new();
+    for server in keeper.paths_in(&image, &patterns)? {
+        let text = keeper.ask(image.program(&server), &["--version"])?;
+        let Some(version) = text.strip_prefix(VERSION_LEAD) else { continue };
+        let folder = server.parent().unwrap_or(Path::new("/")).to_owned();
+        let version = version.to_owned();
+        found.push(Installation { programs: folder, version, origin: image.origin(), build: None });
+    }
+    if let Some(chosen) = choose(&found, spec).cloned() {
+        let Installation { programs: folder, version, origin, .. } = chosen;
+        return Ok(Programs { folder, version, origin, image: Some(image) });
+    }
+    Err(missing_in_image("PostgreSQL", "postgres", &image, &found, spec))
 }
 
 /// All that are here.
@@ -90,10 +123,15 @@ pub(super) fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
         return None;
     }
     let text = keeper.ask(&folder.join("postgres"), &["--version"]).ok()?;
-    Some(text.strip_prefix("postgres (PostgreSQL) ")?.to_owned())
+    Some(text.strip_prefix(VERSION_LEAD)?.to_owned())
 }
 
 impl Programs {
+    /// One of them, by its path.
+    pub(super) fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
+        Program { path, image: self.image.as_ref() }
+    }
+
     /// The first number of their version.
     pub(super) fn major(&self) -> u32 {
         version_numbers(&self.version).first().copied().unwrap_or_default()

@@ -73,6 +73,7 @@ mod tests {
             version: None,
             engine: None,
             programs: None,
+            image: None,
             from: None,
             settings: [(name.to_owned(), value)].into(),
             cpus: Vec::new(),

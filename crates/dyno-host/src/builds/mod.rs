@@ -25,6 +25,7 @@ use crate::process_table::list_pids;
 
 pub use fetch::{FetchOrder, PackageSpec};
 pub use source::{SourceInfo, distribution, package_source_names, package_sources};
+pub(crate) use tool::{Tool, last_words};
 
 /// The format of `build.json`.
 const FORMAT: u32 = 1;

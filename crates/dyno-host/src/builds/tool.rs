@@ -14,7 +14,7 @@ const LINES_MOST: usize = 8;
 
 /// A tool that is there.
 #[derive(Clone, Debug)]
-pub(super) struct Tool(pub(super) PathBuf);
+pub(crate) struct Tool(pub(crate) PathBuf);
 
 impl Tool {
     /// The program of this name; the error says which package has it.
@@ -25,7 +25,7 @@ impl Tool {
     }
 
     /// Runs it in a folder to its end; returns what it has printed.
-    pub(super) fn run<S: AsRef<std::ffi::OsStr>>(
+    pub(crate) fn run<S: AsRef<std::ffi::OsStr>>(
         &self,
         folder: &Path,
         arguments: impl IntoIterator<Item = S>,
@@ -46,6 +46,11 @@ impl Tool {
         let said = [last_lines(&out), last_lines(&errors)].concat();
         Err(KeeperError(format!("{program} failed ({}): {}", output.status, said.join("; "))))
     }
+}
+
+/// The last lines that say something, in one, without what a terminal makes of them.
+pub(crate) fn last_words(text: &str) -> String {
+    last_lines(text).join("; ")
 }
 
 /// The last lines that say something, without what a terminal makes of them.

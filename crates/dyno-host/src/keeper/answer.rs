@@ -3,8 +3,11 @@
 
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
+use dyno_units::Nanoseconds;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The most that is read: MariaDB lists its settings in 200 KiB.
@@ -14,11 +17,34 @@ const BYTES_MAX: usize = 4 << 20;
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 const NO_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
+/// The output of a program that leads its own process group, however it ends; none if it did not within the limit
+/// and was killed.
+pub(crate) fn answer_of(
+    mut child: Child,
+    limit: Nanoseconds,
+) -> std::io::Result<Option<super::Answer>> {
+    let (out, errors) = (child.stdout.take(), child.stderr.take());
+    let is_over = AtomicBool::new(false);
+    // All concurrently: a program blocks if its output is not read.
+    let (is_in_time, out, errors) = std::thread::scope(|scope| {
+        let errors = scope.spawn(|| words(errors, &is_over));
+        let out = scope.spawn(|| words(out, &is_over));
+        let is_in_time = super::kept::end_within(&child, limit);
+        is_over.store(true, Ordering::Release);
+        let join = |reader: ScopedJoinHandle<'_, _>| {
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (is_in_time, join(out), join(errors))
+    });
+    let status = child.wait()?;
+    if !is_in_time {
+        return Ok(None);
+    }
+    Ok(Some(super::Answer { status, out: out?, errors: errors? }))
+}
+
 /// The beginning of a program's output, as text: to its end, or, once the program is over, what is there.
-pub(super) fn words(
-    from: Option<impl Read + AsFd>,
-    is_over: &AtomicBool,
-) -> std::io::Result<String> {
+fn words(from: Option<impl Read + AsFd>, is_over: &AtomicBool) -> std::io::Result<String> {
     let (mut bytes, mut block) = (Vec::new(), [0; 4096]);
     let Some(mut from) = from else { return Ok(String::new()) };
     while bytes.len() < BYTES_MAX {

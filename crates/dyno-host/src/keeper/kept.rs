@@ -16,6 +16,9 @@ pub(super) const POLL: Nanoseconds = Nanoseconds::from_millis(10);
 /// If new descendants still appear after this many rounds, one of them cannot be stopped.
 const FREEZE_ROUNDS_MAX: usize = 300;
 
+/// How long a container engine may take to notice that what it has started is over.
+const ENGINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
+
 /// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -41,17 +44,44 @@ pub struct KeptProcess {
     cpu_ticks: Option<u64>,
     /// Its descendants that were stopped with it and are to go on.
     frozen: BTreeSet<ProcessIdentity>,
+    /// The first process of the container that it stands for; then the child only waits for that one.
+    inner: Option<ProcessIdentity>,
 }
 
 impl KeptProcess {
     pub(super) fn new(child: Child) -> KeptProcess {
         let pid = Pid::from_child(&child);
-        KeptProcess { child, pid, ended: None, cpu_ticks: None, frozen: BTreeSet::new() }
+        let (ended, cpu_ticks, frozen, inner) = (None, None, BTreeSet::new(), None);
+        KeptProcess { child, pid, ended, cpu_ticks, frozen, inner }
+    }
+
+    /// The same for what a container engine has started, of which the child is told how it ends.
+    pub(super) fn with_inner(mut self, inner: ProcessIdentity) -> KeptProcess {
+        self.inner = Some(inner);
+        self
     }
 
     /// The process id; it may be in use by another process once this one has been waited for.
     pub fn pid(&self) -> i32 {
+        self.inner.map_or(self.child_pid(), |inner| inner.pid)
+    }
+
+    /// The id of the child.
+    pub(super) fn child_pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
+    }
+
+    /// Waits a moment for the child to end. Whether it has.
+    pub(super) fn ends_within(&mut self, limit: Nanoseconds) -> bool {
+        wait_for_end(&self.child, limit) == Some(true) && self.ended().is_some()
+    }
+
+    fn signal(&self, signal: Signal) {
+        match self.inner {
+            Some(inner) => signal_identity(Path::new("/proc"), inner, signal),
+            // It may have ended by itself meanwhile: then there is nothing to signal.
+            None => drop(rustix::process::kill_process(self.pid, signal)),
+        }
     }
 
     /// How it ended, in words, or none while it runs.
@@ -69,8 +99,7 @@ impl KeptProcess {
             return HowStopped::Ended;
         }
         let signal = signal_named(signal).unwrap_or(Signal::KILL);
-        // It may have ended by itself meanwhile: then there is nothing to signal.
-        let _ = rustix::process::kill_process(self.pid, signal);
+        self.signal(signal);
         let until = clock.now() + limit;
         let mut ran_last = clock.now();
         while clock.now() < until {
@@ -109,7 +138,7 @@ impl KeptProcess {
             signal_identity(Path::new("/proc"), member, Signal::CONT);
         }
         if self.ended().is_none() {
-            let _ = rustix::process::kill_process(self.pid, Signal::CONT);
+            self.signal(Signal::CONT);
         }
     }
 
@@ -158,14 +187,24 @@ impl KeptProcess {
 
     /// Waits for it to end and notes its status; then ends what is left of its process group.
     fn collect(&mut self) {
+        if let Some(inner) = self.inner {
+            // The child hears of the end of the other one from its engine, which may be stuck.
+            if wait_for_end(&self.child, ENGINE_LIMIT) == Some(false) {
+                let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+            }
+            // Somebody may have ended the child alone.
+            kill_and_wait(Path::new("/proc"), inner, ENGINE_LIMIT);
+        }
         // Only now, while the uncollected leader pins the number, is the group surely its own.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = rustix::process::waitid(WaitId::Pid(self.pid), options);
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
         let stat = ProcessStat::read(Path::new("/proc"), self.pid());
-        self.cpu_ticks = stat.map(|stat| stat.own_ticks + stat.reaped_ticks);
+        let is_own = self.inner.is_none();
+        self.cpu_ticks = stat.filter(|_| is_own).map(|stat| stat.own_ticks + stat.reaped_ticks);
         self.ended = Some(match self.child.wait() {
-            Ok(status) => in_words(status),
+            Ok(status) if is_own => in_words(status),
+            Ok(status) => contained_in_words(status),
             Err(error) => format!("ended, for an unknown reason: {error}"),
         });
     }
@@ -174,7 +213,7 @@ impl KeptProcess {
     fn kill(&mut self) {
         let proc_root = Path::new("/proc");
         let family = freeze_descendants(proc_root, self.pid());
-        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        self.signal(Signal::KILL);
         self.collect();
         for member in family {
             kill_identity(proc_root, member);
@@ -190,18 +229,23 @@ impl Drop for KeptProcess {
     }
 }
 
+/// Waits until a process ends, which is not collected. Whether it has within the limit; none if this kernel cannot
+/// say so.
+fn wait_for_end(child: &Child, limit: Nanoseconds) -> Option<bool> {
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()?;
+    let mut waited = [PollFd::new(&process, PollFlags::IN)];
+    let limit = Timespec::try_from(limit.to_duration()).ok();
+    Some(rustix::io::retry_on_intr(|| poll(&mut waited, limit.as_ref())).is_ok_and(|n| n > 0))
+}
+
 /// Waits until a process ends by itself, which leads its own group; then ends what is left of the
 /// group, which may hold its output open. Whether it ended within the limit: otherwise it is killed.
 pub(super) fn end_within(child: &Child, limit: Nanoseconds) -> bool {
     let pid = Pid::from_child(child);
-    let is_over = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => {
-            let mut waited = [PollFd::new(&process, PollFlags::IN)];
-            let limit = Timespec::try_from(limit.to_duration()).ok();
-            rustix::io::retry_on_intr(|| poll(&mut waited, limit.as_ref())).is_ok_and(|n| n > 0)
-        }
+    let is_over = match wait_for_end(child, limit) {
+        Some(is_over) => is_over,
         // Kernels before 5.3 cannot wait with a limit.
-        Err(_) => {
+        None => {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             rustix::process::waitid(WaitId::Pid(pid), options).is_ok()
         }
@@ -293,6 +337,17 @@ pub(super) fn in_words(status: ExitStatus) -> String {
         (Some(code), _) => format!("ended with exit code {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}{}", signal_hint(signal)),
         (None, None) => format!("ended: {status}"),
+    }
+}
+
+/// The same of a program in a container: its engine's client ends with 128 and the number of the signal.
+fn contained_in_words(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code @ 129..=159) => {
+            let signal = code - 128;
+            format!("was ended by signal {signal}{}", signal_hint(signal))
+        }
+        _ => in_words(status),
     }
 }
 

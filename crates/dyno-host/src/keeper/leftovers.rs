@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use super::files::open_own;
 use super::kept::{POLL, freeze_descendants, kill_and_wait, kill_identity, signal_identity};
 use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE, take_lock};
-use super::{FOLDER_MARK, Keeper, KeeperError};
+use super::{FOLDER_MARK, Keeper, KeeperError, ProcessSpec, confine};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
 use crate::storage::unescaped;
 
@@ -37,6 +37,29 @@ const LOCK_TRIES: u32 = 400;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
 /// How long a killed process may take to vanish.
 const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+impl Keeper {
+    /// Removes what a server that died has left outside of its folder. A failure has no effect on
+    /// the folder.
+    pub(super) fn clean_up_after_crash(&self, owner: &Owner) {
+        let Some(after) = &owner.after_crash else { return };
+        if fs::symlink_metadata(owner.folder.join(&after.if_there)).is_err() {
+            return;
+        }
+        let spec = ProcessSpec {
+            program: after.program.clone(),
+            arguments: after.arguments.clone(),
+            log: owner.folder.join("after-crash.log"),
+            ..ProcessSpec::default()
+        };
+        let started = self
+            .command(&owner.folder, &spec)
+            .and_then(|(mut command, rights)| confine::start(&mut command, &[], rights));
+        if let Ok(mut child) = started {
+            let _ = child.wait();
+        }
+    }
+}
 
 /// Ends the leftovers of all dead Dyno runs under the keeper's root.
 pub(super) fn end_all(keeper: &Keeper, clock: &dyn Clock) -> Vec<String> {
@@ -186,6 +209,8 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         if !owner.has_signed() && !is_bare(folder) {
             return alone(format!("it does not hold the token of {}", folder.display()));
         }
+        // They carry its label; what runs in one is not always Dyno's to end by a signal.
+        owner.remove_containers()?;
         if let Some((pid, name)) = process_in(&keeper.proc_root, folder) {
             return alone(format!("process {pid} ({name}) works in it"));
         }
@@ -300,7 +325,7 @@ pub(super) fn names_path(command_line: &[u8], path: &Path) -> bool {
 }
 
 /// Whether Dyno started the process, or an ancestor of it, in this folder.
-fn carries_mark(proc_root: &Path, pid: i32, folder: &Path) -> bool {
+pub(super) fn carries_mark(proc_root: &Path, pid: i32, folder: &Path) -> bool {
     let mark = [FOLDER_MARK.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
     fs::read(proc_root.join(pid.to_string()).join("environ"))
         .is_ok_and(|all| all.split(|byte| *byte == 0).any(|entry| entry == mark))

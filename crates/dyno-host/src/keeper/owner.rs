@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::KeeperError;
 use super::files::{make, open_own, read_own};
+use crate::container::ContainersNote;
 use crate::process_table::{ProcessIdentity, ProcessStat};
 
 /// How the name of an owner file ends.
@@ -51,6 +52,9 @@ pub(super) struct Owner {
     /// The control groups that were made for them.
     #[serde(default)]
     pub(super) groups: Vec<PathBuf>,
+    /// The containers that some of them run in.
+    #[serde(default)]
+    pub(super) containers: Option<ContainersNote>,
 }
 
 /// A program that removes what a dead server leaves outside of its folder.
@@ -140,12 +144,18 @@ impl Owner {
             processes: Vec::new(),
             after_crash: None,
             groups: Vec::new(),
+            containers: None,
         })
     }
 
     /// Removes the control groups of its processes, which have ended.
     pub(super) fn remove_groups(&self) -> Result<(), KeeperError> {
         self.groups.iter().try_for_each(|group| super::group::remove(group))
+    }
+
+    /// Removes the containers that its processes ran in, whatever they still do. Returns how many there were.
+    pub(super) fn remove_containers(&self) -> Result<usize, KeeperError> {
+        self.containers.as_ref().map_or(Ok(0), ContainersNote::remove_all)
     }
 
     /// Where the owner file of a folder lies.

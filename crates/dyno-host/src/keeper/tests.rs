@@ -69,7 +69,7 @@ fn abandoned(keeper: &Keeper, name: &str) -> Owner {
 }
 
 /// Leaves a folder as a run would that was killed without any warning.
-fn abandon(keeper: &Keeper, folder: &Path) -> Owner {
+pub(super) fn abandon(keeper: &Keeper, folder: &Path) -> Owner {
     let (_, mut owner) = Owner::read(folder).expect("an owner");
     owner.dyno = DEAD_DYNO;
     owner.write().expect("written");

@@ -73,11 +73,20 @@ const KEYS: &[Key] = &[
          are considered.",
     )
     .example("\"maven\""),
+    key(
+        "image",
+        Shape::Text,
+        "The image of a container engine (Podman or Docker) from which the server is started, by the \
+         name that the engine knows it by. The container has no network and no privileges, and sees \
+         only Dyno's own folder.",
+    )
+    .example("\"docker.io/library/postgres:17\""),
     with_default(
         "fetch",
         Shape::Switch,
         "false",
-        "Whether programs that are not on this machine may be fetched, as `dyno products fetch` does.",
+        "Whether programs that are not on this machine may be fetched, as `dyno products fetch` does, \
+         and an image with the engine's `pull`.",
     )
     .afterwards(),
     key(
@@ -342,6 +351,7 @@ impl Database {
             engine: text("engine"),
             programs: text("programs"),
             from: text("from"),
+            image: text("image"),
             fetch: table.is_on("fetch"),
             memory: size(table, "memory"),
             swap: size(table, "swap"),
@@ -488,6 +498,7 @@ fn check_private<'v>(
     }
     check_engine(problems, raw, word);
     check_source(problems, raw, vocabulary);
+    check_image(problems, raw, word);
     for (setting, given) in raw.settings() {
         let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
@@ -639,7 +650,7 @@ fn check_setting(
 }
 
 fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
-    for name in ["version", "programs", "from", "memory", "swap", "cpu_weight"] {
+    for name in ["version", "programs", "from", "image", "memory", "swap", "cpu_weight"] {
         if let Some(given) = raw.entry(name) {
             let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
@@ -668,6 +679,54 @@ fn check_source(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabu
                 .with_label("these two are mutually exclusive")
                 .with_help("`programs` names the folder; leave `from` out"),
         );
+    }
+}
+
+/// Reports an image of a product that has none, and what a server in a container cannot have.
+fn check_image(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
+    let Some((given, image)) = raw.entry("image").zip(raw.text("image")) else { return };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    if !image.starts_with(|c: char| c.is_ascii_alphanumeric()) || !image.chars().all(is_plain) {
+        problems.add(
+            Diagnostic::new(given.span.clone(), format!("`{image}` is not the name of an image"))
+                .with_label("not a name that a container engine knows")
+                .with_help(
+                    "write it as for `podman run`, such as \"docker.io/library/postgres:17\"",
+                ),
+        );
+    }
+    if !word.has_images {
+        if !word.is_embedded {
+            let message = format!("product `{}` cannot be started from an image", word.name);
+            problems.add(
+                Diagnostic::new(given.key_span.clone(), message)
+                    .with_label("its servers do not run in containers")
+                    .with_help("leave this key out"),
+            );
+        }
+        return;
+    }
+    let is_on = |given: &&Entry<'_>| given.value.as_integer().is_none_or(|one| one.as_str() != "0");
+    let exclusive = "an image has its own programs";
+    let network = "the container has no network, by which such servers reach each other";
+    let group = "the container engine, not Dyno, makes the control group of a container";
+    for (name, why) in [
+        ("programs", exclusive),
+        ("from", exclusive),
+        ("replicas", network),
+        ("cluster", network),
+        ("shards", network),
+        ("memory", group),
+        ("cpu_weight", group),
+    ] {
+        if let Some(other) = raw.entry(name).filter(is_on) {
+            let message = format!("`{name}` and `image` cannot be combined");
+            problems.add(
+                Diagnostic::new(other.key_span.clone(), message)
+                    .with_label(why)
+                    .with_help("leave one of the two out"),
+            );
+        }
     }
 }
 

@@ -86,7 +86,14 @@ fn missing_versions(plan: &Plan, root: &Path) -> anyhow::Result<Vec<String>> {
     let keeper = crate::lab::keeper(root)?.with_builds(crate::lab::builds()?);
     let mut seen = HashSet::new();
     let mut missing = Vec::new();
+    let mut images = HashSet::new();
     for database in plan.variants.iter().map(|variant| &variant.database) {
+        if let Some(image) = &database.image {
+            if !database.fetch && images.insert(image) {
+                missing.extend(keeper.image(image).err().map(|error| error.0));
+            }
+            continue;
+        }
         let (Product::Private(name), Some(version)) = (&database.product, &database.version) else {
             continue;
         };

@@ -61,7 +61,8 @@ pub(crate) fn lines(
         let Some(Taken { kept, running }) = of_variant(products, variant, data) else { continue };
         largest = largest.max(running);
         let database = &variant.database;
-        let key = (&database.product, &database.engine, &database.programs, &variant.workload);
+        let programs = (&database.programs, &database.image);
+        let key = (&database.product, &database.engine, programs, &variant.workload);
         // Tables that their own steps fill are not kept.
         if is_reused && data.is_populated && seen.insert(key) {
             kept_all = kept_all.saturating_add(kept);

@@ -116,6 +116,7 @@ impl Holder {
             version: order.version.clone(),
             from: order.from.clone(),
             programs: order.programs.clone(),
+            image: order.image.clone(),
             engine: order.engine.clone(),
             settings: settings("--setting", &order.settings, ByteCount(environment.memory_bytes))?,
             limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },

@@ -116,7 +116,8 @@ fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds
     let mut kept = HashSet::new();
     let populate = |trial: &PlannedTrial| {
         let Variant { database, workload, .. } = &plan.variants[trial.variant];
-        let data = (&database.product, &database.engine, &database.programs, workload);
+        let programs = (&database.programs, &database.image);
+        let data = (&database.product, &database.engine, programs, workload);
         if matches!(database.product, Product::Private(_)) && !kept.insert(data) && is_reused {
             return Nanoseconds::ZERO;
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, bail};
 use dyno_database::{FetchRequest, Installation, Product, Products};
-use dyno_host::{Build, BuildStore, Keeper, ListedBuild, SourceInfo, package_sources};
+use dyno_host::{Build, BuildStore, Keeper, ListedBuild, LocalImage, SourceInfo, package_sources};
 use dyno_lab::Lab;
 use dyno_study::Plan;
 use dyno_units::{ByteCount, Clock};
@@ -83,6 +83,10 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
         text += "\n";
         text += &fetched(store, &listed);
     }
+    if let Ok(found) = keeper.local_images() {
+        text += "\n";
+        text += &images(&products, &found);
+    }
     text += "\n";
     text += &by_recipe(&products, &keeper);
     text += "\n";
@@ -136,6 +140,25 @@ fn fetched(store: &BuildStore, listed: &[ListedBuild]) -> String {
     }
     let folder = store.folder().display();
     table(&rows, &[1]) + &format!("{} in {folder}\n", ByteCount(total))
+}
+
+/// The images of the container engine that hold a product, by their names.
+fn images(products: &Products, found: &[LocalImage]) -> String {
+    let mut rows = vec![["IMAGE", "PRODUCT", "SIZE", "ID"].map(str::to_owned)];
+    for image in found {
+        let holds = |name: &&str| {
+            products.find(name).is_some_and(|one| one.image_names().contains(&image.name()))
+        };
+        if let Some(product) = products.names().into_iter().find(holds) {
+            let LocalImage { reference, size, id, .. } = image.clone();
+            rows.push([reference, product.to_owned(), size, id]);
+        }
+    }
+    let end = "`image = \"NAME\"` in a study, or --image, starts a server from an image, whatever its name\n";
+    match rows.len() {
+        1 => format!("the container engine has no image with the name of a product\n{end}"),
+        _ => table(&rows, &[2]) + end,
+    }
 }
 
 fn offers(products: &Products, sources: &[SourceInfo]) -> String {
@@ -278,12 +301,25 @@ fn check(store: &BuildStore, names: &[String]) -> anyhow::Result<End> {
 pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result<()> {
     let mut missing: Vec<String> = Vec::new();
     let mut asked = std::collections::BTreeSet::new();
+    let mut images = std::collections::BTreeSet::new();
     let databases = plan.variants.iter().flat_map(|variant| {
         let other = variant.other_database.iter();
         [&variant.database].into_iter().chain(other).map(move |database| (variant, database))
     });
     for (variant, database) in databases {
         let dyno_study::Product::Private(name) = &database.product else { continue };
+        if let Some(image) = &database.image {
+            if images.insert(image) && lab.keeper.image(image).is_err() {
+                if !may_fetch && !database.fetch {
+                    let error = lab.keeper.image(image).err().map(|error| error.0);
+                    missing.extend(error.map(|why| format!("{}: {why}", variant.name)));
+                    continue;
+                }
+                terminal::say(&format!("fetching the image {image}"));
+                lab.keeper.pull_image(image)?;
+            }
+            continue;
+        }
         let is_any = database.version.is_none() && database.from.is_none();
         let key = (name.clone(), database.version.clone(), database.from.clone());
         let Some(product) = lab.products.find(name) else { continue };

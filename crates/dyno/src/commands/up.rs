@@ -36,7 +36,11 @@ pub(crate) struct UpOptions {
     /// Folder with the server's programs
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     programs: Option<PathBuf>,
-    /// Fetch the programs if they are not installed, as `dyno products fetch` does
+    /// Image of a container engine (Podman, Docker) that has the programs
+    #[arg(long, value_name = "IMAGE",
+          conflicts_with_all = ["from", "programs", "memory", "replicas", "cluster", "shards"])]
+    image: Option<String>,
+    /// Fetch the programs if they are not installed, as `dyno products fetch` does, or the image
     #[arg(long)]
     fetch: bool,
     /// Storage engine that tables get by default
@@ -89,6 +93,7 @@ pub(super) struct Order {
     pub(super) version: Option<String>,
     pub(super) from: Option<String>,
     pub(super) programs: Option<PathBuf>,
+    pub(super) image: Option<String>,
     pub(super) engine: Option<String>,
     pub(super) settings: Vec<String>,
     pub(super) memory: Option<u64>,
@@ -128,7 +133,15 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     let behind_options = members(&known, product, options).map_err(crate::usage_error)?;
     let root = lab::data_root(options.data_folder.as_deref())?;
     let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
-    if options.programs.is_none() {
+    if let Some(image) = &options.image {
+        if let Err(error) = keeper.image(image) {
+            if !options.fetch {
+                return Err(crate::usage_error(error.into()));
+            }
+            terminal::say(&format!("fetching the image {image}"));
+            keeper.pull_image(image)?;
+        }
+    } else if options.programs.is_none() {
         let wanted = (version, options.from.as_deref());
         if let Err(error) = dyno_database::find_programs(product, wanted, &keeper) {
             if !options.fetch || options.from.as_deref() == Some(MACHINE) {
@@ -148,6 +161,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
         version: version.map(str::to_owned),
         from: options.from.clone(),
         programs: options.programs.as_ref().map(std::path::absolute).transpose()?,
+        image: options.image.clone(),
         engine: options.engine.clone(),
         settings: options.setting.clone(),
         memory: options.memory.map(|memory| memory.0),

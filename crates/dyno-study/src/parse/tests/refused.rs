@@ -1438,6 +1438,26 @@ fn the_other_database_of_a_job_is_a_server_that_can_be_started() {
 }
 
 #[test]
+fn an_image_has_its_own_programs_and_no_network() {
+    let check = |keys: &str, expected: &str| {
+        let source = with_database(&format!("product = 'postgresql'\n{keys}"));
+        let problems = parse(&source, &vocabulary()).expect_err("it is refused");
+        let text = crate::diagnostic::render("s", &source, &problems);
+        assert!(text.contains(expected), "{text}");
+    };
+    let image = "image = 'docker.io/library/postgres:17'";
+    check("image = '--privileged'", "`--privileged` is not the name of an image");
+    check(&format!("{image}\nprograms = '/x'"), "`programs` and `image` cannot be combined");
+    check(&format!("{image}\nfrom = 'maven'"), "`from` and `image` cannot be combined");
+    check(&format!("{image}\nreplicas = 1"), "`replicas` and `image` cannot be combined");
+    check(&format!("{image}\nmemory = '1GiB'"), "`memory` and `image` cannot be combined");
+    let good =
+        with_database(&format!("product = 'postgresql'\nversion = '17'\nreplicas = 0\n{image}"));
+    let study = parse(&good, &vocabulary()).expect("it is right");
+    assert_eq!(study.databases[0].image.as_deref(), Some("docker.io/library/postgres:17"));
+}
+
+#[test]
 fn programs_come_from_a_source_that_exists() {
     let check = |keys: &str, expected: &str| {
         let source = with_database(&format!("product = 'postgresql'\n{keys}"));

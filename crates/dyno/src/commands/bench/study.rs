@@ -109,7 +109,7 @@ fn database(study: &mut Written, on: &str, matches: &ArgMatches) -> anyhow::Resu
     if let Some(version) = version {
         study.line_of("--on", "version", version);
     }
-    for key in ["engine", "programs"] {
+    for key in ["engine", "programs", "image"] {
         if let Some(value) = text(matches, key) {
             study.line(key, &**value);
         }

@@ -1,0 +1,293 @@
+//! An image that the engine has: what it is, and what it contains.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Engine, Program};
+use crate::builds::{Origin, Tool};
+use crate::keeper::{Keeper, KeeperError};
+
+/// The source of programs that are in an image.
+const SOURCE: &str = "image";
+/// Prints those of the paths that it is given that are there; a star stands for any name.
+const EXISTING: &str = "for path in $@; do [ -e \"$path\" ] && echo \"$path\"; done; :";
+/// Where programs are if an image does not say.
+const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// An image that the engine has, by its content: a name may be given to another one later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    engine: Engine,
+    /// As it was asked for.
+    reference: String,
+    /// The digest of its configuration, without `sha256:`.
+    id: String,
+    /// Repository and digest by which a registry has it: `docker.io/library/postgres@sha256:…`.
+    repo_digest: Option<String>,
+    /// Folders for which the engine would make volumes.
+    volumes: Vec<String>,
+    /// Where its programs are.
+    path: String,
+}
+
+/// An image in a list of those that the engine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalImage {
+    /// Its name with its tag: `docker.io/library/postgres:17`.
+    pub reference: String,
+    /// The beginning of its id.
+    pub id: String,
+    /// Its size, as the engine has it: `453 MB`.
+    pub size: String,
+}
+
+impl LocalImage {
+    /// The last part of its name, without the tag: `postgres`.
+    pub fn name(&self) -> &str {
+        repository(&self.reference).rsplit('/').next().unwrap_or_default()
+    }
+}
+
+impl Keeper {
+    /// The image of this name that the container engine of this machine has. Nothing is downloaded.
+    ///
+    /// # Errors
+    ///
+    /// There is no engine, or it does not have the image: what to do.
+    pub fn image(&self, reference: &str) -> Result<Image, KeeperError> {
+        check(reference)?;
+        let engine = self.engine()?;
+        let answer = engine.output(["image", "inspect", reference])?;
+        if !answer.status.success() {
+            let name = engine.name();
+            return Err(KeeperError(format!(
+                "there is no image `{reference}` on this machine; fetch it with `{name} pull {reference}`, or let Dyno \
+                 do so: --fetch, or `fetch = true` in the study"
+            )));
+        }
+        Image::described(engine, reference, &answer.out).ok_or_else(|| {
+            let program = engine.program().display();
+            KeeperError(format!(
+                "{program} describes the image `{reference}` in a way that Dyno does not know"
+            ))
+        })
+    }
+
+    /// Lets the engine download an image, as the user has configured it.
+    ///
+    /// # Errors
+    ///
+    /// There is no engine, or it cannot.
+    pub fn pull_image(&self, reference: &str) -> Result<Image, KeeperError> {
+        check(reference)?;
+        Tool(self.engine()?.program().to_owned())
+            .run(Path::new("/"), ["pull", "--quiet", reference])?;
+        self.image(reference)
+    }
+
+    /// All images that the engine has and that have a name.
+    ///
+    /// # Errors
+    ///
+    /// There is no engine, or it does not answer.
+    pub fn local_images(&self) -> Result<Vec<LocalImage>, KeeperError> {
+        let format = "--format={{.Repository}}:{{.Tag}}\t{{.ID}}\t{{.Size}}";
+        Ok(listed(&self.engine()?.ask(["image", "ls", format])?))
+    }
+
+    /// Those of these paths that an image has, in order; a star stands for any name. It is asked by the image's own
+    /// shell.
+    ///
+    /// # Errors
+    ///
+    /// It has no shell, or cannot be run.
+    pub fn paths_in(&self, image: &Image, paths: &[String]) -> Result<Vec<PathBuf>, KeeperError> {
+        let words = ["-c", EXISTING, "sh"].into_iter().chain(paths.iter().map(String::as_str));
+        let words: Vec<&str> = words.collect();
+        let out = self.ask(image.program(Path::new("/bin/sh")), &words)?;
+        let mut seen = BTreeSet::new();
+        Ok(out.lines().map(PathBuf::from).filter(|path| seen.insert(path.clone())).collect())
+    }
+}
+
+impl Image {
+    /// A program in it.
+    pub fn program<'a>(&'a self, path: &'a Path) -> Program<'a> {
+        Program { path, image: Some(self) }
+    }
+
+    /// The engine that has it.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Its name, as it was asked for.
+    pub fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// What identifies its contents: `sha256:` and hexadecimal digits.
+    pub fn id(&self) -> String {
+        format!("sha256:{}", self.id)
+    }
+
+    /// The folders in which it looks for programs.
+    pub fn program_folders(&self) -> Vec<PathBuf> {
+        std::env::split_paths(&self.path).filter(|folder| folder.is_absolute()).collect()
+    }
+
+    /// Folders for which the engine would make volumes of its own.
+    pub(super) fn volumes(&self) -> &[String] {
+        &self.volumes
+    }
+
+    /// Where programs in it come from: its repository is the builder, and its digest the version of the package.
+    pub fn origin(&self) -> Origin {
+        let by_registry = self.repo_digest.as_deref().and_then(|text| text.split_once('@'));
+        let (repository, digest) = by_registry.unwrap_or_else(|| (repository(&self.reference), ""));
+        let digest = if digest.is_empty() { self.id() } else { digest.to_owned() };
+        Origin {
+            source: SOURCE.to_owned(),
+            builder: format!("image {repository}"),
+            package: Some(self.reference.clone()),
+            package_version: Some(digest),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_test(engine: Engine, volumes: &[&str]) -> Image {
+        Image {
+            engine,
+            reference: "db:1".to_owned(),
+            id: "12ab".to_owned(),
+            repo_digest: None,
+            volumes: volumes.iter().map(|&one| one.to_owned()).collect(),
+            path: USUAL_PATH.to_owned(),
+        }
+    }
+
+    /// An image, from what `image inspect` prints.
+    fn described(engine: &Engine, reference: &str, text: &str) -> Option<Image> {
+        let all: Value = serde_json::from_str(text).ok()?;
+        let facts = all.get(0)?;
+        let id = facts.get("Id")?.as_str()?;
+        let id = id.strip_prefix("sha256:").unwrap_or(id).to_owned();
+        let config = facts.get("Config");
+        let texts = |value: Option<&Value>| -> Vec<String> {
+            let all = value.and_then(Value::as_array).into_iter().flatten();
+            all.filter_map(|one| one.as_str().map(str::to_owned)).collect()
+        };
+        let digests = texts(facts.get("RepoDigests"));
+        let wanted = repository(reference);
+        let is_wanted = |text: &&String| {
+            let name = text.split('@').next().unwrap_or_default();
+            name == wanted || name.ends_with(&format!("/{wanted}"))
+        };
+        let volumes = config.and_then(|config| config.get("Volumes")?.as_object());
+        let environment = texts(config.and_then(|config| config.get("Env")));
+        let path = environment.iter().find_map(|pair| pair.strip_prefix("PATH="));
+        Some(Image {
+            engine: engine.clone(),
+            reference: reference.to_owned(),
+            id,
+            repo_digest: digests.iter().find(is_wanted).or(digests.first()).cloned(),
+            volumes: volumes.map(|all| all.keys().cloned().collect()).unwrap_or_default(),
+            path: path.unwrap_or(USUAL_PATH).to_owned(),
+        })
+    }
+}
+
+/// Refuses what an engine would take for something else than the name of an image.
+fn check(reference: &str) -> Result<(), KeeperError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
+    match reference.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && reference.chars().all(is_plain)
+    {
+        true => Ok(()),
+        false => Err(KeeperError(format!(
+            "`{reference}` is not the name of an image; write it as for `podman run`: NAME:TAG"
+        ))),
+    }
+}
+
+/// The name of an image without tag and digest: `docker.io/library/postgres`.
+fn repository(reference: &str) -> &str {
+    let name = reference.split('@').next().unwrap_or_default();
+    match name.rsplit_once(':') {
+        // A registry may have a port.
+        Some((before, tag)) if !tag.contains('/') => before,
+        _ => name,
+    }
+}
+
+/// The images of a list in lines of name, id and size.
+fn listed(text: &str) -> Vec<LocalImage> {
+    let image = |line: &str| {
+        let mut cells = line.split('\t').map(str::to_owned);
+        let (reference, id, size) = (cells.next()?, cells.next()?, cells.next()?);
+        (!reference.contains("<none>")).then_some(LocalImage { reference, id, size })
+    };
+    text.lines().filter_map(image).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::engine::tests::engine;
+
+    #[test]
+    fn a_name_is_parted_from_its_tag() {
+        let check = |reference: &str, expected: &str| {
+            assert_eq!(repository(reference), expected, "{reference}");
+        };
+        check("postgres:17", "postgres");
+        check("docker.io/library/postgres", "docker.io/library/postgres");
+        check("localhost:5000/db", "localhost:5000/db");
+        check("localhost:5000/db:1.2", "localhost:5000/db");
+        check("db@sha256:00", "db");
+        check("db:1@sha256:00", "db");
+    }
+
+    #[test]
+    fn what_an_engine_would_take_for_an_option_is_refused() {
+        for good in ["postgres:17", "localhost:5000/a_b/db:1.2-x", "db@sha256:0123"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        for bad in ["", "--privileged", "a b", "a;b", "-v=/:/x", "a$(b)", "/x"] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_known_by_its_digest() {
+        let text = r#"[{"Id": "sha256:12ab", "RepoDigests": ["mirror/pg@sha256:9", "docker.io/library/postgres@sha256:77"],
+            "Config": {"Env": ["PATH=/usr/bin:/opt/pg/bin", "PGDATA=/x"], "Volumes": {"/var/lib/postgresql/data": {}}}}]"#;
+        let image = Image::described(&engine(), "postgres:17", text).expect("it is one");
+        assert_eq!(image.id(), "sha256:12ab");
+        assert_eq!(image.volumes(), ["/var/lib/postgresql/data"]);
+        assert_eq!(image.program_folders(), [Path::new("/usr/bin"), Path::new("/opt/pg/bin")]);
+        let origin = image.origin();
+        assert_eq!(origin.builder, "image docker.io/library/postgres");
+        assert_eq!(origin.package.as_deref(), Some("postgres:17"));
+        assert_eq!(origin.package_version.as_deref(), Some("sha256:77"));
+        // One that was made here and never pushed.
+        let text = r#"[{"Id": "12ab", "RepoDigests": [], "Config": {"Volumes": null}}]"#;
+        let image = Image::described(&engine(), "mine:1", text).expect("it is one");
+        assert_eq!(image.origin().builder, "image mine");
+        assert_eq!(image.origin().package_version.as_deref(), Some("sha256:12ab"));
+        assert_eq!(image.program_folders().len(), 6);
+        for text in ["", "[]", "{}", "[{}]"] {
+            assert_eq!(Image::described(&engine(), "x", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn images_without_a_name_are_not_listed() {
+        let text = "docker.io/library/postgres:17\tab\t453 MB\n<none>:<none>\tcd\t1 GB\nbroken\n";
+        let found = listed(text);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name(), &*found[0].size), ("postgres", "453 MB"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Starts programs of images in containers, as the keeper starts those of this machine.
+//!
+//! The engine's client is a child of Dyno's and ends as the program in the container does. The container's first
+//! process is found by the id that the engine gives, and taken for it only if it carries the mark of its folder: then it
+//! runs on this machine, and can be signalled and observed like any other.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use dyno_units::Nanoseconds;
+use rustix::process::{Resource, getrlimit};
+
+use super::owner::Owner;
+use super::{
+    ANSWER_LIMIT, Answer, FOLDER_MARK, Keeper, KeeperError, KeptProcess, ProcessSpec, files,
+    leftovers, open_log, random_token,
+};
+use crate::container::{ContainerOrder, ContainersNote, Engine, Image, Program};
+use crate::facts::Host;
+use crate::process_table::ProcessStat;
+
+/// How often, and after which pause, the engine is asked for the process in a container.
+const PID_TRIES: u32 = 600;
+const PID_PAUSE: Nanoseconds = Nanoseconds::from_millis(30);
+/// How many digits of a container's token are in its name.
+const NAME_DIGITS: usize = 12;
+/// The name of the user in the file that containers see as `/etc/passwd`.
+const USER_NAME: &str = "dyno";
+
+/// The image, the program and its arguments.
+pub(super) type Question = (String, PathBuf, Vec<String>);
+
+impl Keeper {
+    /// The same keeper, which runs images with this container engine, by its name or the path of its program; with the
+    /// first one that answers, if it is none.
+    pub fn with_engine(mut self, engine: Option<OsString>) -> Keeper {
+        self.wanted_engine = engine;
+        self
+    }
+
+    /// The container engine of this machine.
+    ///
+    /// # Errors
+    ///
+    /// There is none that answers: why.
+    pub fn engine(&self) -> Result<&Engine, KeeperError> {
+        let find = || Engine::find(self, self.wanted_engine.as_deref()).map_err(|error| error.0);
+        self.engine.get_or_init(find).as_ref().map_err(|why| KeeperError(why.clone()))
+    }
+
+    /// The output of a program of an image, however it ends. It sees nothing of this machine but a folder of the
+    /// keeper's, if there is one.
+    pub(super) fn answer_in(
+        &self,
+        image: &Image,
+        program: Program<'_>,
+        arguments: &[&str],
+        folder: Option<&Path>,
+    ) -> Result<Answer, KeeperError> {
+        let owned = arguments.iter().map(|&one| one.to_owned()).collect();
+        let question = (image.id(), program.path.to_owned(), owned);
+        let said = || self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if folder.is_none()
+            && let Some(answer) = said().get(&question)
+        {
+            return Ok(answer.clone());
+        }
+        let token = match folder {
+            Some(folder) => self.note_containers(folder, image.engine())?,
+            None => fresh_token()?,
+        };
+        let name = format!("dyno-ask-{}", &token[..NAME_DIGITS]);
+        let mounts: Vec<&Path> = folder.into_iter().collect();
+        let order = ContainerOrder {
+            arguments: arguments.to_vec(),
+            name: &name,
+            token: &token,
+            mounts: &mounts,
+            ..self.container(image, program)
+        };
+        let answer = image.engine().output(order.words()?);
+        if answer.is_err() {
+            // The engine's client was killed, and the container goes on.
+            let _ = image.engine().remove(&name);
+        }
+        let answer = answer.map_err(|_| {
+            let program = program.path.display();
+            KeeperError(format!(
+                "{program} in the image {} did not answer within {ANSWER_LIMIT}",
+                image.reference()
+            ))
+        })?;
+        if folder.is_none() && answer.status.success() {
+            said().insert(question, answer.clone());
+        }
+        Ok(answer)
+    }
+
+    /// Starts a program of an image in a folder, and waits until its process is known.
+    pub(super) fn spawn_contained(
+        &self,
+        folder: &Path,
+        spec: &ProcessSpec,
+        image: &Image,
+    ) -> Result<KeptProcess, KeeperError> {
+        let (mut process, name) = self.spawn_client(folder, spec, image)?;
+        for _ in 0..PID_TRIES {
+            if process.ends_within(PID_PAUSE) {
+                // Whoever started it reads its log.
+                return Ok(process);
+            }
+            let Some(pid) = image.engine().pid_in(&name) else { continue };
+            let stat = ProcessStat::read(&self.proc_root, pid);
+            let stat = stat.filter(|_| leftovers::carries_mark(&self.proc_root, pid, folder));
+            let Some(stat) = stat else { continue };
+            self.note(folder, pid, None)?;
+            return Ok(process.with_inner(stat.identity()));
+        }
+        drop(process);
+        let _ = image.engine().remove(&name);
+        Err(KeeperError(format!(
+            "{} has started the container {name}, but what runs in it is no process of this machine that Dyno can see; \
+             does {} use another host?",
+            image.engine().program().display(),
+            image.engine().name()
+        )))
+    }
+
+    /// Starts the engine's client, which ends as the program in the container does. Returns the container's name.
+    pub(super) fn spawn_client(
+        &self,
+        folder: &Path,
+        spec: &ProcessSpec,
+        image: &Image,
+    ) -> Result<(KeptProcess, String), KeeperError> {
+        if !spec.limits.is_none() {
+            return Err(KeeperError(
+                "memory, swap and CPU weight of a server in a container cannot be limited by Dyno; leave `memory`, \
+                 `swap` and `cpu_weight` out"
+                    .into(),
+            ));
+        }
+        self.open_to_servers(folder)?;
+        let token = self.note_containers(folder, image.engine())?;
+        let n = self.n_folders.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let of_folder = folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("dyno-{of_folder}-{}-{n}", &token[..NAME_DIGITS]);
+        let passwd = self.passwd_file(folder)?;
+        let mut mounts = vec![folder];
+        mounts.extend(spec.mounts.iter().map(PathBuf::as_path));
+        let mut environment: Vec<(&str, OsString)> = vec![
+            ("LANG", "C.UTF-8".into()),
+            ("TZ", "UTC".into()),
+            (FOLDER_MARK, folder.as_os_str().to_owned()),
+        ];
+        environment.extend(spec.environment.iter().map(|(name, value)| (&**name, value.into())));
+        let order = ContainerOrder {
+            arguments: spec.arguments.iter().map(String::as_str).collect(),
+            name: &name,
+            token: &token,
+            mounts: &mounts,
+            passwd: Some(&passwd),
+            folder: Some(folder),
+            environment,
+            cpus: &spec.cpus,
+            ..self.container(image, image.program(&spec.program))
+        };
+        let log = open_log(folder, &spec.log)?;
+        let refuse = |e: std::io::Error| KeeperError(format!("{}: {e}", spec.log.display()));
+        let mut command = image.engine().command(order.words()?);
+        command.stdout(log.try_clone().map_err(refuse)?).stderr(log).stdin(Stdio::null());
+        let child = command.spawn().map_err(|e| {
+            KeeperError(format!("{} cannot be started: {e}", image.engine().program().display()))
+        })?;
+        // From here on, dropping it on an error kills it.
+        let process = KeptProcess::new(child);
+        self.note(folder, process.child_pid(), None)?;
+        Ok((process, name))
+    }
+
+    /// What all containers have in common.
+    fn container<'a>(&self, image: &'a Image, program: Program<'a>) -> ContainerOrder<'a> {
+        let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let memory = Host::new(Path::new("/")).memory_bytes().unwrap_or(1 << 30);
+        ContainerOrder {
+            image,
+            program,
+            arguments: Vec::new(),
+            name: "",
+            token: "",
+            user: self.run_as().map_or(own, |user| (user.uid, user.gid)),
+            is_own_user: self.run_as().is_none(),
+            mounts: &[],
+            passwd: None,
+            folder: None,
+            environment: Vec::new(),
+            cpus: &[],
+            files_and_processes: (limit_of(Resource::Nofile), processes_most()),
+            shared_memory: memory / 2,
+        }
+    }
+
+    /// A file that gives the user of a container a name: some programs refuse to run without one.
+    fn passwd_file(&self, folder: &Path) -> Result<PathBuf, KeeperError> {
+        let path = folder.join("passwd");
+        if fs::symlink_metadata(&path).is_err() {
+            let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+            let (uid, gid) = self.run_as().map_or(own, |user| (user.uid, user.gid));
+            let text =
+                format!("{USER_NAME}:x:{uid}:{gid}:servers of Dyno:/nonexistent:/bin/false\n");
+            files::make(&path, text.as_bytes(), self.run_as())
+                .map_err(|e| KeeperError(format!("{} cannot be created: {e}", path.display())))?;
+        }
+        Ok(path)
+    }
+
+    /// Notes in the owner file of a folder that containers of this engine work in it. Returns the value of their label.
+    fn note_containers(&self, folder: &Path, engine: &Engine) -> Result<String, KeeperError> {
+        let mut owner_files = self.owner_files();
+        let (_, mut owner) = Owner::read(folder)?;
+        if let Some(note) = owner.containers.as_ref().filter(|note| note.is_of(engine)) {
+            return Ok(note.token().to_owned());
+        }
+        let token = fresh_token()?;
+        owner.containers = Some(ContainersNote::new(engine, token.clone()));
+        owner_files.insert(folder.to_owned(), owner.write()?);
+        Ok(token)
+    }
+}
+
+fn fresh_token() -> Result<String, KeeperError> {
+    random_token().map_err(|e| KeeperError(format!("cannot get random numbers: {e}")))
+}
+
+/// What Dyno itself may have: no container needs more, and its engine could not give it everywhere.
+fn limit_of(resource: Resource) -> u64 {
+    getrlimit(resource).maximum.unwrap_or(1 << 20)
+}
+
+/// Podman limits itself to as many processes as the kernel has ids.
+fn processes_most() -> u64 {
+    let ids = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let ids = ids.and_then(|text| text.trim().parse().ok()).unwrap_or(32_768);
+    limit_of(Resource::Nproc).min(ids)
+}
+
+#[cfg(test)]
+mod tests;
