@@ -27,11 +27,11 @@ mod storage;
 mod thread_io;
 mod volume;
 
-pub use builds::distribution;
 pub use builds::{
     Build, BuildStore, FetchOrder, ListedBuild, Origin, PackageSpec, SourceInfo,
     package_source_names, package_sources,
 };
+pub use builds::{distribution, file_digest};
 pub use canary::canary;
 pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
