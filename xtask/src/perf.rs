@@ -5,6 +5,7 @@
 //! What is printed is the median of the ratios of the pairs, with the smallest and the largest:
 //! absolute figures of a shared machine say little, ratios within one run say more.
 
+mod agents;
 mod dbstress;
 mod declared;
 mod files;
@@ -51,6 +52,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     rows.extend(mariadb::measure(&dyno, effort, &is_wanted)?);
     rows.extend(postgresql::measure(&dyno, effort, &is_wanted)?);
     rows.extend(null::measure(&dyno, effort, &is_wanted)?);
+    rows.extend(agents::measure(&dyno, effort, &is_wanted)?);
     rows.extend(dbstress::measure(&dyno, effort, &is_wanted)?);
     rows.extend(declared::measure(&dyno, effort, &is_wanted)?);
     rows.extend(insert_benchmark::measure(&dyno, effort, &is_wanted)?);

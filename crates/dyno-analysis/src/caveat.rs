@@ -33,6 +33,8 @@ pub enum CaveatKind {
     HostLag,
     /// One of the hosts that generated the load did another part of it than it was to do.
     HostShare,
+    /// Some trials were loaded by fewer hosts than others.
+    HostMissing,
     /// The clock of one of the hosts that generated the load was not known well.
     HostClock,
     /// Attempts failed.

@@ -50,10 +50,17 @@ type OfTrial<'a> = (&'a HostSummary, &'a StepSummary);
 /// study.
 pub(crate) fn hosts(joined: &Joined<'_>) -> Vec<HostFacts> {
     let mut all: BTreeMap<(usize, usize, usize), Vec<OfTrial<'_>>> = BTreeMap::new();
+    // Where some were lost, others have their places.
+    let mut names: Vec<&str> = Vec::new();
     for trial in &joined.trials {
         for step in 0..joined.steps.len() {
             let Some(summary) = trial.step(step) else { continue };
-            for (idx, host) in summary.hosts.iter().enumerate() {
+            for host in &summary.hosts {
+                let known = names.iter().position(|name| *name == host.name);
+                let idx = known.unwrap_or_else(|| {
+                    names.push(&host.name);
+                    names.len() - 1
+                });
                 all.entry((trial.variant, step, idx)).or_default().push((host, summary));
             }
         }

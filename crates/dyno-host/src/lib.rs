@@ -28,11 +28,11 @@ mod storage;
 mod thread_io;
 mod volume;
 
-pub use builds::distribution;
 pub use builds::{
     Build, BuildStore, FetchOrder, ListedBuild, Origin, PackageSpec, SourceInfo,
     package_source_names, package_sources,
 };
+pub use builds::{distribution, file_digest};
 pub use canary::canary;
 pub use container::{Engine, Image, LocalImage, Program};
 pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};

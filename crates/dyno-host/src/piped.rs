@@ -83,6 +83,13 @@ impl PipedProcess {
         }
     }
 
+    /// Whether it ended well; if not, how it ended, in words. None if it still runs after this long.
+    pub fn result(&mut self, limit: Duration) -> Option<Result<(), String>> {
+        let how = self.wait(limit)?;
+        let is_good = matches!(self.child.try_wait(), Ok(Some(status)) if status.success());
+        Some(if is_good { Ok(()) } else { Err(how) })
+    }
+
     /// Kills it and what it has started in its group, and waits for its end.
     pub fn kill(&mut self) {
         // As long as nobody has waited for it, its id is its own.
@@ -129,6 +136,7 @@ mod tests {
         pipes.output.read_to_string(&mut said).expect("it writes");
         assert_eq!(said, "meow");
         assert_eq!(process.wait(Duration::from_secs(60)).as_deref(), Some("ended"));
+        assert_eq!(process.result(Duration::ZERO), Some(Ok(())));
     }
 
     #[test]

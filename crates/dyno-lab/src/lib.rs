@@ -37,6 +37,7 @@ pub use calibration::{CalibratedRate, Calibration};
 pub use check::{check_settings, check_without_programs};
 pub use deployment::products;
 pub use disk::{ExpectedData, expected_disk};
+pub use hosts::{HeldHosts, kubernetes_manifest};
 pub use manifest::make_manifest;
 pub use run::{Lab, RunEnd, RunOrder, Watching, run};
 pub use statements::{RefusedSql, StatementCheck, check_statements};

@@ -18,6 +18,7 @@ use crate::calibration::Calibration;
 use crate::datasets::Limits;
 use crate::events::EventLog;
 use crate::failures::{Failure, Failures, is_disk_full};
+use crate::hosts::HeldHosts;
 use crate::stopping::{Decide, Stopping};
 use crate::trial::{self, TrialEnd};
 use crate::voiding::{self, Void};
@@ -47,6 +48,8 @@ pub struct Lab {
     pub checks_host: bool,
     /// Devices that the user has named as ones that may be formatted.
     pub format_devices: Vec<PathBuf>,
+    /// The hosts that have been requested; none in the beginning.
+    pub hosts: HeldHosts,
 }
 
 impl Lab {
@@ -126,26 +129,12 @@ pub fn run(
     listener: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<RunEnd> {
     let mut course = Course::open(lab, order, listener)?;
-    while let Some(planned) = course.queue.pop_front() {
-        if course.is_left_out(planned)? {
-            continue;
-        }
-        let began = lab.clock.now();
-        if course.end.finished + course.end.failed > 0 {
-            rest(lab, order.plan.rest, &mut course.events, &mut course.record)?;
-        }
-        if lab.abort.is_raised() {
-            course.end.interrupted = true;
-            break;
-        }
-        if course.trial(planned)?.is_break() {
-            break;
-        }
-        course.longest = course.longest.max(lab.clock.now().saturating_sub(began));
-        if course.queue.front().is_none_or(|next| next.block != planned.block) {
-            course.repeat_void_blocks()?;
-        }
+    let done = course.all_trials();
+    // Also where the record cannot be written.
+    for message in lab.hosts.give_back() {
+        course.events.in_run(&mut course.record, EventKind::Noted { message })?;
     }
+    done?;
     lab.keeper.kernel().release();
     note_not_begun(&course.end, &mut course.events, &mut course.record)?;
     Ok(course.end)
@@ -207,6 +196,32 @@ impl<'a, 't> Course<'a, 't> {
         })
     }
 
+    /// Runs the trials that have not ended yet, one after the other.
+    fn all_trials(&mut self) -> anyhow::Result<()> {
+        let lab = self.lab;
+        while let Some(planned) = self.queue.pop_front() {
+            if self.is_left_out(planned)? {
+                continue;
+            }
+            let began = lab.clock.now();
+            if self.end.finished + self.end.failed > 0 {
+                rest(lab, self.order.plan.rest, &mut self.events, &mut self.record)?;
+            }
+            if lab.abort.is_raised() {
+                self.end.interrupted = true;
+                break;
+            }
+            if self.trial(planned)?.is_break() {
+                break;
+            }
+            self.longest = self.longest.max(lab.clock.now().saturating_sub(began));
+            if self.queue.front().is_none_or(|next| next.block != planned.block) {
+                self.repeat_void_blocks()?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a trial is not begun: it has ended before, its variant is settled or cannot be deployed,
     /// or the time budget would not suffice.
     fn is_left_out(&mut self, planned: &PlannedTrial) -> anyhow::Result<bool> {
@@ -260,7 +275,7 @@ impl<'a, 't> Course<'a, 't> {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        self.end.stopped = self.failures.ends_run();
+        self.end.stopped = self.failures.ends_run().or_else(|| self.lab.hosts.lost());
         Ok(match self.end.stopped {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),

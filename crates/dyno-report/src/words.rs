@@ -61,6 +61,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::HostLimit => "load-generating host near its limit",
         CaveatKind::HostLag => "lagging host",
         CaveatKind::HostShare => "uneven hosts",
+        CaveatKind::HostMissing => "missing hosts",
         CaveatKind::HostClock => "host clock off",
         CaveatKind::Errors => "failed attempts",
         CaveatKind::DeadEnd => "no commits at the end",

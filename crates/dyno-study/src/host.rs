@@ -1,22 +1,88 @@
 //! Hosts: machines on which Dyno has agents do something, and how they are reached.
 
+use std::collections::BTreeMap;
+
+use dyno_units::Nanoseconds;
+
 /// One `[host.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPool {
     /// Its name in the study.
     pub name: String,
-    /// The command that starts an agent on a host, in which `{name}` stands for the host's name; empty
-    /// for processes of this machine.
-    pub reach: Vec<String>,
+    /// How its hosts are reached.
+    pub reach: Reach,
     /// The names of its hosts, in file order; at least one.
     pub names: Vec<String>,
-    /// Environment variables that the command does not inherit: those from which the study took parts of
+    /// Dyno's program there, where the way needs to know it.
+    pub program: String,
+    /// Whether this program is copied there.
+    pub copy: bool,
+    /// What becomes of the run if a host is lost.
+    pub lost: Lost,
+    /// Environment variables that the commands do not inherit: those from which the study took parts of
     /// URLs. None until somebody has read them.
     pub hidden_variables: Vec<String>,
 }
 
+/// How hosts are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Its agents are processes of the machine that runs the study.
+    Local,
+    /// The command that starts an agent on a host, in which `{name}` stands for the host's name.
+    Command(Vec<String>),
+    /// Nodes that Slurm allocates.
+    Slurm(SlurmRequest),
+    /// Pods of a Kubernetes cluster.
+    Kubernetes(KubernetesRequest),
+}
+
+/// What is requested from Slurm: as many nodes as the pool has names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlurmRequest {
+    /// Options of `salloc` by their long names without the dashes: `partition`, `account`.
+    pub options: BTreeMap<String, String>,
+    /// How long the nodes are requested for; Slurm takes them back afterwards.
+    pub time: Nanoseconds,
+    /// How long the request may wait in the queue.
+    pub wait: Nanoseconds,
+}
+
+/// What is requested from Kubernetes: as many pods as the pool has names, each on a node of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubernetesRequest {
+    /// The image, which contains Dyno.
+    pub image: String,
+    /// The namespace; none for that of the context.
+    pub namespace: Option<String>,
+    /// The context of kubectl's configuration; none for the current one.
+    pub context: Option<String>,
+    /// Labels that a node must have.
+    pub node_selector: BTreeMap<String, String>,
+    /// Labels of pods that must not be on the same node, such as those of the servers.
+    pub avoid: BTreeMap<String, String>,
+    /// CPUs of each pod, as Kubernetes writes them.
+    pub cpu: Option<String>,
+    /// Memory of each pod, as Kubernetes writes it.
+    pub memory: Option<String>,
+    /// How long the pods are there at most.
+    pub time: Nanoseconds,
+    /// How long it may take until they run.
+    pub wait: Nanoseconds,
+}
+
+/// What becomes of the trials after one in which a host was lost that cannot be reached again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lost {
+    /// The run ends, to be continued when the host is back.
+    #[default]
+    Stop,
+    /// They use the hosts that are left.
+    Continue,
+}
+
 /// What stands for the name of a host in `reach`.
-pub(crate) const NAME: &str = "{name}";
+const NAME: &str = "{name}";
 
 /// The word for agents that are processes of this machine.
 pub(crate) const LOCAL: &str = "local";
@@ -24,22 +90,52 @@ pub(crate) const LOCAL: &str = "local";
 impl HostPool {
     /// Whether its agents are processes of the machine that runs the study.
     pub fn is_local(&self) -> bool {
-        self.reach.is_empty()
-    }
-
-    /// The command that starts the agent of a host; `program` is Dyno's own file. None if the agent is
-    /// one of this machine, and that file is not known.
-    pub fn command(&self, host: &str, program: Option<&str>) -> Option<Vec<String>> {
-        if self.is_local() {
-            return program.map(|program| vec![program.to_owned(), "agent".to_owned()]);
-        }
-        Some(self.reach.iter().map(|word| word.replace(NAME, host)).collect())
+        self.reach == Reach::Local
     }
 
     /// How its agents are reached, as a study has it.
     pub fn reach_in_words(&self) -> String {
-        if self.is_local() { LOCAL.to_owned() } else { self.reach.join(" ") }
+        if self.is_local() { LOCAL.to_owned() } else { self.reach.words().join(" ") }
     }
+}
+
+impl Reach {
+    /// What decides which machines the hosts are, word by word; nothing for this machine.
+    pub fn words(&self) -> Vec<String> {
+        let pairs = |map: &BTreeMap<String, String>| -> Vec<String> {
+            map.iter().map(|(name, value)| format!("{name}={value}")).collect()
+        };
+        match self {
+            Reach::Local => Vec::new(),
+            Reach::Command(words) => words.clone(),
+            Reach::Slurm(SlurmRequest { options, time: _, wait: _ }) => {
+                [vec!["slurm".to_owned()], pairs(options)].concat()
+            }
+            Reach::Kubernetes(request) => {
+                let KubernetesRequest { image, namespace, context, node_selector, avoid, .. } =
+                    request;
+                let some = [
+                    ("namespace", namespace),
+                    ("context", context),
+                    ("cpu", &request.cpu),
+                    ("memory", &request.memory),
+                ];
+                let some = some.iter().filter_map(|(name, value)| {
+                    value.as_ref().map(|value| format!("{name}={value}"))
+                });
+                let maps = [("node_selector", node_selector), ("avoid", avoid)];
+                let maps = maps.iter().filter(|(_, map)| !map.is_empty());
+                let maps = maps.map(|(name, map)| format!("{name}={}", pairs(map).join(",")));
+                let first = ["kubernetes".to_owned(), format!("image={image}")];
+                first.into_iter().chain(some).chain(maps).collect()
+            }
+        }
+    }
+}
+
+/// The words of a command with a host's name in place of `{name}`.
+pub fn with_name(words: &[String], host: &str) -> Vec<String> {
+    words.iter().map(|word| word.replace(NAME, host)).collect()
 }
 
 /// Splits a command into words: at blanks, but not between quotes. There is no other special
@@ -74,10 +170,14 @@ pub(crate) fn words(command: &str) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
+    fn texts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
     #[test]
     fn commands_are_split_at_blanks_that_are_not_quoted() {
         let check = |command: &str, expected: &[&str]| {
-            assert_eq!(words(command), Ok(expected.iter().map(|w| (*w).to_owned()).collect()));
+            assert_eq!(words(command), Ok(texts(expected)));
         };
         check("ssh {name}  dyno agent ", &["ssh", "{name}", "dyno", "agent"]);
         check("a 'b c' d\"e f\"'g' ''", &["a", "b c", "de fg", ""]);
@@ -88,16 +188,7 @@ mod tests {
 
     #[test]
     fn a_command_names_its_host() {
-        let pool = |reach: &[&str]| HostPool {
-            name: "sql".to_owned(),
-            reach: reach.iter().map(|word| (*word).to_owned()).collect(),
-            names: vec!["db1".to_owned()],
-            hidden_variables: Vec::new(),
-        };
-        let command = pool(&["ssh", "{name}.lan", "dyno"]).command("db1", None);
-        assert_eq!(command.as_deref(), Some(&["ssh", "db1.lan", "dyno"].map(str::to_owned)[..]));
-        let local = pool(&[]).command("db1", Some("/usr/bin/dyno"));
-        assert_eq!(local.as_deref(), Some(&["/usr/bin/dyno", "agent"].map(str::to_owned)[..]));
-        assert_eq!(pool(&[]).command("db1", None), None);
+        let command = with_name(&texts(&["ssh", "{name}.lan", "dyno"]), "db1");
+        assert_eq!(command, texts(&["ssh", "db1.lan", "dyno"]));
     }
 }

@@ -24,7 +24,7 @@ mod volume;
 
 pub use diagnostic::Diagnostic;
 pub use fault::{FaultChoice, FaultKind};
-pub use host::HostPool;
+pub use host::{HostPool, KubernetesRequest, Lost, Reach, SlurmRequest, with_name};
 pub use job::{JobChoice, JobLoad, JobWork};
 pub use keys::CLIENTS_MAX;
 pub use nearest::nearest_words;

@@ -49,6 +49,10 @@ enum Command {
         /// only if this text is the same
         #[arg(long)]
         canonical: bool,
+        /// Print the Kubernetes manifest of the study's hosts instead: what `dyno run` applies, with
+        /// TOKEN in place of what each run draws
+        #[arg(long, conflicts_with = "canonical")]
+        manifests: bool,
     },
     /// Print the JSON Schema of study files, for editors; or their reference
     Schema {
@@ -362,7 +366,8 @@ pub(crate) fn run() -> anyhow::Result<End> {
     match cli.command {
         Command::Run(options) => run::run(&options),
         Command::Check { study, start_servers } => check::run(&study, start_servers),
-        Command::Plan { study, seed, canonical } => plan::run(&study, seed, canonical),
+        Command::Plan { study, manifests: true, .. } => plan::show_manifests(&study),
+        Command::Plan { study, seed, canonical, .. } => plan::run(&study, seed, canonical),
         Command::Schema { format } => schema::run(format),
         Command::Report(options) => report::run(&options),
         Command::Compare(options) => compare::run(&options),

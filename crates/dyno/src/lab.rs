@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_host::{BuildStore, Keeper};
-use dyno_lab::Lab;
 use dyno_lab::datasets::Limits;
+use dyno_lab::{HeldHosts, Lab};
 use dyno_load::AbortFlag;
 use dyno_record::Environment;
 use dyno_units::Clock;
@@ -45,6 +45,7 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
         program: std::env::current_exe().ok(),
         checks_host: true,
         format_devices: Vec::new(),
+        hosts: HeldHosts::default(),
     })
 }
 

@@ -19,7 +19,7 @@ const CLOCK_MOST_US: f64 = 10_000.0;
 
 /// All caveats of hosts.
 pub(super) fn caveats(findings: &Findings) -> Vec<Caveat> {
-    [limited(findings), lagging(findings), uneven(findings), clocks(findings)]
+    [limited(findings), lagging(findings), uneven(findings), missing(findings), clocks(findings)]
         .into_iter()
         .flatten()
         .collect()
@@ -125,6 +125,25 @@ fn uneven(findings: &Findings) -> Option<Caveat> {
     )
 }
 
+fn missing(findings: &Findings) -> Option<Caveat> {
+    let steps = |host: &HostFacts| {
+        let same = findings.hosts.iter().filter(|other| other.host == host.host);
+        same.map(|other| other.n).sum::<u32>()
+    };
+    let most = findings.hosts.iter().map(steps).max().unwrap_or_default();
+    caveat(
+        findings,
+        CaveatKind::HostMissing,
+        (findings.hosts.iter().filter(|host| steps(host) < most).collect(), &|_| 0.0),
+        (
+            "Some trials were loaded by fewer hosts than others",
+            &|host| format!("took part in {} of {most} measured steps", steps(host)),
+            "The other hosts took over its part, so these trials differ in more than their variants: \
+             repeat them when the host is back.",
+        ),
+    )
+}
+
 fn clocks(findings: &Findings) -> Option<Caveat> {
     let is_off = |host: &&HostFacts| host.clock_moved_us > CLOCK_MOST_US;
     caveat(
@@ -187,6 +206,22 @@ mod tests {
         let facts = &findings.hosts[1];
         assert_eq!((facts.host.as_str(), facts.n), ("y", 3));
         assert!((facts.share - 1.0 / 3.0).abs() < 1e-6 && facts.share_meant == facts.share);
+    }
+
+    #[test]
+    fn a_host_that_was_not_in_all_trials() {
+        let caveat = only(CaveatKind::HostMissing, |run| {
+            spread(run);
+            for step in &mut run.trials[0].steps {
+                step.hosts.remove(1);
+                for host in &mut step.hosts {
+                    let n = step.kinds[0].outcomes["committed"] / 2;
+                    host.kinds[0].outcomes.insert("committed".to_owned(), n);
+                    (host.due, host.clients) = (n, 3);
+                }
+            }
+        });
+        contains(&caveat.message, "host y took part in");
     }
 
     #[test]

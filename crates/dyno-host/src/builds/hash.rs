@@ -10,7 +10,11 @@ use sha2::{Digest, Sha256};
 use crate::KeeperError;
 
 /// The digest of a file, in hexadecimal digits.
-pub(super) fn of_file(path: &Path) -> Result<String, KeeperError> {
+///
+/// # Errors
+///
+/// The file cannot be read.
+pub fn of_file(path: &Path) -> Result<String, KeeperError> {
     let mut hasher = Sha256::new();
     add_file(&mut hasher, path).map_err(|error| unreadable(path, &error))?;
     Ok(digits(hasher))

@@ -24,6 +24,7 @@ use crate::keeper::{Keeper, make_root};
 use crate::process_table::list_pids;
 
 pub use fetch::{FetchOrder, PackageSpec};
+pub use hash::of_file as file_digest;
 pub use source::{SourceInfo, distribution, package_source_names, package_sources};
 pub(crate) use tool::{Tool, last_words};
 

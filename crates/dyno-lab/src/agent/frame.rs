@@ -1,7 +1,7 @@
 //! Frames: how messages are told apart in a stream of bytes.
 //!
 //! A frame is `DynA`, the length of the message as four bytes (the lowest first), and the message as
-//! JSON. What does not begin so is not of an agent: a login script that prints, another program.
+//! JSON with a line break at its end: what passes output on may do so by lines, as `srun` does. What does not begin so is not of an agent: a login script that prints, another program.
 
 use std::io::{self, Read, Write};
 
@@ -32,7 +32,8 @@ pub(crate) enum FrameError {
 
 /// Writes a message and passes it on.
 pub(crate) fn write_frame(out: &mut dyn Write, message: &impl Serialize) -> io::Result<()> {
-    let text = serde_json::to_vec(message).map_err(io::Error::other)?;
+    let mut text = serde_json::to_vec(message).map_err(io::Error::other)?;
+    text.push(b'\n');
     let length = u32::try_from(text.len()).ok().filter(|n| *n as usize <= MESSAGE_MAX);
     let length = length.ok_or_else(|| io::Error::other("a message is too long"))?;
     let mut frame = Vec::with_capacity(text.len() + 8);

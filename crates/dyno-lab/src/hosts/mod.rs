@@ -6,12 +6,12 @@
 
 mod channel;
 mod clock;
+mod reach;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -19,15 +19,17 @@ use std::time::Duration;
 
 use dyno_host::{PipedProcess, Pipes};
 use dyno_load::AbortFlag;
-use dyno_study::HostPool;
+use dyno_study::{HostPool, Lost};
 use dyno_units::{Clock, Nanoseconds, redact_command};
 
 use self::channel::{Answers, Channel, Inbox, Said};
+use self::reach::{Reached, Say};
 use crate::agent::message::{Answer, Hello, Order};
 use crate::agent::{DYNO, PROTOCOL};
-use crate::run::Lab;
+use crate::run::{self, Lab};
 use crate::trial::TrialError;
 
+pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use step::{Generated, LoadRequest, work_of};
 
 /// How long agents may take to be there: a login over a slow network.
@@ -38,6 +40,10 @@ const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(10);
 const BEAT: Duration = Duration::from_secs(1);
 /// How often somebody who waits looks whether the user wants to stop.
 const POLL: Duration = Duration::from_millis(100);
+/// How long a host that has had an agent is tried again, where the run does not go on without it.
+const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+/// Between two tries.
+const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 /// What agents have said and nobody has taken: then they wait.
 const INBOX: usize = 4096;
 
@@ -47,10 +53,25 @@ pub(crate) struct Generators {
     heart: Option<Heart>,
     channels: Channels,
     hellos: Vec<Hello>,
+    /// The hosts as the study names them, and what is there where the study does not say it.
+    hosts: Vec<(String, Option<String>)>,
     clock: Arc<dyn Clock>,
     answers: Answers,
     n_loads: Cell<u64>,
     is_local: bool,
+}
+
+/// Why the agents of a trial could not be started, and which of the hosts it was.
+#[derive(Debug)]
+struct StartError {
+    host: Option<usize>,
+    error: TrialError,
+}
+
+impl StartError {
+    fn of(host: usize) -> impl FnOnce(TrialError) -> StartError {
+        move |error| StartError { host: Some(host), error }
+    }
 }
 
 /// Conversations that end together.
@@ -79,29 +100,90 @@ impl Drop for Heart {
     }
 }
 
-/// Starts the agent of a host by its name.
-type StartAgent<'a> = &'a dyn Fn(&str) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
+/// Starts the agent of a host, by its number among those that are used.
+type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
 impl Generators {
-    /// Starts an agent on each host of a pool, and waits until all of them are there.
+    /// Starts an agent on each host of a pool, and waits until all of them are there. Hosts are requested
+    /// first if they have to be.
     ///
     /// # Errors
     ///
     /// One cannot be started, is of another version, or is none; the others have ended then.
-    pub(crate) fn start(lab: &Lab, pool: &HostPool) -> Result<Generators, TrialError> {
-        let start = |name: &str| {
-            let command = pool.command(name, lab.program.as_deref().and_then(Path::to_str));
-            let command = command.ok_or_else(|| {
-                TrialError::new("the path of this program is unknown: give the host a `reach`")
-            })?;
-            let started = PipedProcess::start(&command, &pool.hidden_variables);
+    pub(crate) fn start(
+        lab: &Lab,
+        pool: &HostPool,
+        say: Say<'_>,
+    ) -> Result<Generators, TrialError> {
+        let until = lab.clock.now() + LOST_LIMIT;
+        loop {
+            let reached = lab.hosts.reach(lab, pool, say)?;
+            let hosts = reached.hosts(pool);
+            let StartError { host, error } = match Generators::on(lab, pool, (&reached, &hosts)) {
+                Ok(all) => {
+                    reached.have_agents(&hosts);
+                    return Ok(all);
+                }
+                Err(error) => error,
+            };
+            let lost = host.map(|nth| hosts[nth]);
+            lost.into_iter().for_each(|host| reached.forget_copy(host));
+            let (TrialError::Failed { message, .. }, Some(host)) = (&error, lost) else {
+                return Err(error);
+            };
+            // One that has never been there is not lost, but wrong.
+            if !reached.has_had_agent(host) {
+                return Err(error);
+            }
+            match pool.lost {
+                Lost::Continue if hosts.len() > 1 => {
+                    reached.give_up(host);
+                    let left = hosts.len() - 1;
+                    say(format!("{message}; the run goes on with the other hosts ({left})"));
+                }
+                Lost::Stop if lab.clock.now() < until => {
+                    say(format!("{message}; it is tried again"));
+                    run::sleep(lab, LOST_PAUSE);
+                    if lab.abort.is_raised() {
+                        return Err(TrialError::Abandoned);
+                    }
+                }
+                _ => {
+                    lab.hosts.lose(&format!(
+                        "{message}. The other trials were not begun, because it was there before \
+                         and is needed: the same command continues the run"
+                    ));
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Starts an agent on each of these hosts.
+    fn on(
+        lab: &Lab,
+        pool: &HostPool,
+        (reached, hosts): (&Reached, &[usize]),
+    ) -> Result<Generators, StartError> {
+        let name = |nth: usize| {
+            let host = hosts[nth];
+            let place = reached.place(host);
+            (pool.names[host].clone(), place)
+        };
+        let hosts_named: Vec<_> = (0..hosts.len()).map(name).collect();
+        let called: Vec<String> = hosts_named.iter().map(called).collect();
+        let commands = agent_commands(lab, pool, (reached, hosts), &called)?;
+        let start = |nth: usize| {
+            let started = PipedProcess::start(&commands[nth], &pool.hidden_variables);
             let (process, pipes) = started.map_err(|error| {
-                let command = redact_command(&command).join(" ");
-                TrialError::new(format!("host {name}: `{command}` cannot be started: {error}"))
+                let command = redact_command(&commands[nth]).join(" ");
+                let host = &called[nth];
+                TrialError::new(format!("host {host}: `{command}` cannot be started: {error}"))
             })?;
             Ok((Some(process), pipes))
         };
-        Generators::with(&pool.names, &start, &lab.clock, (&lab.abort, pool.is_local()))
+        let all = Generators::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
+        Ok(Generators { hosts: hosts_named, ..all })
     }
 
     /// The same with what each is talked to through.
@@ -110,21 +192,25 @@ impl Generators {
         start: StartAgent<'_>,
         clock: &Arc<dyn Clock>,
         (abort, is_local): (&AbortFlag, bool),
-    ) -> Result<Generators, TrialError> {
+    ) -> Result<Generators, StartError> {
         let (inbox, answers) = sync_channel(INBOX);
         let mut channels = Channels(Vec::new());
         for (idx, name) in names.iter().enumerate() {
-            let opened = Channel::open((name, idx), start(name)?, clock, &inbox);
+            let pipes = start(idx).map_err(StartError::of(idx))?;
+            let opened = Channel::open((name, idx), pipes, clock, &inbox);
             channels.0.push(opened.map_err(|error| {
-                TrialError::new(format!("host {name}: no thread can be started for it: {error}"))
+                let message = format!("host {name}: no thread can be started for it: {error}");
+                StartError { host: None, error: TrialError::new(message) }
             })?);
         }
         let hellos = greet(&channels.0, &answers, clock.as_ref(), abort)?;
-        let heart = Heart::start(&channels.0, clock, inbox)?;
+        let heart = Heart::start(&channels.0, clock, inbox)
+            .map_err(|error| StartError { host: None, error })?;
         Ok(Generators {
             heart: Some(heart),
             channels,
             hellos,
+            hosts: names.iter().map(|name| (name.clone(), None)).collect(),
             clock: Arc::clone(clock),
             answers,
             n_loads: Cell::new(0),
@@ -159,13 +245,41 @@ impl Generators {
     }
 }
 
+/// What messages call a host.
+fn called((name, place): &(String, Option<String>)) -> String {
+    match place {
+        Some(place) => format!("{name} ({place})"),
+        None => name.clone(),
+    }
+}
+
+/// The commands that start agents on these hosts; where the program has to be copied, to all hosts at
+/// the same time.
+fn agent_commands(
+    lab: &Lab,
+    pool: &HostPool,
+    (reached, hosts): (&Reached, &[usize]),
+    called: &[String],
+) -> Result<Vec<Vec<String>>, StartError> {
+    let one = |nth: usize| {
+        let command = reached.agent(hosts[nth], (lab, pool));
+        command.map_err(|error| StartError::of(nth)(error.of_pool(&called[nth])))
+    };
+    let results: Vec<_> = thread::scope(|scope| {
+        let one = &one;
+        let works: Vec<_> = (0..hosts.len()).map(|nth| scope.spawn(move || one(nth))).collect();
+        works.into_iter().map(|work| work.join().expect("no copying panics")).collect()
+    });
+    results.into_iter().collect()
+}
+
 /// Says hello to all, and waits for theirs.
 fn greet(
     channels: &[Arc<Channel>],
     answers: &Answers,
     clock: &dyn Clock,
     abort: &AbortFlag,
-) -> Result<Vec<Hello>, TrialError> {
+) -> Result<Vec<Hello>, StartError> {
     let own = Hello { protocol: PROTOCOL, dyno: DYNO.to_owned(), ..Hello::default() };
     channels.iter().for_each(|channel| channel.say(&Order::Hello(own.clone())));
     let mut hellos: Vec<Option<Hello>> = vec![None; channels.len()];
@@ -173,26 +287,29 @@ fn greet(
     while hellos.iter().any(Option::is_none) {
         let (idx, said) = match answers.recv_timeout(POLL) {
             Ok(said) => said,
-            Err(_) if abort.is_raised() => return Err(TrialError::Abandoned),
+            Err(_) if abort.is_raised() => {
+                return Err(StartError { host: None, error: TrialError::Abandoned });
+            }
             Err(_) if clock.now() < limit => continue,
             Err(_) => {
-                let silent = hellos.iter().zip(channels).find(|(hello, _)| hello.is_none());
-                let lost = silent.map(|(_, channel)| {
-                    channel.lose(&format!("no agent has answered within {HELLO_LIMIT}"))
+                let silent = hellos.iter().position(Option::is_none);
+                let lost = silent.map(|idx| {
+                    channels[idx].lose(&format!("no agent has answered within {HELLO_LIMIT}"))
                 });
-                return Err(TrialError::new(lost.unwrap_or_default()));
+                let error = TrialError::new(lost.unwrap_or_default());
+                return Err(StartError { host: silent, error });
             }
         };
         match said {
-            Said::Lost(why) => return Err(TrialError::new(why)),
+            Said::Lost(why) => return Err(StartError::of(idx)(TrialError::new(why))),
             Said::Answer(answer) => match *answer {
                 Answer::Hello(hello) => {
-                    check_version(&channels[idx].name, &hello)?;
+                    check_version(&channels[idx].name, &hello).map_err(StartError::of(idx))?;
                     hellos[idx] = Some(hello);
                 }
                 _ => {
                     let why = channels[idx].lose("its agent did not say its version first");
-                    return Err(TrialError::new(why));
+                    return Err(StartError::of(idx)(TrialError::new(why)));
                 }
             },
         }

@@ -97,6 +97,15 @@ impl Generators {
             return Err(LoadError(why));
         }
         request.endpoints.iter().try_for_each(|endpoint| self.check_address(endpoint))?;
+        let (n, servers) = (self.channels.0.len(), request.endpoints.len());
+        if n < servers || n > spec.load.clients() {
+            // Of those that the study names, some are lost.
+            return Err(LoadError(format!(
+                "the {n} hosts that are left are too few for {servers} servers, or too many for {} \
+                 clients",
+                spec.load.clients()
+            )));
+        }
         let mut course = Course {
             generators: self,
             load,
@@ -194,10 +203,13 @@ impl Course<'_> {
             process_cpu =
                 process_cpu.zip(end.process_cpu).map(|(all, own)| (all.0 + own.0, all.1 + own.1));
             hosts.push(HostSummary {
-                name: self.channels()[idx].name.clone(),
+                name: self.generators.hosts[idx].0.clone(),
                 server: (self.request.endpoints.len() > 1)
                     .then(|| self.request.endpoint(idx).to_string()),
-                machine: hello.machine.clone(),
+                machine: match &self.generators.hosts[idx].1 {
+                    Some(place) => format!("{}, {place}", hello.machine),
+                    None => hello.machine.clone(),
+                },
                 facts: hello.facts.clone(),
                 clock,
                 ..summary(names, share)

@@ -144,7 +144,7 @@ fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     clock.advance_to(BEGAN);
     let all = Mutex::new(wrong.iter());
-    let start = |_: &str| {
+    let start = |_: usize| {
         let wrong = *all.lock().expect("no panic").next().expect("there is one for each");
         Ok(agent(wrong, &clock))
     };
@@ -261,7 +261,7 @@ fn a_raised_flag_ends_the_load_before_its_time() {
 /// What is said of a host whose agent says these bytes and then closes.
 fn said_of(bytes: &[u8]) -> String {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
-    let start = |_: &str| {
+    let start = |_: usize| {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
         let bytes = bytes.to_vec();
         thread::spawn(move || {
@@ -273,7 +273,7 @@ fn said_of(bytes: &[u8]) -> String {
     };
     let abort = AbortFlag::new();
     match Generators::with(&names(1), &start, &clock, (&abort, true)) {
-        Err(TrialError::Failed { message, .. }) => message,
+        Err(StartError { error: TrialError::Failed { message, .. }, .. }) => message,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it is no agent"),
     }
@@ -309,7 +309,7 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
     let hello = Hello { protocol: PROTOCOL, dyno: DYNO.to_owned(), ..Hello::default() };
     let check = |answers: Vec<Answer>, part: &str| {
         let answers = Mutex::new(Some(answers));
-        let start = |_: &str| {
+        let start = |_: usize| {
             let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
             let answers = answers.lock().expect("no panic").take().expect("one agent");
             let hello = hello.clone();

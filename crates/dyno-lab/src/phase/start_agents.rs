@@ -1,5 +1,6 @@
 //! Starts the agents that generate the trial's load.
 
+use dyno_record::EventKind;
 use dyno_study::HostPool;
 
 use super::Phase;
@@ -18,7 +19,16 @@ impl Phase for StartAgents {
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
-        let generators = Generators::start(trial.lab, &self.pool)?;
+        let mut told = Ok(());
+        let Trial { lab, events, writer, .. } = trial;
+        // What is waited for is told while it is.
+        let mut say = |message: String| {
+            let event = events.in_trial(writer, EventKind::Noted { message });
+            told = std::mem::replace(&mut told, Ok(())).and(event);
+        };
+        let started = Generators::start(lab, &self.pool, &mut say);
+        told?;
+        let generators = started?;
         let message = generators.in_words();
         trial.generators = Some(generators);
         trial.note(message)

@@ -5,12 +5,14 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::problems::Problems;
+use super::reach;
 use super::table::{NamedTables, RawTable};
 use super::value::Section;
 use super::vary::{KnownNames, known_name};
-use crate::host::{LOCAL, words};
 use crate::keys::{Key, Shape, key, with_default};
-use crate::{Diagnostic, FieldValue, HostPool, LoadLevel, Product, Table, Variant, Vocabulary};
+use crate::{
+    Diagnostic, FieldValue, HostPool, LoadLevel, Lost, Product, Table, Variant, Vocabulary,
+};
 
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
@@ -45,19 +47,62 @@ const KEYS: &[Key] = &[
          table's name.",
     )
     .example("[\"sql1\", \"sql2\", \"sql3\"]"),
+    key(
+        "slurm",
+        Shape::Settings,
+        "Requests the hosts from Slurm with `salloc`, in place of `reach`: how many nodes (nodes), for \
+         how long (time; 1h if not given), how long to wait in the queue (wait; 10min), and options of \
+         salloc: partition, account, qos, constraint, reservation, nodelist, exclude. The nodes are \
+         given back when the run ends.",
+    )
+    .example("{ partition = \"bench\", nodes = 3, time = \"2h\" }"),
+    key(
+        "kubernetes",
+        Shape::Settings,
+        "Starts the hosts as pods with `kubectl`, in place of `reach`: the image, which contains Dyno \
+         (image), how many pods (replicas), for how long at most (time; 1h if not given), how long to \
+         wait for them (wait; 10min), namespace, context, cpu and memory of each, labels of the nodes \
+         (node_selector), and labels of pods that must not be on the same node (avoid). The pods are \
+         deleted when the run ends.",
+    )
+    .example("{ image = \"registry.example/dyno:1\", replicas = 3, avoid = \"app=database\" }"),
+    with_default(
+        "program",
+        Shape::Text,
+        "\"dyno\"",
+        "Dyno's program on hosts of `slurm` and `kubernetes`.",
+    )
+    .example("\"/opt/dyno/bin/dyno\""),
+    with_default(
+        "copy",
+        Shape::Switch,
+        "false",
+        "Copies the program that runs the study to the hosts that do not have it yet, into \
+         ~/.cache/dyno/agents, and starts agents from there.",
+    ),
+    with_default(
+        "lost",
+        Shape::Words(&["stop", "continue"]),
+        "\"stop\"",
+        "What becomes of the run if a host that has had an agent cannot be reached for the next trial. \
+         Stop: after a minute of trying, the run ends, to be continued with the same command. \
+         Continue: the other trials use the hosts that are left.",
+    )
+    .example("\"continue\""),
 ];
 
 /// Most hosts of one table.
-const HOSTS_MAX: usize = 1000;
+pub(super) const HOSTS_MAX: usize = 1000;
 
 fn read_one(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) -> Option<Table> {
     let table = raw.read(problems, vocabulary);
     let before = problems.count();
-    let reach = table.as_ref().and_then(|table| table.text("reach"));
-    if let (Some(entry), Some(Err(why))) = (raw.entry("reach"), reach.map(words)) {
-        let message = "`reach` is not a command";
-        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
+    reach::check(problems, raw, table.as_ref());
+    if let Some(map) = ["slurm", "kubernetes"].iter().find_map(|map| raw.empty_map(map)) {
+        let message = format!("`{}` requests nothing", map.key);
+        problems.add(Diagnostic::new(map.span.clone(), message).with_label("it is empty"));
     }
+    check_count(problems, raw, table.as_ref());
     let names = table.as_ref().map(names).unwrap_or_default();
     if let (Some(entry), Some((message, why))) = (raw.entry("names"), wrong_names(&names)) {
         problems.add(Diagnostic::new(entry.span.clone(), message).with_label(why));
@@ -85,10 +130,26 @@ fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
     None
 }
 
+/// Refuses another number of names than of hosts that are requested.
+fn check_count(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+    let Some((entry, table)) = raw.entry("names").zip(table) else { return };
+    let n = names(table).len();
+    let Some(count) =
+        reach::requested(table).filter(|count| reach::has_count(table) && *count != n)
+    else {
+        return;
+    };
+    let are = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let message = format!("`names` holds {} for {}", are(n, "name"), are(count, "host"));
+    let wrong = Diagnostic::new(entry.span.clone(), message);
+    problems.add(wrong.with_label("each host has one name"));
+}
+
 /// The names of a table's hosts.
 fn names(table: &Table) -> Vec<String> {
-    match table.fields.get("names") {
-        Some(FieldValue::Texts(names)) => names.clone(),
+    match (table.fields.get("names"), reach::requested(table)) {
+        (Some(FieldValue::Texts(names)), _) => names.clone(),
+        (_, Some(n)) => (1..=n).map(|nth| format!("{}-{nth}", table.name)).collect(),
         _ => vec![table.name.clone()],
     }
 }
@@ -96,12 +157,18 @@ fn names(table: &Table) -> Vec<String> {
 impl HostPool {
     /// The hosts of a table; none if it has been reported as wrong.
     fn of(table: &Table) -> Option<HostPool> {
-        let reach = match table.text("reach") {
-            None | Some(LOCAL) => Vec::new(),
-            Some(command) => words(command).ok()?,
-        };
-        let (name, names) = (table.name.clone(), names(table));
-        Some(HostPool { name, reach, names, hidden_variables: Vec::new() })
+        Some(HostPool {
+            name: table.name.clone(),
+            reach: reach::read(table)?,
+            names: names(table),
+            program: table.text("program").unwrap_or("dyno").to_owned(),
+            copy: table.fields.get("copy") == Some(&FieldValue::Switch(true)),
+            lost: match table.text("lost") {
+                Some("continue") => Lost::Continue,
+                _ => Lost::Stop,
+            },
+            hidden_variables: Vec::new(),
+        })
     }
 }
 
@@ -224,7 +291,7 @@ mod tests {
         let text = with_hosts("reach = 'ssh {name} \"my dyno\" agent'", "");
         let text = text.replace("product = 'mariadb'", "url = 'mysql://me@db/x'");
         let remote = study(&text).design.generators.expect("there are");
-        assert_eq!(remote.reach, ["ssh", "{name}", "my dyno", "agent"]);
+        assert_eq!(remote.reach.words(), ["ssh", "{name}", "my dyno", "agent"]);
         assert_eq!(remote.reach_in_words(), "ssh {name} my dyno agent");
     }
 

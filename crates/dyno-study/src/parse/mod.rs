@@ -20,6 +20,7 @@ mod money;
 mod own;
 mod probe;
 mod problems;
+mod reach;
 mod search;
 mod steady;
 mod stopping;

@@ -24,6 +24,8 @@ pub(super) struct RawTable<'a> {
     pub(super) like: Option<Given<String>>,
     /// The fields by path: `engine`, `settings.NAME`, options by their names.
     entries: BTreeMap<String, Entry<'a>>,
+    /// Tables in this table that are empty, of which there is no field.
+    empty: Vec<Entry<'a>>,
 }
 
 impl<'a> RawTable<'a> {
@@ -37,6 +39,11 @@ impl<'a> RawTable<'a> {
         let text = self.entry(field)?.value.as_str()?;
         let is_right = !text.trim().is_empty() && !text.contains(|c: char| c.is_control());
         is_right.then_some(text)
+    }
+
+    /// A table in this table that is empty.
+    pub(super) fn empty_map(&self, map: &str) -> Option<&Entry<'a>> {
+        self.empty.iter().find(|entry| entry.key == map)
     }
 
     /// The settings by name.
@@ -202,11 +209,15 @@ fn read_one<'a>(
     let (name, name_span) = (entry.key, entry.key_span.clone());
     let inherits = kind.keys.iter().any(|key| key.name == "like");
     let like = inherits.then(|| section.read("like", problems, value::text)).flatten();
-    let mut raw = RawTable { kind, name, name_span, like, entries: BTreeMap::new() };
+    let (entries_of, empty) = (BTreeMap::new(), Vec::new());
+    let mut raw = RawTable { kind, name, name_span, like, entries: entries_of, empty };
     for entry in entries(table).into_iter().filter(|entry| !inherits || entry.key != "like") {
         match kind.shape_of(entry.key) {
             Some(Shape::Settings) => {
                 let Some(settings) = value::table(problems, &entry) else { continue };
+                if settings.is_empty() {
+                    raw.empty.push(entry.clone());
+                }
                 for setting in entries(settings) {
                     if check_setting_name(problems, &setting, setting.key) {
                         raw.set(&format!("{}.{}", entry.key, setting.key), setting);

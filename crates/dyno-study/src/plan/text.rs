@@ -114,8 +114,11 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     add("statement_timeout", statement_timeout.0.to_string());
     add("retries", retries.to_string());
     workers.iter().for_each(|workers| add("workers", workers.to_string()));
-    if let Some(HostPool { name: _, reach, names, hidden_variables: _ }) = generators {
-        let reach = redact_command(reach);
+    if let Some(pool) = generators {
+        // Where the program comes from, and what becomes of a lost host, changes no trial.
+        let HostPool { name: _, reach, names, program: _, copy: _, lost: _, hidden_variables: _ } =
+            pool;
+        let reach = redact_command(&reach.words());
         add("generators", list(names.iter().map(|name| quoted(name))));
         add("generators.reach", list(reach.iter().map(|word| quoted(word))));
     }

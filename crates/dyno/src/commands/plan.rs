@@ -46,6 +46,17 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     Ok(End::Good)
 }
 
+/// Prints what is applied to a Kubernetes cluster for the hosts of a study.
+pub(crate) fn show_manifests(path: &Path) -> anyhow::Result<End> {
+    let Some(file) = read_study(path)? else { return Ok(End::Misused) };
+    let pool = file.study.design.generators.as_ref();
+    match pool.and_then(dyno_lab::kubernetes_manifest) {
+        Some(manifest) => terminal::out(&format!("{manifest}\n")),
+        None => terminal::say("no hosts of this study are reached by `kubernetes`"),
+    }
+    Ok(End::Good)
+}
+
 /// What is known of a plan besides the plan itself.
 pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Result<TableContext> {
     let StudyFile { study, catalog, products, .. } = file;

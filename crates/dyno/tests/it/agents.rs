@@ -17,7 +17,7 @@ use crate::support::{Answer, Running, Workbench, is_alive, read_json, trial_fold
 use crate::up::UpBench;
 
 /// A study of a null server at a fixed rate.
-fn study(generators: &str, design: &str) -> String {
+pub(crate) fn study(generators: &str, design: &str) -> String {
     format!(
         r#"
         title = "Do several generate as one?"
@@ -40,12 +40,12 @@ fn study(generators: &str, design: &str) -> String {
 
 const THREE: &str = "[host.load]\nnames = [\"a\", \"b\", \"c\"]";
 
-fn summary(bench: &Workbench, run: &str, trial: u32) -> Value {
+pub(crate) fn summary(bench: &Workbench, run: &str, trial: u32) -> Value {
     read_json(&trial_folder(&bench.path(&format!("runs/{run}")), trial).join("summary.json"))
 }
 
 /// Attempts of a step that committed.
-fn committed(step: &Value) -> f64 {
+pub(crate) fn committed(step: &Value) -> f64 {
     step["kinds"][0]["outcomes"]["committed"].as_f64().expect("some committed")
 }
 
@@ -216,7 +216,7 @@ fn a_command_that_starts_no_agent_ends_in_a_message_with_its_host() {
 }
 
 /// Ids of the agents that a Dyno has started.
-fn agents(of: u32) -> Vec<i32> {
+pub(crate) fn agents(of: u32) -> Vec<i32> {
     let children = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -227,13 +227,13 @@ fn agents(of: u32) -> Vec<i32> {
     children.collect()
 }
 
-fn kill(pid: i32, signal: Signal) {
+pub(crate) fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
 /// Waits until a process has ended.
 #[track_caller]
-fn await_end(pid: i32) {
+pub(crate) fn await_end(pid: i32) {
     for _ in 0..3000 {
         if !is_alive(pid) {
             return;
@@ -309,7 +309,7 @@ fn an_agent_by_hand_says_what_it_is() {
 }
 
 /// A TCP port of the loopback that leads to a Unix socket.
-fn forward(socket: PathBuf) -> u16 {
+pub(crate) fn forward(socket: PathBuf) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -344,7 +344,7 @@ fn copy(mut from: impl Read, mut to: impl Write) {
 }
 
 /// An OpenSSH server on the loopback, with keys and a configuration of its own.
-struct Sshd {
+pub(crate) struct Sshd {
     server: Child,
     folder: PathBuf,
     port: u16,
@@ -354,7 +354,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 
 impl Sshd {
     /// None if OpenSSH's server is not installed.
-    fn start(folder: &Path) -> Option<Sshd> {
+    pub(crate) fn start(folder: &Path) -> Option<Sshd> {
         if !Path::new(SSHD).exists() {
             return None;
         }
@@ -398,14 +398,14 @@ impl Sshd {
     }
 
     /// What the client knows as the server's key.
-    fn know(&self, key: &str) {
+    pub(crate) fn know(&self, key: &str) {
         let key = fs::read_to_string(self.folder.join(format!("{key}.pub"))).unwrap();
         let known = format!("[127.0.0.1]:{} {key}", self.port);
         fs::write(self.folder.join("known_hosts"), known).unwrap();
     }
 
     /// The command that starts an agent over it. Host keys are checked, as they are by default.
-    fn reach(&self) -> String {
+    pub(crate) fn reach(&self) -> String {
         let path = |name: &str| self.folder.join(name).display().to_string();
         format!(
             "ssh -F none -p {} -i {} -o UserKnownHostsFile={} -o BatchMode=yes {{name}} {} agent",
@@ -414,6 +414,13 @@ impl Sshd {
             path("known_hosts"),
             env!("CARGO_BIN_EXE_dyno"),
         )
+    }
+}
+
+impl Sshd {
+    /// The port that it listens on.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 }
 

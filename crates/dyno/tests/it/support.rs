@@ -92,14 +92,7 @@ impl Workbench {
 
     /// Starts Dyno and returns the lines it says, to be waited for.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self
-            .command(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("dyno starts");
-        let lines = BufReader::new(child.stderr.take().expect("it is piped"));
-        Running { child, lines, said: String::new() }
+        Running::of(self.command(arguments))
     }
 
     /// Runs one trial and returns its JSON.
@@ -141,6 +134,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a command of Dyno.
+    pub(crate) fn of(mut command: Command) -> Running {
+        let mut child =
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("dyno starts");
+        let lines = BufReader::new(child.stderr.take().expect("it is piped"));
+        Running { child, lines, said: String::new() }
+    }
+
     /// Waits until a line holds all of these words.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, words: &[&str]) {

@@ -1,0 +1,125 @@
+//! Copies Dyno's own program to hosts that do not have it.
+//!
+//! Nothing is needed there but a shell and the usual small programs: the way to the host runs `sh`, which
+//! reads what to do, and `dd`, which reads the program. The file is named by its digest, which is
+//! compared before it is used; until it is complete it has another name.
+
+use std::fs::File;
+use std::path::Path;
+
+use dyno_units::Nanoseconds;
+
+use super::tool::{Run, Tools};
+use super::{Way, token};
+use crate::trial::TrialError;
+
+/// How long copying may take: a hundred megabytes over a slow network.
+const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+
+/// What begins the line that is meant for Dyno: whatever runs at login may print others.
+const MARK: &str = "dyno-agent:";
+
+/// Says where the file is or is to be. Copies that were not used for a month are removed.
+const LOOK: &str = r#"set -eu
+umask 077
+folder="${XDG_CACHE_HOME:-$HOME/.cache}/dyno/agents"
+mkdir -p "$folder"
+find "$folder" -type f -name 'dyno-*' -mtime +30 -exec rm -f {} + 2>/dev/null || true
+file="$folder/dyno-DIGEST"
+state=absent
+if [ -f "$file" ] && [ "$(sha256sum < "$file" | cut -d ' ' -f 1)" = DIGEST ]; then
+    chmod 700 "$file"
+    touch "$file"
+    state=there
+fi
+echo "dyno-agent: $state $file"
+"#;
+
+/// Checks what has arrived, and gives it its name.
+const FINISH: &str = r#"set -eu
+part='FILE.TOKEN'
+if [ "$(sha256sum < "$part" | cut -d ' ' -f 1)" != DIGEST ]; then
+    rm -f "$part"
+    echo 'what arrived is not what was sent' >&2
+    exit 1
+fi
+chmod 700 "$part"
+mv -f "$part" 'FILE'
+"#;
+
+/// Sees to it that the program is on a host, and returns its path there.
+///
+/// # Errors
+///
+/// It cannot be copied: a message without the host's name.
+pub(super) fn copy(
+    way: &dyn Way,
+    host: usize,
+    program: Option<&Path>,
+    tools: &Tools,
+) -> Result<String, TrialError> {
+    let program = program.ok_or_else(|| {
+        TrialError::new("the path of this program is unknown, so that it cannot be copied")
+    })?;
+    let digest = dyno_host::file_digest(program)?;
+    let shell = way.on_host(host, &["sh"]);
+    let tell = |script: String| {
+        tools.run(Run::of(&shell, &mut || {}).reading(std::io::Cursor::new(script.into_bytes())))
+    };
+    let said = tell(LOOK.replace("DIGEST", &digest))?;
+    let (is_there, file) = place(&said)?;
+    if is_there {
+        return Ok(file);
+    }
+    let token = token()?;
+    let content = File::open(program).map_err(|error| {
+        TrialError::new(format!("{} cannot be read: {error}", program.display()))
+    })?;
+    let to = format!("of={file}.{token}");
+    let write = way.on_host(host, &["dd", &to, "bs=65536"]);
+    let filled = |script: &str| {
+        script.replace("DIGEST", &digest).replace("TOKEN", &token).replace("FILE", &file)
+    };
+    let written = tools.run(Run::of(&write, &mut || {}).reading(content).within(COPY_LIMIT));
+    if let Err(error) = written {
+        // Nor does half of it stay.
+        let _ = tell(filled("rm -f 'FILE.TOKEN'"));
+        return Err(error.before("the program cannot be copied: "));
+    }
+    tell(filled(FINISH)).map_err(|error| error.before("the program was not copied: "))?;
+    Ok(file)
+}
+
+/// Whether the file is there, and its path, from what the host said.
+fn place(said: &str) -> Result<(bool, String), TrialError> {
+    let wrong = |why: String| TrialError::new(format!("the program cannot be copied: {why}"));
+    let line = said.lines().find_map(|line| line.trim().strip_prefix(MARK));
+    let (state, file) = line
+        .and_then(|line| line.trim().split_once(' '))
+        .ok_or_else(|| wrong("the host's shell did not say where to".to_owned()))?;
+    // The path is in commands that one shell or none may read.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    if !file.starts_with('/') || !file.chars().all(is_plain) {
+        return Err(wrong(format!("the path `{file}` has characters that a shell would change")));
+    }
+    Ok((state == "there", file.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_read_among_other_lines() {
+        let check = |said: &str, expected: Option<(bool, &str)>| {
+            let found = place(said).ok();
+            let found = found.as_ref().map(|(is_there, file)| (*is_there, file.as_str()));
+            assert_eq!(found, expected, "{said}");
+        };
+        check("Welcome!\ndyno-agent: there /home/me/x-1\n", Some((true, "/home/me/x-1")));
+        check("dyno-agent: absent /a/b\n", Some((false, "/a/b")));
+        check("dyno-agent: absent /a b/$(c)\n", None);
+        check("dyno-agent: absent a/b\n", None);
+        check("Welcome!\n", None);
+    }
+}

@@ -1,0 +1,33 @@
+//! Agents that are processes of the machine that runs the study.
+
+use super::{Way, tool};
+use crate::trial::TrialError;
+
+/// This machine.
+pub(super) struct Local {
+    program: String,
+}
+
+impl Local {
+    /// With Dyno's own program.
+    ///
+    /// # Errors
+    ///
+    /// It is not known where that is.
+    pub(super) fn open(program: Option<&str>) -> Result<Local, TrialError> {
+        let program = program.map(str::to_owned).ok_or_else(|| {
+            TrialError::new("the path of this program is unknown: give the host a `reach`")
+        })?;
+        Ok(Local { program })
+    }
+}
+
+impl Way for Local {
+    fn agent(&self, _: usize) -> Vec<String> {
+        tool::words(&[&self.program, "agent"])
+    }
+
+    fn on_host(&self, _: usize, words: &[&str]) -> Vec<String> {
+        tool::words(words)
+    }
+}

@@ -1,0 +1,251 @@
+//! How hosts are reached: each way is a file, and a line in [`open`].
+//!
+//! What is requested for a pool is held from the first trial that needs it to the end of the run.
+
+mod command;
+mod copy;
+mod guard;
+mod kubernetes;
+mod local;
+mod slurm;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dyno_load::AbortFlag;
+use dyno_study::{HostPool, Reach};
+
+pub(crate) use tool::Tools;
+
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// Takes what is worth knowing while hosts are waited for.
+pub(crate) type Say<'a> = &'a mut dyn FnMut(String);
+
+/// Hexadecimal digits of a token: enough that nobody guesses it, few enough for the names of objects.
+const TOKEN_DIGITS: usize = 12;
+
+/// A way to the hosts of a pool, which are counted from 0.
+pub(super) trait Way: Send + Sync {
+    /// What is at the other end, where the study does not name it: `node c2`.
+    fn place(&self, _host: usize) -> Option<String> {
+        None
+    }
+
+    /// The command that starts an agent of the program that is installed there.
+    fn agent(&self, host: usize) -> Vec<String>;
+
+    /// The command that runs another command there.
+    fn on_host(&self, host: usize, words: &[&str]) -> Vec<String>;
+
+    /// Why the hosts have to be requested again; none while they are held.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be found out, or they do not come back in time.
+    fn gone(&self, _tools: &Tools, _say: Say<'_>) -> Result<Option<String>, TrialError> {
+        Ok(None)
+    }
+
+    /// Gives back what was requested.
+    ///
+    /// # Errors
+    ///
+    /// That cannot be done now; what guards it will try it again.
+    fn give_back(self: Box<Self>, _tools: &Tools) -> Result<(), TrialError> {
+        Ok(())
+    }
+}
+
+/// Opens the way to the hosts of a pool.
+fn open(
+    pool: &HostPool,
+    program: Option<&Path>,
+    talk: (&Tools, Say<'_>),
+) -> Result<Box<dyn Way>, TrialError> {
+    Ok(match &pool.reach {
+        Reach::Local => Box::new(local::Local::open(program.and_then(Path::to_str))?),
+        Reach::Command(words) => Box::new(command::Command::new(words, &pool.names)),
+        Reach::Slurm(request) => Box::new(slurm::Slurm::open(pool, request, talk)?),
+        Reach::Kubernetes(request) => Box::new(kubernetes::Kubernetes::open(pool, request, talk)?),
+    })
+}
+
+/// What Dyno would apply to a Kubernetes cluster for the hosts of a pool, as text; none if they are
+/// not reached so. The token, which a run draws, is `TOKEN`.
+pub fn kubernetes_manifest(pool: &HostPool) -> Option<String> {
+    let Reach::Kubernetes(request) = &pool.reach else { return None };
+    serde_json::to_string_pretty(&kubernetes::manifest(pool, request, "TOKEN")).ok()
+}
+
+/// A token that nobody can guess.
+fn token() -> Result<String, TrialError> {
+    let token = dyno_host::random_token()
+        .map_err(|error| TrialError::new(format!("no random number can be drawn: {error}")))?;
+    Ok(token[..TOKEN_DIGITS].to_owned())
+}
+
+fn nodes_in_words(n: usize) -> String {
+    if n == 1 { "1 node".to_owned() } else { format!("{n} nodes") }
+}
+
+/// The hosts that a run has requested, by the names of their pools.
+#[derive(Default)]
+pub struct HeldHosts {
+    pools: Mutex<BTreeMap<String, Arc<Reached>>>,
+    lost: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for HeldHosts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("HeldHosts")
+    }
+}
+
+/// The hosts of a pool while they are held.
+pub(super) struct Reached {
+    way: Box<dyn Way>,
+    /// Environment variables that programs do not inherit.
+    hidden: Vec<String>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Hosts to which the program was copied, and where it is there.
+    copied: BTreeMap<usize, String>,
+    /// Hosts that have had an agent in this run.
+    seen: BTreeSet<usize>,
+    /// Hosts that are no longer used.
+    given_up: BTreeSet<usize>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HeldHosts {
+    /// The hosts of a pool, which are requested if they are not held.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be had: a message with the pool's name.
+    pub(super) fn reach(
+        &self,
+        lab: &Lab,
+        pool: &HostPool,
+        say: Say<'_>,
+    ) -> Result<Arc<Reached>, TrialError> {
+        let tools = tools(lab, pool);
+        let held = locked(&self.pools).get(&pool.name).cloned();
+        if let Some(held) = held {
+            match held.way.gone(&tools, say)? {
+                None => return Ok(held),
+                Some(why) => say(format!("{why}: it is requested again")),
+            }
+            locked(&self.pools).remove(&pool.name);
+            give_back(held)?;
+        }
+        let way = open(pool, lab.program.as_deref(), (&tools, say))?;
+        let reached = Arc::new(Reached { way, hidden: tools.hidden, state: Mutex::default() });
+        locked(&self.pools).insert(pool.name.clone(), Arc::clone(&reached));
+        Ok(reached)
+    }
+
+    /// Gives back all hosts; returns what could not be.
+    pub(crate) fn give_back(&self) -> Vec<String> {
+        let pools = std::mem::take(&mut *locked(&self.pools));
+        let results = pools.into_iter().map(|(name, held)| (name, give_back(held)));
+        let failed = results.filter_map(|(name, result)| match result {
+            Err(TrialError::Failed { message, .. }) => {
+                Some(format!("the hosts of {name} could not be given back: {message}"))
+            }
+            _ => None,
+        });
+        failed.collect()
+    }
+
+    /// Notes that a host is lost without which the run cannot go on.
+    pub(super) fn lose(&self, why: &str) {
+        locked(&self.lost).get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Why the run cannot go on; none if it can.
+    pub(crate) fn lost(&self) -> Option<String> {
+        locked(&self.lost).clone()
+    }
+}
+
+fn give_back(held: Arc<Reached>) -> Result<(), TrialError> {
+    // Trials that have ended hold nothing.
+    let Some(Reached { way, hidden, .. }) = Arc::into_inner(held) else { return Ok(()) };
+    way.give_back(&Tools { abort: AbortFlag::new(), hidden })
+}
+
+/// What programs are run with for a pool.
+pub(super) fn tools(lab: &Lab, pool: &HostPool) -> Tools {
+    Tools { abort: lab.abort.clone(), hidden: pool.hidden_variables.clone() }
+}
+
+impl Reached {
+    /// The hosts that are used, by their numbers.
+    pub(super) fn hosts(&self, pool: &HostPool) -> Vec<usize> {
+        let state = locked(&self.state);
+        (0..pool.names.len()).filter(|host| !state.given_up.contains(host)).collect()
+    }
+
+    /// What is at the other end, where the study does not name it.
+    pub(super) fn place(&self, host: usize) -> Option<String> {
+        self.way.place(host)
+    }
+
+    /// The command that starts an agent on a host, to which the program is copied if the study says so.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be copied: a message without the host's name.
+    pub(super) fn agent(
+        &self,
+        host: usize,
+        (lab, pool): (&Lab, &HostPool),
+    ) -> Result<Vec<String>, TrialError> {
+        if !pool.copy {
+            return Ok(self.way.agent(host));
+        }
+        let copied = locked(&self.state).copied.get(&host).cloned();
+        let file = match copied {
+            Some(file) => file,
+            None => {
+                let tools = tools(lab, pool);
+                let file = copy::copy(&*self.way, host, lab.program.as_deref(), &tools)?;
+                locked(&self.state).copied.insert(host, file.clone());
+                file
+            }
+        };
+        Ok(self.way.on_host(host, &[&file, "agent"]))
+    }
+
+    /// Notes that these hosts have agents.
+    pub(super) fn have_agents(&self, hosts: &[usize]) {
+        locked(&self.state).seen.extend(hosts);
+    }
+
+    /// Whether a host has had an agent in this run.
+    pub(super) fn has_had_agent(&self, host: usize) -> bool {
+        locked(&self.state).seen.contains(&host)
+    }
+
+    /// Looks again for the program on a host.
+    pub(super) fn forget_copy(&self, host: usize) {
+        locked(&self.state).copied.remove(&host);
+    }
+
+    /// Uses a host no longer.
+    pub(super) fn give_up(&self, host: usize) {
+        locked(&self.state).given_up.insert(host);
+    }
+}

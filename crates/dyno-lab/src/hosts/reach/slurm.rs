@@ -1,0 +1,228 @@
+//! Nodes that Slurm allocates for the run.
+//!
+//! `salloc --no-shell` requests them under a name that nobody can guess, by which they are given back:
+//! when the run ends, and by a guard where Dyno is killed. Their time limit is the last resort.
+
+use dyno_study::{HostPool, Lost, SlurmRequest};
+
+use super::guard::Guard;
+use super::tool::{Run, Tools, words};
+use super::{Say, Way, nodes_in_words, token};
+use crate::trial::TrialError;
+
+/// How often it is asked what the queue says, in seconds.
+const QUEUE_EVERY: u32 = 2;
+
+/// An allocation.
+pub(super) struct Slurm {
+    job: String,
+    name: String,
+    /// The nodes, in Slurm's order.
+    nodes: Vec<String>,
+    program: String,
+    guard: Guard,
+}
+
+impl Slurm {
+    /// Requests as many nodes as the pool has names, and waits for them.
+    ///
+    /// # Errors
+    ///
+    /// Slurm refuses, or the queue takes longer than the study allows; nothing is left of the request.
+    pub(super) fn open(
+        pool: &HostPool,
+        request: &SlurmRequest,
+        (tools, say): (&Tools, Say<'_>),
+    ) -> Result<Slurm, TrialError> {
+        let name = format!("dyno-{}", token()?);
+        let cancel = words(&["scancel", "--name", &name]);
+        let guard = Guard::post(&cancel, &tools.hidden).map_err(|error| {
+            TrialError::new(format!("host {}: `sh` cannot be started: {error}", pool.name))
+        })?;
+        let job = allocate(pool, request, &name, (tools, say));
+        let opened = job.and_then(|job| Ok((nodes(&job, tools)?, job)));
+        match opened {
+            Ok((nodes, job)) if nodes.len() == pool.names.len() => {
+                say(format!("Slurm: job {job} has {}", nodes.join(", ")));
+                Ok(Slurm { job, name, nodes, program: pool.program.clone(), guard })
+            }
+            result => {
+                // The first reason is the one that matters.
+                if after_the_end(tools).ask(&cancel).is_ok() {
+                    guard.dismiss();
+                }
+                Err(match result {
+                    Ok((nodes, job)) => TrialError::new(format!(
+                        "host {}: Slurm's job {job} has {} instead of {}",
+                        pool.name,
+                        nodes_in_words(nodes.len()),
+                        pool.names.len()
+                    )),
+                    Err(error) => error.of_pool(&pool.name),
+                })
+            }
+        }
+    }
+}
+
+/// The same tools for what has to be done although the user wants to stop.
+pub(super) fn after_the_end(tools: &Tools) -> Tools {
+    Tools { abort: Default::default(), hidden: tools.hidden.clone() }
+}
+
+/// The command that requests the nodes.
+fn salloc(pool: &HostPool, request: &SlurmRequest, name: &str) -> Vec<String> {
+    let minutes = (request.time.as_secs_f64() / 60.0).ceil().max(1.0) as u64;
+    let own = [
+        "salloc".to_owned(),
+        "--no-shell".to_owned(),
+        format!("--job-name={name}"),
+        format!("--nodes={}", pool.names.len()),
+        format!("--time={minutes}"),
+        // Others' jobs on the same nodes would be measured as well.
+        "--exclusive".to_owned(),
+    ];
+    let keeps = (pool.lost == Lost::Continue).then(|| "--no-kill".to_owned());
+    let options = request.options.iter().map(|(name, value)| format!("--{name}={value}"));
+    own.into_iter().chain(keeps).chain(options).collect()
+}
+
+/// Requests the nodes, waits for them, and returns the job's id.
+fn allocate(
+    pool: &HostPool,
+    request: &SlurmRequest,
+    name: &str,
+    (tools, say): (&Tools, Say<'_>),
+) -> Result<String, TrialError> {
+    let (mut told, mut seconds) = (String::new(), 0);
+    let mut look = || {
+        seconds += 1;
+        if seconds % QUEUE_EVERY == 0
+            && let Some(state) = queue(name, tools)
+            && state != told
+        {
+            say(format!("Slurm: {state}"));
+            told = state;
+        }
+    };
+    let command = salloc(pool, request, name);
+    let result = tools.run(Run::of(&command, &mut look).within(request.wait));
+    if let Err(error) = result {
+        let state = queue(name, &after_the_end(tools));
+        return Err(match state {
+            Some(state) => error.with(&format!("; {state}")),
+            None => error,
+        });
+    }
+    let job = tools.ask(&words(&["squeue", "--noheader", "--name", name, "--format=%i"]))?;
+    let job = job.trim().to_owned();
+    if job.is_empty() {
+        return Err(TrialError::new("Slurm has ended the job as soon as it was granted"));
+    }
+    Ok(job)
+}
+
+/// What the queue says of a request; none if it says nothing.
+fn queue(name: &str, tools: &Tools) -> Option<String> {
+    let format = "--format=%i|%T|%r|%S";
+    let text = tools.ask(&words(&["squeue", "--noheader", "--name", name, format])).ok()?;
+    in_queue(text.lines().next()?)
+}
+
+/// A line of the queue in words; none for a job that does not wait.
+fn in_queue(line: &str) -> Option<String> {
+    let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+    let [job, "PENDING", why, start] = parts[..] else { return None };
+    let start = match start {
+        "N/A" | "" => String::new(),
+        start => format!(", expected to start at {start}"),
+    };
+    Some(format!("job {job} waits in the queue ({why}{start})"))
+}
+
+/// The nodes of a job.
+fn nodes(job: &str, tools: &Tools) -> Result<Vec<String>, TrialError> {
+    let list = tools.ask(&words(&["squeue", "--noheader", "--jobs", job, "--format=%N"]))?;
+    let names = tools.ask(&words(&["scontrol", "show", "hostnames", list.trim()]))?;
+    Ok(names.split_whitespace().map(str::to_owned).collect())
+}
+
+impl Way for Slurm {
+    fn place(&self, host: usize) -> Option<String> {
+        Some(format!("node {}", self.nodes[host]))
+    }
+
+    fn agent(&self, host: usize) -> Vec<String> {
+        self.on_host(host, &[&self.program, "agent"])
+    }
+
+    fn on_host(&self, host: usize, words: &[&str]) -> Vec<String> {
+        let (job, node) =
+            (format!("--jobid={}", self.job), format!("--nodelist={}", self.nodes[host]));
+        let srun = ["srun", &job, "--overlap", "--nodes=1", "--ntasks=1", &node];
+        // A step is bound to one CPU otherwise, and waits for an MPI that nobody uses.
+        super::tool::words(&[&srun[..], &["--cpu-bind=none", "--mpi=none"], words].concat())
+    }
+
+    fn gone(&self, tools: &Tools, _: Say<'_>) -> Result<Option<String>, TrialError> {
+        let command = words(&["squeue", "--noheader", "--name", &self.name, "--format=%T"]);
+        Ok(match tools.ask(&command)?.trim() {
+            "RUNNING" => None,
+            "" => Some(format!("Slurm has ended job {}", self.job)),
+            state => Some(format!("Slurm's job {} is {state}", self.job)),
+        })
+    }
+
+    fn give_back(self: Box<Self>, tools: &Tools) -> Result<(), TrialError> {
+        tools.ask(&words(&["scancel", "--name", &self.name]))?;
+        self.guard.dismiss();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_study::Reach;
+    use dyno_units::Nanoseconds;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_a_command() {
+        let options = [("partition", "bench"), ("qos", "high")];
+        let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let request = SlurmRequest {
+            options: options.into(),
+            time: Nanoseconds::from_secs(3600),
+            wait: Nanoseconds::SECOND,
+        };
+        let pool = HostPool {
+            name: "load".to_owned(),
+            reach: Reach::Slurm(request.clone()),
+            names: words(&["a", "b"]),
+            program: "dyno".to_owned(),
+            copy: false,
+            lost: Lost::Continue,
+            hidden_variables: Vec::new(),
+        };
+        assert_eq!(
+            salloc(&pool, &request, "dyno-1f").join(" "),
+            "salloc --no-shell --job-name=dyno-1f --nodes=2 --time=60 --exclusive --no-kill \
+             --partition=bench --qos=high"
+        );
+    }
+
+    #[test]
+    fn the_queue_is_put_into_words() {
+        let check = |line: &str, expected: Option<&str>| {
+            assert_eq!(in_queue(line).as_deref(), expected, "{line}");
+        };
+        check("7|PENDING|Resources|N/A", Some("job 7 waits in the queue (Resources)"));
+        check(
+            "7|PENDING|Priority|2026-11-25T12:00:00",
+            Some("job 7 waits in the queue (Priority, expected to start at 2026-11-25T12:00:00)"),
+        );
+        check("7|RUNNING|None|2026-11-25T12:00:00", None);
+        check("", None);
+    }
+}

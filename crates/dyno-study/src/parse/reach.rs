@@ -1,0 +1,327 @@
+//! Reads how the hosts of a `[host.NAME]` are reached. Each way has a key there: a command, or a table of
+//! what is requested from a cluster manager.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use dyno_units::{Nanoseconds, SettingValue, parse_duration};
+
+use super::problems::Problems;
+use super::table::RawTable;
+use super::value::{Entry, unknown_key};
+use crate::host::{LOCAL, words};
+use crate::{Diagnostic, FieldValue, KubernetesRequest, Reach, SlurmRequest, Table};
+
+/// The keys of which a table has one at most.
+const WAYS: [&str; 3] = ["reach", "slurm", "kubernetes"];
+
+/// What a request may contain, and how each value is checked.
+type Fields = &'static [(&'static str, Check)];
+
+/// What a value of a request must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Check {
+    /// Any text or number.
+    Text,
+    /// How many hosts.
+    Count,
+    /// A duration above zero.
+    Time,
+    /// `NAME=VALUE`, separated by commas.
+    Labels,
+}
+
+/// How many nodes: not an option of `salloc`, but the number of the hosts.
+const NODES: &str = "nodes";
+const REPLICAS: &str = "replicas";
+
+const SLURM: Fields = &[
+    (NODES, Check::Count),
+    ("time", Check::Time),
+    ("wait", Check::Time),
+    ("partition", Check::Text),
+    ("account", Check::Text),
+    ("qos", Check::Text),
+    ("constraint", Check::Text),
+    ("reservation", Check::Text),
+    ("nodelist", Check::Text),
+    ("exclude", Check::Text),
+];
+
+const KUBERNETES: Fields = &[
+    ("image", Check::Text),
+    (REPLICAS, Check::Count),
+    ("time", Check::Time),
+    ("wait", Check::Time),
+    ("namespace", Check::Text),
+    ("context", Check::Text),
+    ("node_selector", Check::Labels),
+    ("avoid", Check::Labels),
+    ("cpu", Check::Text),
+    ("memory", Check::Text),
+];
+
+/// How long nodes are requested for if the study does not say it.
+const TIME: Nanoseconds = Nanoseconds::from_secs(3600);
+/// How long a request may wait if the study does not say it.
+const WAIT: Nanoseconds = Nanoseconds::from_secs(600);
+
+/// Checks how the hosts are reached.
+pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: Option<&Table>) {
+    let given: Vec<(&str, Range<usize>)> =
+        WAYS.iter().filter_map(|way| Some((*way, place(raw, way)?))).collect();
+    if let [_, (other, span), ..] = given.as_slice() {
+        let message = format!("`{other}` cannot be combined with `{}`", given[0].0);
+        let wrong = Diagnostic::new(span.clone(), message);
+        problems.add(wrong.with_label("hosts are reached in one way"));
+        return;
+    }
+    let reach = table.and_then(|table| table.text("reach"));
+    if let (Some(entry), Some(text)) = (raw.entry("reach"), reach) {
+        check_command(problems, entry, text, table);
+    } else if reach.is_none() && is_copied(table) && !given.iter().any(|(way, _)| *way != "reach") {
+        refuse_copy(problems, raw, "the agents of this machine need none");
+    }
+    for (way, fields, needed) in [("slurm", SLURM, None), ("kubernetes", KUBERNETES, Some("image"))]
+    {
+        check_request(problems, (raw, table), (way, fields));
+        let is_missing = |name: &&str| raw.entry(&format!("{way}.{name}")).is_none();
+        if let (Some(span), Some(name)) = (place(raw, way), needed.filter(is_missing)) {
+            problems.add_missing(
+                Diagnostic::new(span, format!("`{way}` needs `{name}`"))
+                    .with_label(format!("no `{name}`")),
+            );
+        }
+    }
+}
+
+/// Where a way stands; none if it is not given.
+fn place(raw: &RawTable<'_>, way: &str) -> Option<Range<usize>> {
+    let own = raw.entry(way).or_else(|| raw.empty_map(way)).map(|entry| entry.key_span.clone());
+    own.or_else(|| raw.named(way).map(|(_, entry)| entry.key_span.clone()).min_by_key(|s| s.start))
+}
+
+fn is_copied(table: Option<&Table>) -> bool {
+    table.is_some_and(|table| table.fields.get("copy") == Some(&FieldValue::Switch(true)))
+}
+
+fn refuse_copy(problems: &mut Problems, raw: &RawTable<'_>, why: &str) {
+    let Some(entry) = raw.entry("copy") else { return };
+    let wrong = Diagnostic::new(entry.span.clone(), "`copy` has no use here");
+    problems.add(wrong.with_label(why.to_owned()));
+}
+
+fn check_command(problems: &mut Problems, entry: &Entry<'_>, text: &str, table: Option<&Table>) {
+    let mut refuse = |message: &str, label: String| {
+        problems.add(Diagnostic::new(entry.span.clone(), message).with_label(label));
+    };
+    match words(text) {
+        Err(why) => refuse("`reach` is not a command", why),
+        Ok(words) if is_copied(table) => {
+            let is_agent = words.len() > 2 && words.last().is_some_and(|word| word == "agent");
+            if text == LOCAL || !is_agent {
+                refuse(
+                    "with `copy`, `reach` must end with `dyno agent`",
+                    "what is before these words starts other commands there as well".to_owned(),
+                );
+            }
+        }
+        Ok(_) => {}
+    }
+}
+
+fn check_request(
+    problems: &mut Problems,
+    (raw, table): (&RawTable<'_>, Option<&Table>),
+    (way, fields): (&str, Fields),
+) {
+    for (name, entry) in raw.named(way) {
+        let Some((_, check)) = fields.iter().find(|(field, _)| *field == name) else {
+            let known = fields.iter().map(|(field, _)| *field);
+            problems.add(unknown_key(entry, &format!("`{way}`"), known));
+            continue;
+        };
+        let value = table.and_then(|table| table.fields.get(&format!("{way}.{name}")));
+        let Some(value) = value else { continue };
+        let expected = match check {
+            Check::Text if is_plain(&text_of(value)) => continue,
+            Check::Text => "a text or number of at most 200 characters, without blanks",
+            Check::Count if matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)) => continue,
+            Check::Count => "a number of hosts from 1 to 1000",
+            Check::Time if time_of(value).is_some() => continue,
+            Check::Time => "a duration of at least one second such as \"1h\"",
+            Check::Labels if labels_of(&text_of(value)).is_some() => continue,
+            Check::Labels => "labels such as \"disk=ssd,zone=a\"",
+        };
+        let message = format!("`{name}` must be {expected}");
+        problems.add(Diagnostic::new(entry.span.clone(), message).with_label("not accepted"));
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    !text.is_empty() && text.len() <= 200 && !text.contains(is_odd)
+}
+
+/// A value as it is passed on.
+fn text_of(value: &FieldValue) -> String {
+    match value {
+        FieldValue::Setting(SettingValue::Text(text)) => text.clone(),
+        FieldValue::Setting(SettingValue::Integer(number)) => number.to_string(),
+        FieldValue::Setting(SettingValue::Real(number)) => number.to_string(),
+        FieldValue::Setting(SettingValue::Switch(is_on)) => is_on.to_string(),
+        FieldValue::Setting(SettingValue::Bytes(bytes)) => bytes.0.to_string(),
+        _ => String::new(),
+    }
+}
+
+fn count_of(value: &FieldValue) -> Option<usize> {
+    match value {
+        FieldValue::Setting(SettingValue::Integer(number)) => usize::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+fn time_of(value: &FieldValue) -> Option<Nanoseconds> {
+    parse_duration(&text_of(value)).ok().filter(|time| *time >= Nanoseconds::SECOND)
+}
+
+fn labels_of(text: &str) -> Option<BTreeMap<String, String>> {
+    let is_word = |word: &str| {
+        let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
+        !word.is_empty() && !word.contains(is_odd)
+    };
+    let labels = text.split(',').map(|label| {
+        let (name, value) = label.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        (is_word(name) && is_word(value)).then(|| (name.to_owned(), value.to_owned()))
+    });
+    labels.collect()
+}
+
+/// How many hosts a request asks for; none if nothing is requested.
+pub(super) fn requested(table: &Table) -> Option<usize> {
+    let of = |way: &str, name: &str| -> Option<usize> {
+        let prefix = format!("{way}.");
+        let is_given = table.fields.keys().any(|field| field.starts_with(&prefix));
+        let count = table.fields.get(&format!("{way}.{name}")).and_then(count_of);
+        is_given.then(|| count.unwrap_or(1))
+    };
+    of("slurm", NODES).or_else(|| of("kubernetes", REPLICAS))
+}
+
+/// Whether the number of hosts is given, besides their names.
+pub(super) fn has_count(table: &Table) -> bool {
+    [("slurm", NODES), ("kubernetes", REPLICAS)]
+        .iter()
+        .any(|(way, name)| table.fields.contains_key(&format!("{way}.{name}")))
+}
+
+/// How the hosts of a table are reached; none if it has been reported as wrong.
+pub(super) fn read(table: &Table) -> Option<Reach> {
+    let named = |way: &str| -> BTreeMap<String, &FieldValue> {
+        let fields = table.fields.iter();
+        let own = fields.filter_map(|(field, value)| {
+            Some((field.strip_prefix(way)?.strip_prefix('.')?.to_owned(), value))
+        });
+        own.collect()
+    };
+    let (slurm, kubernetes) = (named("slurm"), named("kubernetes"));
+    let text = |map: &BTreeMap<String, &FieldValue>, name: &str| map.get(name).map(|v| text_of(v));
+    let time = |map: &BTreeMap<String, &FieldValue>, name: &str, usual| {
+        map.get(name).and_then(|value| time_of(value)).unwrap_or(usual)
+    };
+    if !slurm.is_empty() {
+        let is_option = |name: &String| ![NODES, "time", "wait"].contains(&name.as_str());
+        let options = slurm.iter().filter(|(name, _)| is_option(name));
+        return Some(Reach::Slurm(SlurmRequest {
+            options: options.map(|(name, value)| (name.clone(), text_of(value))).collect(),
+            time: time(&slurm, "time", TIME),
+            wait: time(&slurm, "wait", WAIT),
+        }));
+    }
+    if !kubernetes.is_empty() {
+        let labels = |name: &str| {
+            text(&kubernetes, name).and_then(|text| labels_of(&text)).unwrap_or_default()
+        };
+        return Some(Reach::Kubernetes(KubernetesRequest {
+            image: text(&kubernetes, "image")?,
+            namespace: text(&kubernetes, "namespace"),
+            context: text(&kubernetes, "context"),
+            node_selector: labels("node_selector"),
+            avoid: labels("avoid"),
+            cpu: text(&kubernetes, "cpu"),
+            memory: text(&kubernetes, "memory"),
+            time: time(&kubernetes, "time", TIME),
+            wait: time(&kubernetes, "wait", WAIT),
+        }));
+    }
+    match table.text("reach") {
+        None | Some(LOCAL) => Some(Reach::Local),
+        Some(command) => words(command).ok().map(Reach::Command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{study, vocabulary};
+    use crate::{HostPool, Lost, Reach};
+
+    fn text(host: &str) -> String {
+        format!(
+            "title = 'x'\n[database.a]\nurl = 'mysql://me@db/x'\n[workload.oltp_read_only]\n\
+             [host.load]\n{host}\n[design]\nclients = 4\ngenerators = 'load'\n"
+        )
+    }
+
+    fn pool(host: &str) -> HostPool {
+        study(&text(host)).design.generators.expect("there are hosts")
+    }
+
+    #[test]
+    fn requests_are_read() {
+        let slurm = pool("slurm = { partition = 'bench', nodes = 3, time = '2h' }");
+        assert_eq!(slurm.names, ["load-1", "load-2", "load-3"]);
+        assert!(!slurm.is_local() && !slurm.copy && slurm.lost == Lost::Stop);
+        assert_eq!(slurm.reach_in_words(), "slurm partition=bench");
+        let Reach::Slurm(request) = slurm.reach else { panic!("{slurm:?}") };
+        assert_eq!(
+            (request.time.to_string(), request.wait.to_string()),
+            ("2 h".into(), "10 min".into())
+        );
+        let named =
+            pool("names = ['a', 'b']\nslurm = { qos = 'x' }\ncopy = true\nlost = 'continue'");
+        assert!(named.names == ["a", "b"] && named.copy && named.lost == Lost::Continue);
+        let pods = pool(
+            "kubernetes = { image = 'reg/dyno:1', replicas = 2, cpu = 2, memory = '4Gi', \
+             node_selector = 'disk=ssd', avoid = 'app=sql,tier=1', namespace = 'perf' }",
+        );
+        assert_eq!(
+            pods.reach_in_words(),
+            "kubernetes image=reg/dyno:1 namespace=perf cpu=2 memory=4Gi node_selector=disk=ssd \
+             avoid=app=sql,tier=1"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_request_is_said() {
+        let check = |host: &str, expected: &str| {
+            let found = crate::parse(&text(host), &vocabulary()).expect_err(host);
+            let all: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+            assert!(all.iter().any(|one| one.contains(expected)), "{host}: {all:?}");
+        };
+        check("slurm = { partitoin = 'x' }", "unknown key `partitoin` in `slurm`");
+        check("slurm = { nodes = 0 }", "`nodes` must be a number of hosts");
+        check("slurm = { nodes = 'two' }", "`nodes` must be a number of hosts");
+        check("slurm = { nodes = 2, time = 'soon' }", "`time` must be a duration");
+        check("slurm = { partition = 'a b' }", "`partition` must be a text");
+        check("slurm = {}", "`slurm` requests nothing");
+        check("reach = 'ssh {name} dyno agent'\nslurm = { nodes = 2 }", "cannot be combined");
+        check("names = ['a']\nslurm = { nodes = 2 }", "`names` holds 1 name for 2 hosts");
+        check("kubernetes = { replicas = 2 }", "`kubernetes` needs `image`");
+        check("kubernetes = { image = 'x', avoid = 'sql' }", "`avoid` must be labels");
+        check("copy = true", "`copy` has no use here");
+        check("reach = 'ssh {name} start'\ncopy = true", "must end with `dyno agent`");
+        check("lost = 'ignore'", "unknown value `ignore`");
+    }
+}

@@ -1,0 +1,447 @@
+//! How hosts are reached, and what happens when they no longer can be.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::agents::{Sshd, await_end, committed, forward, kill, study, summary};
+use crate::foreign::Standing;
+use crate::support::{Answer, Running, Workbench, read_json};
+
+/// A server that can be reached by TCP.
+pub(crate) struct Database {
+    // Stops with this.
+    _standing: Standing,
+    port: u16,
+}
+
+impl Database {
+    pub(crate) fn start() -> Database {
+        let standing = Standing::start("mariadb");
+        for sql in ["CREATE USER gen@localhost", "GRANT ALL ON *.* TO gen@localhost"] {
+            standing.connection().query(sql).unwrap();
+        }
+        let port = forward(standing.socket.clone());
+        Database { _standing: standing, port }
+    }
+
+    /// A study of it, with these hosts and lines of the design.
+    pub(crate) fn study(&self, hosts: &str, design: &str) -> String {
+        let url = format!("url = \"mysql://gen@127.0.0.1:{}/agents\"", self.port);
+        let design = format!("generators = \"load\"\nvoid_blocks = \"keep\"\n{design}");
+        let text = study(hosts, &design).replace("product = \"null-mysql\"", &url);
+        // The design says how many.
+        if design.contains("repetitions") { text.replace("repetitions = 1\n", "") } else { text }
+    }
+}
+
+/// Waits for something that takes its time.
+#[track_caller]
+pub(crate) fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..6000 {
+        if is_so() {
+            return;
+        }
+        thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("it is not so that {what}");
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub(crate) fn random_byte() -> u8 {
+    let mut byte = [0];
+    fs::File::open("/dev/urandom").unwrap().read_exact(&mut byte).unwrap();
+    byte[0]
+}
+
+/// Ids of the agents in whose environment all of these variables have these values.
+pub(crate) fn agents_with(variables: &[(&str, &str)]) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let words = |file: &str| -> Option<Vec<String>> {
+            let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+            Some(text.trim_end_matches('\0').split('\0').map(str::to_owned).collect())
+        };
+        let command = words("cmdline")?;
+        let is_agent = command.len() == 2 && command[1] == "agent";
+        let environment = if is_agent { words("environ")? } else { return None };
+        let is_set =
+            |(name, value): &(&str, &str)| environment.contains(&format!("{name}={value}"));
+        variables.iter().all(is_set).then_some(pid)
+    });
+    entries.collect()
+}
+
+/// Past the harness, which keeps the words of tests that pass.
+fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+fn trials(bench: &Workbench) -> Vec<Value> {
+    let findings = read_json(&bench.path("runs/study/findings.json"));
+    findings["trials"].as_array().unwrap().clone()
+}
+
+/// A way to three hosts that is closed where there is a file `way-gone-NAME`.
+fn way(bench: &Workbench) -> String {
+    let script = "if [ -e \"$0-gone-$1\" ]; then echo \"no route to $1\" >&2; exit 255; fi\n\
+                  export TEST_WAY=$0 TEST_HOST=$1\nshift\nexec \"$@\"\n";
+    bench.write("way", script);
+    let way = bench.path("way");
+    format!("reach = 'sh {} {{name}} {} agent'", way.display(), env!("CARGO_BIN_EXE_dyno"))
+}
+
+/// Starts a run over that way, and ends host b for good in the first trial.
+fn losing(bench: &Workbench, database: &Database, more: (&str, u32)) -> Running {
+    let (lost, repetitions) = more;
+    let host = format!("[host.load]\n{}\nnames = [\"a\", \"b\", \"c\"]\n{lost}", way(bench));
+    let design = format!("duration = \"4s\"\nworkers = 1\nrepetitions = {repetitions}");
+    bench.write("study.toml", &database.study(&host, &design));
+    let mut run = bench.start(&["run", "study.toml"]);
+    run.wait_for(&["trial 1/", "measuring"]);
+    bench.write("way-gone-b", "");
+    let way = bench.path("way");
+    let agents = agents_with(&[("TEST_WAY", way.to_str().unwrap()), ("TEST_HOST", "b")]);
+    assert_eq!(agents.len(), 1, "{agents:?}");
+    kill(agents[0], Signal::KILL);
+    run
+}
+
+fn names(step: &Value) -> Vec<&str> {
+    let hosts = step["hosts"].as_array().unwrap();
+    hosts.iter().map(|host| host["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_run_goes_on_with_the_hosts_that_are_left_if_the_study_says_so() {
+    let (bench, database) = (Workbench::new(), Database::start());
+    let run = losing(&bench, &database, ("lost = \"continue\"", 3));
+    assert_eq!(run.end(), 1);
+    let trials = trials(&bench);
+    let message = trials[0]["message"].as_str().unwrap();
+    assert!(message.contains("host b: its agent's command was ended by signal 9"), "{message}");
+    for (nth, trial) in trials.iter().enumerate().skip(1) {
+        assert_eq!(trial["state"], "finished", "{trial:#}");
+        let step = &summary(&bench, "study", nth as u32 + 1)["steps"][0];
+        assert_eq!((step["due"].as_u64(), names(step)), (Some(2400), vec!["a", "c"]));
+    }
+}
+
+#[test]
+fn a_host_that_comes_back_is_waited_for() {
+    let (bench, database) = (Workbench::new(), Database::start());
+    let mut run = losing(&bench, &database, ("", 2));
+    run.wait_for(&["host b", "no route to b", "it is tried again"]);
+    fs::remove_file(bench.path("way-gone-b")).unwrap();
+    assert_eq!(run.end(), 1);
+    let trials = trials(&bench);
+    assert_eq!((&trials[0]["state"], &trials[1]["state"]), (&"failed".into(), &"finished".into()));
+    assert_eq!(names(&summary(&bench, "study", 2)["steps"][0]), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_run_whose_host_stays_away_ends_and_is_continued() {
+    let (bench, database) = (Workbench::new(), Database::start());
+    let mut run = losing(&bench, &database, ("", 3));
+    run.wait_for(&["host b", "it was there before", "the same command continues the run"]);
+    assert_eq!(run.end(), 1);
+    let begun = fs::read_dir(bench.path("runs/study/trials")).unwrap().count();
+    assert_eq!(begun, 2, "the third one was not begun");
+    fs::remove_file(bench.path("way-gone-b")).unwrap();
+    let answer = bench.dyno(&["run", "study.toml", "--retry-failed"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(trials(&bench).iter().all(|trial| trial["state"] == "finished"));
+}
+
+/// An OpenSSH server in a folder of the bench; none if it is not installed, which is said.
+fn sshd(bench: &Workbench) -> Option<Sshd> {
+    fs::create_dir(bench.path("ssh")).unwrap();
+    let sshd = Sshd::start(&bench.path("ssh"));
+    if sshd.is_none() {
+        skip("a test of hosts over OpenSSH: openssh-server is not installed");
+    }
+    sshd
+}
+
+#[test]
+fn the_program_is_copied_to_hosts_that_do_not_have_it() {
+    let bench = Workbench::new();
+    let Some(sshd) = sshd(&bench) else { return };
+    let database = Database::start();
+    let cache = bench.path("cache");
+    let program = env!("CARGO_BIN_EXE_dyno");
+    let reach = sshd.reach();
+    let reach = reach.strip_suffix(&format!("{program} agent")).unwrap();
+    // A cache folder of the test's own.
+    let reach = format!("{reach} env XDG_CACHE_HOME={} dyno agent", cache.display());
+    let host = format!("[host.load]\nreach = '{reach}'\nnames = [\"127.0.0.1\"]\ncopy = true");
+    bench.write("study.toml", &database.study(&host, "duration = \"1s\""));
+    let copy = || {
+        let files = fs::read_dir(cache.join("dyno/agents")).unwrap();
+        let [file] = &files.map(|file| file.unwrap()).collect::<Vec<_>>()[..] else { panic!() };
+        let facts = file.metadata().unwrap();
+        assert_eq!(facts.permissions().mode() & 0o777, 0o700);
+        (file.path(), facts.len(), std::os::unix::fs::MetadataExt::ino(&facts))
+    };
+    let run = || bench.dyno_good(&["run", "study.toml", "--new"]);
+    run();
+    let first = copy();
+    assert_eq!(first.1, fs::metadata(program).unwrap().len());
+    assert!(committed(&summary(&bench, "study", 1)["steps"][0]) > 500.0);
+    // It is there now.
+    run();
+    assert_eq!(copy(), first);
+    // What is not the program any more is replaced.
+    fs::write(&first.0, "#!/bin/sh\necho me >&2\n").unwrap();
+    run();
+    assert_eq!((copy().0, copy().1), (first.0, first.1));
+}
+
+#[test]
+fn a_disk_that_is_full_there_is_said_with_the_host() {
+    let bench = Workbench::new();
+    if !rustix::process::getuid().is_root() {
+        skip("a test of a full disk on a host: only root can mount one");
+        return;
+    }
+    // A filesystem of one megabyte in place of the cache, for these commands alone.
+    let cache = bench.path("cache");
+    fs::create_dir(&cache).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=1m tmpfs {0} || exit 99\nmkdir -p {0}/dyno/agents\n\
+         export XDG_CACHE_HOME={0}\nexec \"$@\"\n",
+        cache.display()
+    );
+    bench.write("small", &script);
+    let reach = format!("unshare --mount sh {} dyno agent", bench.path("small").display());
+    let host = format!("[host.load]\nreach = '{reach}'\nnames = [\"b1\"]\ncopy = true");
+    let text = study(&host, "duration = \"1s\"\ngenerators = \"load\"");
+    let text = text.replace("product = \"null-mysql\"", "url = \"mysql://me@127.0.0.1:1/test\"");
+    bench.write("study.toml", &text);
+    let answer = bench.dyno(&["run", "study.toml"]);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    if answer.err.contains("exit code 99") {
+        skip("a test of a full disk on a host: this machine does not allow to mount one");
+        return;
+    }
+    for part in ["host b1: the program cannot be copied", "No space left on device"] {
+        assert!(answer.err.contains(part), "{part} is not in {}", answer.err);
+    }
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 0);
+}
+
+#[test]
+fn an_ssh_that_is_killed_ends_the_agent_and_fails_the_trial() {
+    let bench = Workbench::new();
+    let Some(sshd) = sshd(&bench) else { return };
+    let database = Database::start();
+    let host = format!("[host.load]\nreach = '{}'\nnames = [\"127.0.0.1\"]", sshd.reach());
+    bench.write("study.toml", &database.study(&host, "duration = \"5s\"\nrepetitions = 2"));
+    let mut run = bench.start(&["run", "study.toml"]);
+    run.wait_for(&["trial 1/2", "measuring"]);
+    let ssh = crate::agents::agents(run.child.id());
+    assert_eq!(ssh.len(), 1, "its command line ends with the agent's");
+    let port = sshd.port().to_string();
+    let is_ours = |pid: &i32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/environ")).unwrap_or_default();
+        // SSH_CONNECTION ends with the port of the server.
+        text.split('\0').any(|one| one.starts_with("SSH_CONNECTION=") && one.ends_with(&port))
+    };
+    let agents: Vec<i32> = agents_with(&[]).into_iter().filter(is_ours).collect();
+    assert_eq!(agents.len(), 1, "{agents:?}");
+    kill(ssh[0], Signal::KILL);
+    assert_eq!(run.end(), 1);
+    await_end(agents[0]);
+    let trials = trials(&bench);
+    let message = trials[0]["message"].as_str().unwrap();
+    assert!(message.contains("host 127.0.0.1: ") && message.contains("signal 9"), "{message}");
+    assert_eq!(trials[1]["state"], "finished", "{:#}", trials[1]);
+}
+
+/// A `kubectl` that keeps a job in a folder, and runs what is to run in a pod here.
+const KUBECTL: &str = r#"#!/bin/sh
+state=$(dirname "$0")/state
+mkdir -p "$state"
+echo "$@" >> "$state/log"
+while case "$1" in --*) true;; *) false;; esac; do shift; done
+case "$1 $2" in
+"apply --filename=-")
+    cat > "$state/manifest"
+    grep -q refused/image "$state/manifest" && { echo 'forbidden: no quota' >&2; exit 1; }
+    n=$(grep -o '"completions":[0-9]*' "$state/manifest" | cut -d : -f 2)
+    seq "$n" > "$state/pods"
+    ;;
+"get job")
+    test -e "$state/pods" && echo job.batch/dyno
+    ;;
+"get pods")
+    printf '{"items":['
+    comma=
+    for n in $(cat "$state/pods" 2>/dev/null); do
+        printf '%s{"metadata":{"name":"pod-%s"},"spec":{"nodeName":"k%s"},"status":' "$comma" "$n" "$n"
+        if [ -e "$state/seen" ] && ! grep -q never/image "$state/manifest"; then
+            printf '{"phase":"Running","containerStatuses":[{"ready":true,"state":{"running":{}}}]}}'
+        else
+            printf '{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",'
+            printf '"reason":"Unschedulable","message":"0/3 nodes are available"}]}}'
+        fi
+        comma=,
+    done
+    printf ']}\n'
+    touch "$state/seen"
+    ;;
+"exec --stdin")
+    grep -qx "${3#pod-}" "$state/pods" || { echo "pods \"$3\" not found" >&2; exit 1; }
+    shift 6
+    exec "$@"
+    ;;
+"delete job")
+    rm -f "$state/pods" "$state/seen"
+    ;;
+*)
+    echo "unknown command $*" >&2
+    exit 2
+    ;;
+esac
+"#;
+
+/// A bench whose Dyno finds that `kubectl`.
+struct Pods {
+    bench: Workbench,
+}
+
+impl Pods {
+    fn new() -> Pods {
+        let bench = Workbench::new();
+        fs::create_dir(bench.path("bin")).unwrap();
+        bench.write("bin/kubectl", KUBECTL);
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(bench.path("bin/kubectl"), executable).unwrap();
+        Pods { bench }
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = self.bench.command(arguments);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.bench.path("bin").display()));
+        command
+    }
+
+    fn state(&self, name: &str) -> std::path::PathBuf {
+        self.bench.path("bin/state").join(name)
+    }
+
+    fn hosts(image: &str) -> String {
+        format!(
+            "[host.load]\nkubernetes = {{ image = \"{image}\", replicas = 2, namespace = \"perf\", \
+             cpu = 2, memory = \"1Gi\", node_selector = \"disk=ssd\", avoid = \"app=mysql\", \
+             wait = \"3s\" }}\nprogram = \"{}\"",
+            env!("CARGO_BIN_EXE_dyno")
+        )
+    }
+}
+
+#[test]
+fn pods_are_started_used_and_deleted() {
+    let (pods, database) = (Pods::new(), Database::start());
+    let design = "duration = \"1s\"\nrepetitions = 2";
+    pods.bench.write("study.toml", &database.study(&Pods::hosts("reg/dyno:1"), design));
+    let answer = Answer::from(pods.command(&["run", "study.toml"]).output().unwrap());
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    assert!(
+        answer.err.contains("0 of 2 pods run (pod-1: Unschedulable: 0/3 nodes"),
+        "{}",
+        answer.err
+    );
+    let step = &summary(&pods.bench, "study", 2)["steps"][0];
+    assert_eq!(names(step), ["load-1", "load-2"]);
+    let machine = step["hosts"][1]["machine"].as_str().unwrap();
+    assert!(machine.ends_with(", pod pod-2 on k2"), "{machine}");
+    let log = fs::read_to_string(pods.state("log")).unwrap();
+    assert!(log.lines().all(|line| line.starts_with("--namespace=perf ")), "{log}");
+    assert_eq!(log.matches("apply").count(), 1, "once a run: {log}");
+    assert!(!pods.state("pods").exists());
+    // What was applied is what the plan shows, but for the token; and that is in the selectors.
+    let manifest = fs::read_to_string(pods.state("manifest")).unwrap();
+    let applied: Value = serde_json::from_str(&manifest).unwrap();
+    let token = applied["metadata"]["labels"]["dyno-token"].as_str().unwrap().to_owned();
+    assert!(
+        token.len() == 12 && log.contains(&format!("delete job --selector=dyno-token={token}"))
+    );
+    let shown =
+        Answer::from(pods.command(&["plan", "study.toml", "--manifests"]).output().unwrap());
+    let shown: Value = serde_json::from_str(&shown.out.replace("TOKEN", &token)).unwrap();
+    assert_eq!(shown, applied);
+    // The fields of a Job in the API's version batch/v1.
+    assert_eq!((&applied["apiVersion"], &applied["kind"]), (&"batch/v1".into(), &"Job".into()));
+    let spec = &applied["spec"];
+    for (field, value) in [("completions", 2), ("parallelism", 2), ("activeDeadlineSeconds", 3600)]
+    {
+        assert_eq!(spec[field], value, "{field}");
+    }
+    let pod = &spec["template"]["spec"];
+    assert_eq!(pod["nodeSelector"]["disk"], "ssd");
+    assert_eq!(pod["containers"][0]["resources"]["limits"]["memory"], "1Gi");
+    assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "2");
+    let apart =
+        &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    assert_eq!(apart[0]["labelSelector"]["matchExpressions"][0]["key"], "dyno-token");
+    assert_eq!(apart[1]["labelSelector"]["matchLabels"]["app"], "mysql");
+    assert_eq!(apart[1]["topologyKey"], "kubernetes.io/hostname");
+    assert_eq!(spec["template"]["metadata"]["labels"]["dyno-token"], token.as_str());
+}
+
+#[test]
+fn pods_are_deleted_whatever_happens() {
+    let (pods, database) = (Pods::new(), Database::start());
+    let write = |image: &str, design: &str| {
+        pods.bench.write("study.toml", &database.study(&Pods::hosts(image), design));
+    };
+    for (image, expected) in [
+        ("refused/image", "forbidden: no quota"),
+        ("never/image", "does not run 2 pods within 3 s: 0 of 2 pods run (pod-1: Unschedulable"),
+    ] {
+        write(image, "duration = \"1s\"");
+        let run = pods.command(&["run", "study.toml", "--new"]).output().unwrap();
+        let answer = Answer::from(run);
+        assert_eq!(answer.code, 1, "{}", answer.err);
+        assert!(
+            answer.err.contains("host load: ") && answer.err.contains(expected),
+            "{}",
+            answer.err
+        );
+        assert!(!pods.state("pods").exists());
+    }
+    write("reg/dyno:1", "duration = \"20s\"");
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut run = Running::of(pods.command(&["run", "study.toml", "--new"]));
+        run.wait_for(&["trial 1/1", "measuring"]);
+        assert!(pods.state("pods").exists());
+        let agents = crate::agents::agents(run.child.id());
+        assert_eq!(agents.len(), 2);
+        run.signal(signal);
+        run.child.wait().unwrap();
+        await_that("the pods are deleted", || !pods.state("pods").exists());
+        agents.into_iter().for_each(await_end);
+    }
+}
+
+#[test]
+fn only_pods_have_a_manifest() {
+    let bench = Workbench::new();
+    bench.write("study.toml", &study("[host.load]", "duration = \"1s\"\ngenerators = \"load\""));
+    let answer = bench.dyno_good(&["plan", "study.toml", "--manifests"]);
+    assert!(
+        answer.out.is_empty() && answer.err.contains("no hosts of this study"),
+        "{}",
+        answer.err
+    );
+}
