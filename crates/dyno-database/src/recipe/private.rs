@@ -141,6 +141,7 @@ pub(super) fn start(
         stop_signal: stop_signal(&text.stop),
         log_files: LogFiles::Named(&[]),
         ports: [port, None],
+        open: None,
         start_limit: recipe.start_limit,
     };
     folder.put_data(data, kind)?;
