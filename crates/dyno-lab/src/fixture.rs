@@ -20,6 +20,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         replicates: false,
         cluster: None,
         has_shards: false,
+        can_be_open: false,
         has_socket: false,
         confused_names: Vec::new(),
     };

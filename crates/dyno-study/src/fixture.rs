@@ -83,6 +83,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         replicates: !is_embedded,
         cluster: (name == "mariadb").then(|| "galera".to_owned()),
         has_shards: name == "mariadb",
+        can_be_open: ["mariadb", "postgresql"].contains(&name),
         has_socket: false,
         confused_names: Vec::new(),
     }

@@ -10,6 +10,9 @@ pub struct HostPool {
     pub reach: Vec<String>,
     /// The names of its hosts, in file order; at least one.
     pub names: Vec<String>,
+    /// The address at which servers on a host are reached, in which `{name}` stands for the host's name; none
+    /// for the name itself, or for the loopback of this machine.
+    pub address: Option<String>,
     /// Environment variables that the command does not inherit: those from which the study took parts of
     /// URLs. None until somebody has read them.
     pub hidden_variables: Vec<String>,
@@ -20,6 +23,9 @@ pub(crate) const NAME: &str = "{name}";
 
 /// The word for agents that are processes of this machine.
 pub(crate) const LOCAL: &str = "local";
+
+/// Where servers on this machine are reached.
+const LOOPBACK: &str = "127.0.0.1";
 
 impl HostPool {
     /// Whether its agents are processes of the machine that runs the study.
@@ -34,6 +40,15 @@ impl HostPool {
             return program.map(|program| vec![program.to_owned(), "agent".to_owned()]);
         }
         Some(self.reach.iter().map(|word| word.replace(NAME, host)).collect())
+    }
+
+    /// The name or address at which servers on a host are reached.
+    pub fn address_of(&self, host: &str) -> String {
+        match &self.address {
+            Some(address) => address.replace(NAME, host),
+            None if self.is_local() => LOOPBACK.to_owned(),
+            None => host.to_owned(),
+        }
     }
 
     /// How its agents are reached, as a study has it.
@@ -92,6 +107,7 @@ mod tests {
             name: "sql".to_owned(),
             reach: reach.iter().map(|word| (*word).to_owned()).collect(),
             names: vec!["db1".to_owned()],
+            address: None,
             hidden_variables: Vec::new(),
         };
         let command = pool(&["ssh", "{name}.lan", "dyno"]).command("db1", None);
@@ -99,5 +115,9 @@ mod tests {
         let local = pool(&[]).command("db1", Some("/usr/bin/dyno"));
         assert_eq!(local.as_deref(), Some(&["/usr/bin/dyno", "agent"].map(str::to_owned)[..]));
         assert_eq!(pool(&[]).command("db1", None), None);
+        assert_eq!(pool(&[]).address_of("db1"), "127.0.0.1");
+        assert_eq!(pool(&["ssh"]).address_of("db1"), "db1");
+        let inner = HostPool { address: Some("{name}.lan".to_owned()), ..pool(&["ssh"]) };
+        assert_eq!(inner.address_of("db1"), "db1.lan");
     }
 }

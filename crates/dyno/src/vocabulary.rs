@@ -33,10 +33,14 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     let has_shards = |product: &ProductSpec| {
         products.find(&product.name).is_some_and(|product| product.sharding().is_some())
     };
+    let can_be_open = |product: &ProductSpec| {
+        products.find(&product.name).is_some_and(|product| product.can_be_open())
+    };
     let product = |product: &ProductSpec| ProductWord {
         replicates: replicates(product),
         cluster: cluster(product),
         has_shards: has_shards(product),
+        can_be_open: can_be_open(product),
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),

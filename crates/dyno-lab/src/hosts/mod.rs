@@ -1,11 +1,13 @@
 //! Hosts: agents that this controller has started, and what it has them do.
 //!
 //! A host is a command that starts `dyno agent` there. The agents of a trial are started for it and end
-//! with it, so that what went wrong in one trial is not there in the next. Today they generate load;
-//! servers, volumes and jobs are on the controller's own machine.
+//! with it, so that what went wrong in one trial is not there in the next. They generate load or have a server;
+//! volumes and jobs are on the controller's own machine.
 
 mod channel;
 mod clock;
+mod probe;
+mod server;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ use crate::agent::{DYNO, PROTOCOL};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
+pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 
 /// How long agents may take to be there: a login over a slow network.

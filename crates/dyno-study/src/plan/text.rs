@@ -78,6 +78,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         retries,
         workers,
         generators,
+        server_hosts,
         generator_cpus,
         server_cpus,
         // In the plan.
@@ -114,10 +115,17 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     add("statement_timeout", statement_timeout.0.to_string());
     add("retries", retries.to_string());
     workers.iter().for_each(|workers| add("workers", workers.to_string()));
-    if let Some(HostPool { name: _, reach, names, hidden_variables: _ }) = generators {
+    // Where its servers are reached changes nothing for a generator.
+    if let Some(HostPool { name: _, reach, names, address: _, hidden_variables: _ }) = generators {
         let reach = redact_command(reach);
         add("generators", list(names.iter().map(|name| quoted(name))));
         add("generators.reach", list(reach.iter().map(|word| quoted(word))));
+    }
+    for HostPool { name, reach, names, address, hidden_variables: _ } in server_hosts {
+        let reach = redact_command(reach);
+        add(&format!("host.{name}"), list(names.iter().map(|name| quoted(name))));
+        add(&format!("host.{name}.reach"), list(reach.iter().map(|word| quoted(word))));
+        address.iter().for_each(|address| add(&format!("host.{name}.address"), quoted(address)));
     }
     add("generator_cpus", numbers(generator_cpus));
     add("server_cpus", numbers(server_cpus));

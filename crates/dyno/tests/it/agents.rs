@@ -216,7 +216,7 @@ fn a_command_that_starts_no_agent_ends_in_a_message_with_its_host() {
 }
 
 /// Ids of the agents that a Dyno has started.
-fn agents(of: u32) -> Vec<i32> {
+pub(crate) fn agents(of: u32) -> Vec<i32> {
     let children = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -233,7 +233,7 @@ fn kill(pid: i32, signal: Signal) {
 
 /// Waits until a process has ended.
 #[track_caller]
-fn await_end(pid: i32) {
+pub(crate) fn await_end(pid: i32) {
     for _ in 0..3000 {
         if !is_alive(pid) {
             return;
@@ -344,7 +344,7 @@ fn copy(mut from: impl Read, mut to: impl Write) {
 }
 
 /// An OpenSSH server on the loopback, with keys and a configuration of its own.
-struct Sshd {
+pub(crate) struct Sshd {
     server: Child,
     folder: PathBuf,
     port: u16,
@@ -354,7 +354,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 
 impl Sshd {
     /// None if OpenSSH's server is not installed.
-    fn start(folder: &Path) -> Option<Sshd> {
+    pub(crate) fn start(folder: &Path) -> Option<Sshd> {
         if !Path::new(SSHD).exists() {
             return None;
         }
@@ -405,7 +405,7 @@ impl Sshd {
     }
 
     /// The command that starts an agent over it. Host keys are checked, as they are by default.
-    fn reach(&self) -> String {
+    pub(crate) fn reach(&self) -> String {
         let path = |name: &str| self.folder.join(name).display().to_string();
         format!(
             "ssh -F none -p {} -i {} -o UserKnownHostsFile={} -o BatchMode=yes {{name}} {} agent",
