@@ -142,14 +142,18 @@ mod tests {
                 "title = 'x'\n[database.a]\n{product}\n[workload.oltp_insert]\n[design]\n\
                  repetitions = 3\n"
             );
-            let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+            let mut study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+            study.design.reuse = is_reused;
             let plan = dyno_study::plan(&study, Seed(1));
-            let found = populate_times(&plan, &[200_000], is_reused);
+            let found = populate_times(&plan, &[200_000], &study);
             assert_eq!(found, expected.map(Nanoseconds::from_secs));
         };
         check("product = 'mariadb'", true, [4, 0, 0]);
         check("product = 'mariadb'", false, [4, 4, 4]);
         check("url = 'mysql://me@h/c'", true, [4, 4, 4]);
+        // On hosts, data sets are not kept.
+        let hosts = "product = 'mariadb'\non = 'h'\n[host.h]\nnames = ['a']\n";
+        check(hosts, true, [4, 4, 4]);
     }
 
     #[test]
