@@ -113,8 +113,8 @@ pub use members::{
 };
 pub use observed::observe;
 pub use part::{
-    Follow, Lag, LagMeter, Part, REPLICAS_MAX, REPLICATION_USER, Replicating, Replication,
-    ReplicationMode, lag_probe, replica_name,
+    CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICAS_MAX, REPLICATION_USER,
+    Replicating, Replication, ReplicationMode, lag_probe, replica_name,
 };
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
 pub use product::{

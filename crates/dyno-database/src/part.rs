@@ -5,12 +5,13 @@
 //! replication ([`REPLICATION_USER`]), with a password that is made for this deployment.
 
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::str::FromStr;
 
 use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
 
-use crate::{DeployError, Endpoint, Node, Secret};
+use crate::{Address, DeployError, Endpoint, Node, Secret};
 
 /// The user that replicas log in as.
 pub const REPLICATION_USER: &str = "dyno_replica";
@@ -32,6 +33,46 @@ pub enum Part {
     Node(Node),
     /// It passes on to shards what is sent to it.
     Router,
+    /// Clients on other machines connect to it.
+    Open(Listening),
+}
+
+/// The user that clients on other machines log in as.
+pub const CLIENT_USER: &str = "dyno_client";
+
+/// Where clients on other machines connect to a server, as [`CLIENT_USER`], who may do anything. All other
+/// users log in through the socket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listening {
+    /// The address and port of the server's machine.
+    pub address: SocketAddrV4,
+    /// The password of [`CLIENT_USER`].
+    pub password: Secret,
+}
+
+impl Listening {
+    /// A port of an address of this machine that is free now.
+    ///
+    /// # Errors
+    ///
+    /// This machine does not have the address, or no port of it is free.
+    pub fn at(address: Ipv4Addr, password: Secret) -> std::io::Result<Listening> {
+        let port = TcpListener::bind((address, 0))?.local_addr()?.port();
+        Ok(Listening { address: SocketAddrV4::new(address, port), password })
+    }
+
+    /// How clients reach a server that its own machine reaches by this endpoint.
+    pub fn endpoint(&self, own: &Endpoint) -> Endpoint {
+        Endpoint {
+            address: Address::Tcp {
+                host: self.address.ip().to_string(),
+                port: self.address.port(),
+            },
+            user: CLIENT_USER.to_owned(),
+            password: Some(self.password.clone()),
+            ..own.clone()
+        }
+    }
 }
 
 /// How replicas follow their primary.
@@ -297,6 +338,20 @@ mod tests {
         check(true, Some(1.0), false);
         check(true, None, false);
         check(false, Some(0.0), false);
+    }
+
+    #[test]
+    fn clients_on_other_machines_have_an_address_and_a_password_of_their_own() {
+        let own = Endpoint::from_url("mysql://me@h/x").expect("it is an address");
+        let listening = Listening::at(Ipv4Addr::LOCALHOST, Secret::new("hush"));
+        let listening = listening.expect("the loopback has ports");
+        let endpoint = listening.endpoint(&own);
+        let shown = endpoint.to_string();
+        assert!(shown.contains(&format!("{CLIENT_USER}@{}/", listening.address)), "{shown}");
+        assert!(!format!("{shown}{endpoint:?}{listening:?}").contains("hush"), "{endpoint:?}");
+        assert_eq!(endpoint.catalog, own.catalog);
+        // TEST-NET-1 is nobody's.
+        assert!(Listening::at([192, 0, 2, 1].into(), Secret::new("hush")).is_err());
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! they are handed open, and three folders that are theirs: `data` (elsewhere if their place is apart),
 //! `run` with the socket, `tmp`.
 //! A private server admits only the owner of `run`: its user, and root. It listens on no port of
-//! the network; if a study's settings or a plug-in open one, it is stopped before anything is
+//! the network, unless it is to ([`crate::Listening`]); if a study's settings or a plug-in open one, it is stopped before anything is
 //! stored in it.
 
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -185,15 +186,23 @@ pub(crate) struct ServerKind {
     pub(crate) log_files: LogFiles,
     /// The ports of the loopback at which other members reach it.
     pub(crate) ports: Ports,
+    /// The address at which clients on other machines reach it.
+    pub(crate) open: Option<SocketAddrV4>,
     /// How long it may take until it answers.
     pub(crate) start_limit: Nanoseconds,
 }
 
 /// The addresses at which a server must not listen: all but the ports of the loopback that other
-/// members need.
-fn strange(mut addresses: Vec<String>, ports: Ports) -> Vec<String> {
-    let allowed = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
-    addresses.retain(|address| !allowed.iter().flatten().any(|allowed| allowed == address));
+/// members need, and the address for clients on other machines.
+fn strange(
+    mut addresses: Vec<String>,
+    ports: Ports,
+    open: Option<SocketAddrV4>,
+) -> Vec<String> {
+    let ports = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
+    let open = open.map(|address| address.to_string());
+    let allowed: Vec<String> = ports.into_iter().flatten().chain(open).collect();
+    addresses.retain(|address| !allowed.contains(address));
     addresses
 }
 
@@ -203,7 +212,7 @@ pub(crate) fn check_network(kind: ServerKind, pid: i32) -> Result<(), String> {
     let addresses = dyno_host::listens_by_network(pid).map_err(|error| {
         format!("it cannot be determined whether {product} listens on the network: {error}")
     })?;
-    let addresses = strange(addresses, kind.ports);
+    let addresses = strange(addresses, kind.ports, kind.open);
     if addresses.is_empty() {
         return Ok(());
     }
@@ -421,12 +430,15 @@ mod tests {
         let check = |addresses: &[&str], port: Option<u16>, expected: &[&str]| {
             let all = addresses.iter().map(|&address| address.to_owned()).collect();
             let allowed = port.map_or(NO_PORTS, |port| ports(&[port]));
-            assert_eq!(strange(all, allowed), expected, "{addresses:?} {port:?}");
+            assert_eq!(strange(all, allowed, None), expected, "{addresses:?} {port:?}");
         };
         check(&[], None, &[]);
         check(&["127.0.0.1:7"], None, &["127.0.0.1:7"]);
         check(&["127.0.0.1:7"], Some(7), &[]);
         let others = ["0.0.0.0:7", "127.0.0.1:8", "[00000000000000000000000001000000]:7"];
         check(&[others[0], "127.0.0.1:7", others[1], others[2]], Some(7), &others);
+        let open = Some(SocketAddrV4::new([10, 0, 0, 1].into(), 7));
+        let all = ["10.0.0.1:7", "127.0.0.1:7", "0.0.0.0:7"].map(str::to_owned).to_vec();
+        assert_eq!(strange(all, [None; 2], open), ["127.0.0.1:7", "0.0.0.0:7"]);
     }
 }

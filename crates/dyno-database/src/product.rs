@@ -148,6 +148,11 @@ pub trait Product: Send + Sync {
         None
     }
 
+    /// Whether clients on other machines can connect to its private servers ([`crate::Part::Open`]).
+    fn can_be_open(&self) -> bool {
+        false
+    }
+
     /// Why a private server must not have this setting; none if it may.
     fn refused_setting(&self, name: &str) -> Option<String> {
         let _ = name;

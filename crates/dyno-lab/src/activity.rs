@@ -30,6 +30,7 @@ use dyno_units::{Clock, Metric, MetricId, Nanoseconds, Reading, Unit, metric};
 use dyno_workload::AuditTotals;
 
 use crate::observe::Cost;
+use crate::phase::DoneThere;
 use crate::trial::TrialError;
 
 pub(crate) use batches::{BatchJob, Batches};
@@ -121,6 +122,8 @@ pub(crate) struct StepEnd {
     pub(crate) metrics: Vec<Metric>,
     /// What the clients did, warm-up included.
     pub(crate) did: AuditTotals,
+    /// The same for each server, if several generators loaded several of them.
+    pub(crate) done_there: Vec<DoneThere>,
     /// What the probes cost.
     pub(crate) probes: Cost,
     /// What its readings mean.

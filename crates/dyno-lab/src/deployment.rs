@@ -21,6 +21,7 @@ use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::{Connector, MadeWorkload};
 
+use crate::hosts::ServerHosts;
 use crate::run::Lab;
 use crate::trial::TrialError;
 use crate::{machine, simulated};
@@ -28,8 +29,7 @@ use crate::{machine, simulated};
 mod further;
 mod recorded;
 
-use recorded::recorded;
-pub(crate) use recorded::recorded_place;
+pub(crate) use recorded::{recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
@@ -40,6 +40,8 @@ pub fn products() -> Products {
 #[derive(Default)]
 pub(crate) struct Deployment {
     pub(crate) members: Vec<Member>,
+    /// The agents that have its servers; none if these are on the machine that runs the study.
+    pub(crate) hosts: Option<Arc<ServerHosts>>,
 }
 
 /// One part of a deployment.
@@ -77,6 +79,8 @@ pub(crate) enum Source {
     Other(ServerSpec),
     /// A server is there already.
     Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
+    /// An agent starts a server on a host; its index among the hosts of the variant's servers.
+    Hosted(ServerSpec, usize),
     /// Its time is simulated.
     Simulate(Box<SimulatedServer>),
 }
@@ -110,6 +114,11 @@ pub(crate) trait Instance: Send {
 
     /// The server that can be asked, watched and waited for; none where time is simulated.
     fn server(&self) -> Option<&dyn Server> {
+        None
+    }
+
+    /// The id of its process on its host, if an agent has started it there.
+    fn pid_on_host(&self) -> Option<i32> {
         None
     }
 
@@ -167,6 +176,22 @@ pub(crate) struct LoadOrder<'a> {
     pub(crate) spread: Option<Connector>,
 }
 
+/// Puts a step of load on a server from this process.
+pub(crate) fn run_here(
+    server: &dyn Server,
+    spec: &StepSpec,
+    load: &LoadOrder<'_>,
+    observe: &mut dyn FnMut(StepEvent<'_>),
+) -> Result<StepTotals, LoadError> {
+    let job = Job {
+        workload: load.workload.clone(),
+        connector: load.spread.clone().unwrap_or_else(|| server.connector()),
+        clock: Arc::clone(&load.lab.clock),
+        abort: load.abort.clone(),
+    };
+    run_step(spec, &job, observe)
+}
+
 impl Instance for Box<dyn Server> {
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         Ok(recorded((**self).facts()?))
@@ -186,13 +211,7 @@ impl Instance for Box<dyn Server> {
         load: &LoadOrder<'_>,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<StepTotals, LoadError> {
-        let job = Job {
-            workload: load.workload.clone(),
-            connector: load.spread.clone().unwrap_or_else(|| (**self).connector()),
-            clock: Arc::clone(&load.lab.clock),
-            abort: load.abort.clone(),
-        };
-        run_step(spec, &job, observe)
+        run_here(&**self, spec, load, observe)
     }
 
     fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
@@ -269,7 +288,7 @@ impl Deployment {
             let source = Source::Other(spec(lab, design, database)?);
             members.push(Member::new(OTHER_DATABASE, MemberRole::OtherDatabase, &[], source));
         }
-        Ok(Deployment { members })
+        Ok(Deployment { members, hosts: None })
     }
 
     /// The members of the database that is measured.
@@ -289,10 +308,14 @@ impl Deployment {
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
         let replicas = replicas(lab, variant, &source);
         let nodes = nodes(&source);
+        let hosts = hosts(design, variant);
         let name = match (part_of(&source), &route) {
             (Part::Node(node), _) => node.name(),
             (Part::Alone, None) if front.is_some() => dyno_database::shard_name(1),
-            (Part::Alone, None) => "server".to_owned(),
+            (Part::Alone, None) => match hosts.first() {
+                Some(host) => host.clone(),
+                None => "server".to_owned(),
+            },
             _ => "primary".to_owned(),
         };
         let reads = &variant.database.reads_on;
@@ -305,6 +328,7 @@ impl Deployment {
             entries.retain(|entry| *entry == Entry::Admin);
         }
         let further = further::sources(variant, &source)?;
+        let hosted = further::hosted(&source, &hosts);
         let primary = member(&name, MemberRole::Primary, &entries, source);
         let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
         for (number, spec) in (1..).zip(replicas) {
@@ -318,6 +342,9 @@ impl Deployment {
         for (number, source) in (2..).zip(further) {
             let entries = [Entry::Write, Entry::Read];
             members.push(member(&format!("server-{number}"), MemberRole::Node, &entries, source));
+        }
+        for (name, source) in hosted {
+            members.push(member(name, MemberRole::Node, &[Entry::Write, Entry::Read], source));
         }
         for (node, spec) in nodes {
             members.push(member(&node.name(), MemberRole::Node, also, Source::Join(spec)));
@@ -571,7 +598,10 @@ impl Deployment {
         let stopped = instances.map(|instance| instance.stop()).fold(Ok(()), Result::and);
         let places = self.members.iter().rev().filter_map(|member| member.place.as_ref());
         let released = places.map(|place| place.release().map_err(DeployError::from));
-        released.fold(stopped, Result::and)
+        let result = released.fold(stopped, Result::and);
+        // Their agents end, and with them what they have not removed yet.
+        self.hosts = None;
+        result
     }
 }
 
@@ -585,6 +615,15 @@ fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     let settings = spec.settings.clone().into_iter().chain(own).collect();
     let spec = ServerSpec { settings, part: Part::Alone, ..spec.clone() };
     vec![spec; replication.replicas as usize]
+}
+
+/// The names of the hosts on which servers of a variant are started; none if they are on this machine.
+fn hosts(design: &Design, variant: &Variant) -> Vec<String> {
+    let mut pools = design.server_hosts.iter();
+    let pool = pools.find(|pool| Some(&pool.name) == variant.database.on.as_ref());
+    pool.map_or(Vec::new(), |pool| {
+        pool.names.iter().take(variant.database.servers_on(pool)).cloned().collect()
+    })
 }
 
 /// The specifications of the shards beside the first one.
@@ -690,7 +729,11 @@ pub(crate) fn source(
         let (server, rows) = simulated::server(&resolved(database, lab.memory()))?;
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
-    Ok((Source::Start(spec(lab, design, database)?), None))
+    let spec = spec(lab, design, database)?;
+    match &database.on {
+        Some(_) => Ok((Source::Hosted(spec, 0), None)),
+        None => Ok((Source::Start(spec), None)),
+    }
 }
 
 /// The specification of a database's server that Dyno starts.

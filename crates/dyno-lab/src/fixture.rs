@@ -21,6 +21,7 @@ pub(crate) fn plan(clients: &[u32], design: &str) -> Plan {
         cluster: None,
         has_shards: false,
         has_images: false,
+        can_be_open: false,
         has_socket: false,
         confused_names: Vec::new(),
     };

@@ -153,8 +153,12 @@ fn design_record(design: &Design) -> BTreeMap<String, String> {
         let reach = redact_secrets(&pool.reach_in_words());
         ("generators", format!("{} ({reach})", pool.names.join(", ")))
     });
+    let hosts = design.server_hosts.iter().map(|pool| {
+        let reach = redact_secrets(&pool.reach_in_words());
+        (format!("host.{}", pool.name), format!("{} ({reach})", pool.names.join(", ")))
+    });
     let told = told.into_iter().chain(generators);
-    told.map(|(name, value)| (name.to_owned(), value)).collect()
+    told.map(|(name, value)| (name.to_owned(), value)).chain(hosts).collect()
 }
 
 fn variant_record(
@@ -234,6 +238,8 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         // In the plan, without their passwords.
         more_urls: _,
         sql_servers,
+        on,
+        servers,
         // In the record by themselves.
         name: _,
         product: _,
@@ -249,6 +255,8 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         ("swap", swap.map(|swap| swap.to_string())),
         ("cpu_weight", cpu_weight.map(|weight| weight.to_string())),
         ("sql_servers", sql_servers.map(|servers| servers.to_string())),
+        ("on", on.clone()),
+        ("servers", servers.map(|servers| servers.to_string())),
         ("allow_existing_tables", allow_existing_tables.then(|| "true".to_owned())),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));

@@ -19,6 +19,7 @@ mod search;
 mod set_kernel;
 mod settle;
 mod start_agents;
+mod start_server_hosts;
 mod step;
 mod tear_down;
 
@@ -28,7 +29,7 @@ use dyno_units::Nanoseconds;
 
 use crate::trial::{Trial, TrialError};
 
-pub(crate) use audit::totals;
+pub(crate) use audit::{DoneThere, totals, totals_of_part};
 
 /// A part of a trial with one purpose.
 pub(crate) trait Phase {
@@ -59,7 +60,11 @@ pub(crate) fn start_agents(pool: &HostPool) -> Box<dyn Phase> {
 /// The phases of each trial of this variant, in order. `own` are the steps that its workload
 /// defines; none where the plan's loads are the steps.
 pub(crate) fn phases(plan: &Plan, variant: &Variant, own: &[WorkloadStep]) -> Vec<Box<dyn Phase>> {
-    let mut phases: Vec<Box<dyn Phase>> = vec![Box::new(provision::Provision)];
+    let mut phases: Vec<Box<dyn Phase>> = Vec::new();
+    if variant.database.on.is_some() {
+        phases.push(Box::new(start_server_hosts::StartServerHosts));
+    }
+    phases.push(Box::new(provision::Provision));
     if !variant.database.kernel.is_empty() {
         phases.push(Box::new(set_kernel::SetKernel));
     }

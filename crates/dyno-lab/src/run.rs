@@ -327,7 +327,7 @@ fn note_not_begun(
         .iter()
         .map(|(variant, (n, why))| {
             let what = match why.starts_with("host ") {
-                true => "its load generators cannot be started",
+                true => "what it needs on that host cannot be started",
                 false => "its server cannot be deployed",
             };
             format!("{n} more trials of {variant} were not started: {what} ({why})")

@@ -22,7 +22,7 @@ use crate::events::EventLog;
 use crate::failures::{Failure, is_disk_full};
 use crate::hosts::Generators;
 use crate::manifest::plan_workload;
-use crate::phase::{Phase, phases, start_agents};
+use crate::phase::{DoneThere, Phase, phases, start_agents};
 use crate::run::{Lab, RunOrder};
 
 /// Lines of a server's log that a failed trial keeps.
@@ -98,6 +98,8 @@ pub(crate) struct Results {
     pub(crate) settled: Option<Settled>,
     /// What the clients did in all steps.
     pub(crate) did: AuditTotals,
+    /// The same for each of several independent servers.
+    pub(crate) done_there: Vec<DoneThere>,
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) run_off: Option<RunOff>,
     pub(crate) probes_cpu_s: f64,

@@ -75,7 +75,8 @@ impl IntervalPart {
         }
     }
 
-    pub(crate) fn tally(&self) -> Tally {
+    /// Its statements and rows.
+    pub fn tally(&self) -> Tally {
         let [reads, writes, others, rows_received, rows_changed, warnings] = self.tally;
         Tally { reads, writes, others, rows_received, rows_changed, warnings }
     }

@@ -19,6 +19,9 @@ pub struct HostPool {
     pub copy: bool,
     /// What becomes of the run if a host is lost.
     pub lost: Lost,
+    /// The address at which servers on a host are reached, in which `{name}` stands for the host's name; none
+    /// for the name itself, or for the loopback of this machine.
+    pub address: Option<String>,
     /// Environment variables that the commands do not inherit: those from which the study took parts of
     /// URLs. None until somebody has read them.
     pub hidden_variables: Vec<String>,
@@ -87,10 +90,22 @@ const NAME: &str = "{name}";
 /// The word for agents that are processes of this machine.
 pub(crate) const LOCAL: &str = "local";
 
+/// Where servers on this machine are reached.
+const LOOPBACK: &str = "127.0.0.1";
+
 impl HostPool {
     /// Whether its agents are processes of the machine that runs the study.
     pub fn is_local(&self) -> bool {
         self.reach == Reach::Local
+    }
+
+    /// The name or address at which servers on a host are reached.
+    pub fn address_of(&self, host: &str) -> String {
+        match &self.address {
+            Some(address) => address.replace(NAME, host),
+            None if self.is_local() => LOOPBACK.to_owned(),
+            None => host.to_owned(),
+        }
     }
 
     /// How its agents are reached, as a study has it.
@@ -190,5 +205,26 @@ mod tests {
     fn a_command_names_its_host() {
         let command = with_name(&texts(&["ssh", "{name}.lan", "dyno"]), "db1");
         assert_eq!(command, texts(&["ssh", "db1.lan", "dyno"]));
+    }
+
+    #[test]
+    fn servers_are_reached_by_the_name_of_their_host_or_at_its_address() {
+        let check = |reach: Reach, address: Option<&str>, expected: &str| {
+            let pool = HostPool {
+                name: "sql".to_owned(),
+                reach,
+                names: vec!["db1".to_owned()],
+                program: "dyno".to_owned(),
+                copy: false,
+                lost: Lost::Stop,
+                address: address.map(str::to_owned),
+                hidden_variables: Vec::new(),
+            };
+            assert_eq!(pool.address_of("db1"), expected);
+        };
+        let ssh = || Reach::Command(texts(&["ssh", "{name}", "dyno", "agent"]));
+        check(Reach::Local, None, "127.0.0.1");
+        check(ssh(), None, "db1");
+        check(ssh(), Some("{name}.lan"), "db1.lan");
     }
 }

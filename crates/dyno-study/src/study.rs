@@ -224,6 +224,12 @@ pub struct Database {
     pub more_urls: Vec<Product>,
     /// How many of the servers get load, if not all of them.
     pub sql_servers: Option<u32>,
+    /// The hosts that its servers are started on, by the name of their table; none for the machine that
+    /// runs the study.
+    pub on: Option<String>,
+    /// How many independent servers there are, one on each of the first of these hosts; none for one on
+    /// each.
+    pub servers: Option<u32>,
     /// A version that the server's own must begin with, if the study names one.
     pub version: Option<String>,
     /// The storage engine, if the product has several.
@@ -289,6 +295,12 @@ impl Database {
     pub fn further_servers(&self) -> impl Iterator<Item = &str> {
         let all = self.sql_servers.map_or(usize::MAX, |all| all as usize);
         self.urls().take(all).skip(1)
+    }
+
+    /// How many servers Dyno starts on these hosts.
+    pub fn servers_on(&self, hosts: &HostPool) -> usize {
+        let all = hosts.names.len();
+        self.servers.map_or(all, |servers| all.min(servers as usize))
     }
 
     /// Whether clients that read connect to replicas.
@@ -422,6 +434,8 @@ pub struct Design {
     pub retries: u32,
     /// The hosts on which the load is generated; none for the machine that runs the study.
     pub generators: Option<HostPool>,
+    /// The hosts on which Dyno starts servers.
+    pub server_hosts: Vec<HostPool>,
     /// Load generator threads, of each generator; chosen by the product and the number of CPUs where not given.
     pub workers: Option<u32>,
     /// CPUs that generator threads are bound to (worker i to the i-th, round and round).

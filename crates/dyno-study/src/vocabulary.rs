@@ -61,6 +61,8 @@ pub struct ProductWord {
     pub has_shards: bool,
     /// Whether its servers can run in containers.
     pub has_images: bool,
+    /// Whether its servers can be started on other hosts.
+    pub can_be_open: bool,
     /// Whether other processes can connect to it although it runs inside Dyno's own.
     pub has_socket: bool,
     /// Names that are mistaken for it, in lower case, each with what to write instead.

@@ -158,10 +158,10 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         all: bool,
     },
-    /// Generate load for a study that runs on another machine (protocol on standard input and output);
-    /// a study with `generators` starts it
+    /// Generate load or start a server for a study that runs on another machine (protocol on standard input and
+    /// output); a study with `generators` or `on` starts it
     #[command(hide = true)]
-    Agent,
+    Agent(agent::AgentOptions),
     /// Keep servers for `dyno up`
     #[command(hide = true)]
     Hold,
@@ -401,7 +401,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Command::Connect { name, arguments } => deployments::connect(&name, &arguments),
         Command::Logs { name, lines } => deployments::logs(&name, lines),
         Command::Down { names, all } => deployments::down(&names, all),
-        Command::Agent => agent::run(),
+        Command::Agent(options) => agent::run(&options),
         Command::Hold => hold::run(),
         Command::Products(options) => products::run(&options),
         Command::Completions { shell } => completions::run(shell),

@@ -36,11 +36,15 @@ pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabular
     let has_images = |product: &ProductSpec| {
         products.find(&product.name).is_some_and(|product| !product.image_names().is_empty())
     };
+    let can_be_open = |product: &ProductSpec| {
+        products.find(&product.name).is_some_and(|product| product.can_be_open())
+    };
     let product = |product: &ProductSpec| ProductWord {
         has_images: has_images(product),
         replicates: replicates(product),
         cluster: cluster(product),
         has_shards: has_shards(product),
+        can_be_open: can_be_open(product),
         name: product.name.clone(),
         summary: product.summary.clone(),
         engines: product.engines.clone(),

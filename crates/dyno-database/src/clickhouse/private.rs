@@ -43,6 +43,7 @@ fn kind(port: u16) -> ServerKind {
         stop_signal: "TERM",
         log_files: LogFiles::Named(&[]),
         ports: ports(&[port]),
+        open: None,
         start_limit: START_LIMIT,
     }
 }

@@ -29,6 +29,7 @@ const KIND: ServerKind = ServerKind {
     stop_signal: "TERM",
     log_files: LogFiles::Named(&[]),
     ports: NO_PORTS,
+    open: None,
     start_limit: START_LIMIT,
 };
 

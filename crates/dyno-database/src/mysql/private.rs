@@ -39,6 +39,7 @@ fn kind(brand: &Brand) -> ServerKind {
         stop_signal: "TERM",
         log_files: LogFiles::Named(&["ib_logfile", "#innodb_redo", "binlog"]),
         ports: NO_PORTS,
+        open: None,
         start_limit: START_LIMIT,
     }
 }
@@ -71,7 +72,11 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     };
     folder.write("my.cnf", &option_file.text()?)?;
     let ports = replica::ports(&spec.part);
-    let kind = ServerKind { ports, ..kind(Brand::of(spec)) };
+    let open = match &spec.part {
+        Part::Open(listening) => Some(listening.address),
+        _ => None,
+    };
+    let kind = ServerKind { ports, open, ..kind(Brand::of(spec)) };
     // All that a node of a Galera cluster has which joins comes from another one.
     let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if node.number > 1);
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
@@ -115,6 +120,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
+    let settled = settled.and_then(|()| replica::admit(&mut connection, &spec.part));
     let node = match &spec.part {
         Part::Node(node) => Some(node.clone()),
         _ => None,

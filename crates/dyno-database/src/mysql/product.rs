@@ -188,6 +188,11 @@ impl Product for Private {
         (*self.brand == MARIADB).then_some(&spider::Spider)
     }
 
+    fn can_be_open(&self) -> bool {
+        // MySQL would want a password encrypted, and its clients the server's certificate.
+        *self.brand == MARIADB
+    }
+
     fn refused_setting(&self, name: &str) -> Option<String> {
         option_file::refused_setting(name)
     }

@@ -10,9 +10,12 @@ use std::io;
 
 use dyno_units::{Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError, TextRows};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use super::{MySqlConnection, connect, connector};
-use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication};
+use crate::part::{
+    CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICATION_USER, Replicating, Replication,
+};
 use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
@@ -118,9 +121,9 @@ fn plugin(side: &str) -> String {
 /// Lines of the option file of a server with this part, which come before the study's.
 pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
     match (part, is_mariadb) {
-        (Part::Alone | Part::Node(_), true) => "",
+        (Part::Alone | Part::Node(_) | Part::Open(_), true) => "",
         (Part::Router, true) => "plugin_load_add = ha_spider\n",
-        (Part::Alone | Part::Router, false) => "disable_log_bin\n",
+        (Part::Alone | Part::Router | Part::Open(_), false) => "disable_log_bin\n",
         (Part::Node(_), false) => {
             "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\nrelay_log = relay-bin\n"
         }
@@ -145,6 +148,11 @@ pub(super) fn lines_after(part: &Part) -> String {
             "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
              skip_name_resolve = ON\n"
         ),
+        Part::Open(Listening { address, .. }) => format!(
+            "skip_networking = OFF\nbind_address = {}\nport = {}\nskip_name_resolve = ON\n",
+            address.ip(),
+            address.port()
+        ),
         Part::Replica(Follow { number, .. }) => {
             format!("server_id = {}\nskip_networking = ON\n", number + 1)
         }
@@ -159,7 +167,7 @@ pub(super) fn ports(part: &Part) -> Ports {
             let NodePorts { group, transfer } = node.ports();
             private::ports(&[group, transfer])
         }
-        Part::Alone | Part::Replica(_) | Part::Router => NO_PORTS,
+        Part::Alone | Part::Replica(_) | Part::Router | Part::Open(_) => NO_PORTS,
     }
 }
 
@@ -181,7 +189,31 @@ pub(super) fn forget_identity(folder: &ServerFolder, part: &Part) -> Result<(), 
 pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<(), DeployError> {
     let Part::Replica(follow) = part else { return Ok(()) };
     let words = Words::of(connection)?;
-    send(connection, &words.follow(&follow.replication))
+    send(connection, &words.follow(&follow.replication)).map_err(of_replication)
+}
+
+/// Lets clients on other machines into a server that is up, if that is its part.
+pub(super) fn admit(connection: &mut MySqlConnection, part: &Part) -> Result<(), DeployError> {
+    let Part::Open(listening) = part else { return Ok(()) };
+    // Of a server that was open before, the user is there with another password.
+    let user = format!("'{CLIENT_USER}'@'%'");
+    let digest = native_digest(listening.password.reveal());
+    let statements = [
+        format!("DROP USER IF EXISTS {user}"),
+        format!("CREATE USER {user} IDENTIFIED BY PASSWORD '{digest}'"),
+        format!("GRANT ALL ON *.* TO {user}"),
+    ];
+    send(connection, &statements).map_err(|error| {
+        DeployError::new(format!("clients on other machines cannot be admitted: {error}"))
+    })
+}
+
+/// What MariaDB stores of a password, in place of which it takes this: the password is in no statement.
+fn native_digest(password: &str) -> String {
+    let once = digest(&SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
+    let twice = digest(&SHA1_FOR_LEGACY_USE_ONLY, once.as_ref());
+    let hex = twice.as_ref().iter().map(|byte| format!("{byte:02X}"));
+    format!("*{}", hex.collect::<String>())
 }
 
 /// Sends statements of which an error quotes no text: it may hold the password.
@@ -200,7 +232,11 @@ pub(super) fn send(
 pub(super) fn failed(statement: &str, error: &StatementError) -> DeployError {
     let words: Vec<&str> = statement.split_whitespace().take(2).collect();
     let what = words.join(" ");
-    DeployError::new(format!("replication cannot be set up: {what} …: error {}", error.code))
+    DeployError::new(format!("{what} …: error {}", error.code))
+}
+
+fn of_replication(error: DeployError) -> DeployError {
+    DeployError::new(format!("replication cannot be set up: {error}"))
 }
 
 fn open(endpoint: &Endpoint) -> Result<MySqlConnection, DeployError> {
@@ -234,13 +270,13 @@ impl Replicating for ByGtid {
         // A replica asks when it connects whether its primary could wait for it.
         let needs_plugin = replication.mode == ReplicationMode::Synchronous && !words.is_mariadb;
         statements.extend(needs_plugin.then(|| plugin("source")));
-        send(&mut connection, &statements)
+        send(&mut connection, &statements).map_err(of_replication)
     }
 
     fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
         let mut connection = open(primary)?;
         let statements = Words::of(&connection)?.wait();
-        send(&mut connection, &statements)
+        send(&mut connection, &statements).map_err(of_replication)
     }
 
     fn unacknowledged(&self, primary: &Endpoint) -> Result<Option<u64>, DeployError> {
@@ -248,7 +284,7 @@ impl Replicating for ByGtid {
         let word = Words::of(&connection)?.primary_word();
         let name = format!("Rpl_semi_sync_{word}_no_tx");
         let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
-        let rows = connection.query(&sql).map_err(|error| failed(&sql, &error))?;
+        let rows = connection.query(&sql).map_err(|error| of_replication(failed(&sql, &error)))?;
         let count = rows.first().and_then(|row| cell(row, 1)?.parse().ok());
         let missing = || DeployError::new(format!("the primary does not report {name}"));
         count.map(Some).ok_or_else(missing)

@@ -1,5 +1,6 @@
 //! A private PostgreSQL server: made, started, stopped and removed by Dyno.
 
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ const KIND: ServerKind = ServerKind {
     stop_signal: "INT",
     log_files: LogFiles::Folder("pg_wal"),
     ports: NO_PORTS,
+    open: None,
     start_limit: START_LIMIT,
 };
 
@@ -67,9 +69,13 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         (_, None) => make_data(&folder, &programs, clock)?,
         (_, Some(_)) => {}
     }
+    let open = match &spec.part {
+        Part::Open(listening) => Some(listening.address),
+        _ => None,
+    };
     let process = ProcessSpec {
         program: programs.folder.join("postgres"),
-        arguments: settings::arguments(folder.path(), &folder.data(), &folder.run()),
+        arguments: settings::arguments(folder.path(), &folder.data(), &folder.run(), open),
         environment: vec![("TMPDIR".to_owned(), folder.tmp().display().to_string())],
         log: folder.log(),
         cpus: spec.cpus.clone(),
@@ -80,11 +86,12 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         mounts: folder.mounts(),
         ..ProcessSpec::default()
     };
-    let maintenance = endpoint(&folder, "postgres");
-    let endpoint = endpoint(&folder, CATALOG);
+    let maintenance = endpoint((&folder, open), "postgres");
+    let endpoint = endpoint((&folder, open), CATALOG);
     let reach = || connect(&maintenance).map_err(|error| error.reason);
     let (server, mut connection) =
-        OwnServer::start(folder, &process, KIND, clock, reach).map_err(with_reasons)?;
+        OwnServer::start(folder, &process, ServerKind { open, ..KIND }, clock, reach)
+            .map_err(with_reasons)?;
     match finish(spec, &programs, data, &mut connection) {
         Ok(()) => {
             let connector = connector(endpoint.clone());
@@ -181,13 +188,13 @@ fn finish(
             .query(&format!("CREATE DATABASE {CATALOG}"))
             .map_err(|error| statement_failed("create its database", error))?;
     }
-    Ok(())
+    replica::admit(connection, &spec.part)
 }
 
-fn endpoint(folder: &ServerFolder, catalog: &str) -> Endpoint {
+fn endpoint((folder, open): (&ServerFolder, Option<SocketAddrV4>), catalog: &str) -> Endpoint {
     Endpoint {
         protocol: super::PROTOCOL,
-        address: Address::Unix(folder.run().join(settings::SOCKET)),
+        address: Address::Unix(folder.run().join(settings::socket(open))),
         user: USER.to_owned(),
         password: None,
         catalog: catalog.to_owned(),

@@ -169,6 +169,10 @@ impl Product for PostgreSql {
         packages::OFFERS
     }
 
+    fn can_be_open(&self) -> bool {
+        true
+    }
+
     fn replicating(&self) -> Option<&dyn Replicating> {
         Some(&replica::Streaming)
     }

@@ -13,12 +13,14 @@ use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, TextRows};
 
 use super::programs::Programs;
-use super::{connect, connector, settings, statement_failed};
-use crate::part::{Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication};
+use super::{PgConnection, connect, connector, settings, statement_failed};
+use crate::part::{
+    CLIENT_USER, Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication,
+};
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{Address, DeployError, Endpoint};
+use crate::{Address, DeployError, Endpoint, Secret};
 
 /// How long copying the primary's data may take.
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
@@ -38,6 +40,11 @@ pub(super) fn access(part: &Part, major: u32) -> String {
             "local replication {REPLICATION_USER} {method}\nlocal all {REPLICATION_USER} reject\n{}",
             settings::ACCESS
         ),
+        Part::Open(_) => {
+            format!(
+                "local all all trust\nhost all {CLIENT_USER} all {method}\nhost all all all reject\n"
+            )
+        }
         Part::Alone | Part::Replica(_) | Part::Node(_) | Part::Router => {
             settings::ACCESS.to_owned()
         }
@@ -51,7 +58,7 @@ fn password_method(major: u32) -> &'static str {
 /// Settings of a server with this part, which come before those of the study.
 pub(super) fn settings_of(part: &Part) -> &'static str {
     match part {
-        Part::Alone | Part::Node(_) | Part::Router => "",
+        Part::Alone | Part::Node(_) | Part::Router | Part::Open(_) => "",
         // The defaults since 10.
         Part::Primary(_) => {
             "wal_level = replica\nmax_wal_senders = 10\nmax_replication_slots = 10\n"
@@ -146,31 +153,8 @@ impl Replicating for Streaming {
     fn lead(&self, primary: &Endpoint, replication: &Replication) -> Result<(), DeployError> {
         let failed = |error: &dyn std::fmt::Display| statement_failed("set up replication", error);
         let mut connection = connect(primary).map_err(|error| failed(&error))?;
-        connection.set_cold_limit(CATALOG_LIMIT.0);
-        // The password is in no log, whatever the study's settings are.
-        let silence = ["log_statement = 'none'", "log_min_duration_statement = -1"];
-        let quiet = ["log_min_error_statement = 'panic'", "log_duration = off"];
-        for setting in silence.iter().chain(&quiet) {
-            connection.query(&format!("SET {setting}")).map_err(|error| failed(&error))?;
-        }
-        let version =
-            connection.query("SHOW server_version_num").map_err(|error| failed(&error))?;
-        let version = version.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
-        if version >= 100_000.0 {
-            let scram = "SET password_encryption = 'scram-sha-256'";
-            connection.query(scram).map_err(|error| failed(&error))?;
-        }
-        // Of a server that has led before, the user is there with another password.
-        let password = replication.password.reveal();
-        connection
-            .query(&format!("DROP ROLE IF EXISTS {REPLICATION_USER}"))
-            .and_then(|_| {
-                connection.query(&format!(
-                    "CREATE ROLE {REPLICATION_USER} LOGIN REPLICATION PASSWORD '{password}'"
-                ))
-            })
-            .map_err(|error| failed(&error.code))?;
-        Ok(())
+        let role = (REPLICATION_USER, "REPLICATION");
+        make_role(&mut connection, role, &replication.password).map_err(|why| failed(&why))
     }
 
     fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {
@@ -192,6 +176,41 @@ impl Replicating for Streaming {
         "SELECT quote_ident(tablename) FROM pg_catalog.pg_tables \
          WHERE schemaname = current_schema() ORDER BY 1"
     }
+}
+
+/// Lets clients on other machines into a server that is up, if that is its part.
+pub(super) fn admit(connection: &mut PgConnection, part: &Part) -> Result<(), DeployError> {
+    let Part::Open(listening) = part else { return Ok(()) };
+    let made = make_role(connection, (CLIENT_USER, "SUPERUSER"), &listening.password);
+    made.map_err(|why| statement_failed("admit clients on other machines", why))
+}
+
+/// Makes a role with a password, which is in no log, whatever the study's settings are, and in no error.
+fn make_role(
+    connection: &mut PgConnection,
+    (name, rights): (&str, &str),
+    password: &Secret,
+) -> Result<(), String> {
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    let silence = ["log_statement = 'none'", "log_min_duration_statement = -1"];
+    let quiet = ["log_min_error_statement = 'panic'", "log_duration = off"];
+    for setting in silence.iter().chain(&quiet) {
+        connection.query(&format!("SET {setting}")).map_err(|error| error.to_string())?;
+    }
+    let version = connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
+    let version = version.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
+    if version >= 100_000.0 {
+        let scram = "SET password_encryption = 'scram-sha-256'";
+        connection.query(scram).map_err(|error| error.to_string())?;
+    }
+    let known = format!("SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = '{name}'");
+    let known = connection.query(&known).map_err(|error| error.to_string())?;
+    // In data that a server with this role has left, it is there with another password, and owns tables.
+    let verb = if known.is_empty() { "CREATE" } else { "ALTER" };
+    let password = password.reveal();
+    let sql = format!("{verb} ROLE {name} LOGIN {rights} PASSWORD '{password}'");
+    connection.query(&sql).map_err(|error| error.code)?;
+    Ok(())
 }
 
 /// What the primary says of a replica.

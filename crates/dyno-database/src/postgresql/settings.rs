@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::SocketAddrV4;
 use std::path::Path;
 
 use dyno_units::SettingValue;
@@ -39,6 +40,16 @@ pub(crate) const PORT: &str = "5432";
 /// The name of the socket in its folder.
 pub(crate) const SOCKET: &str = ".s.PGSQL.5432";
 
+/// The port of a server that is open to clients on other machines, or the number of one that is not.
+fn port(open: Option<SocketAddrV4>) -> String {
+    open.map_or_else(|| PORT.to_owned(), |open| open.port().to_string())
+}
+
+/// The name of the socket of such a server.
+pub(super) fn socket(open: Option<SocketAddrV4>) -> String {
+    format!(".s.PGSQL.{}", port(open))
+}
+
 /// The name of a private server's configuration, beside its data.
 pub(super) const CONFIGURATION_FILE: &str = "postgresql.conf";
 
@@ -65,7 +76,12 @@ pub(crate) fn refused_setting(name: &str) -> Option<String> {
 
 /// The arguments of the server. They override any file, including `postgresql.auto.conf`
 /// (which a server writes itself), so they hold what must not be changed.
-pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<String> {
+pub(super) fn arguments(
+    folder: &Path,
+    data: &Path,
+    sockets: &Path,
+    open: Option<SocketAddrV4>,
+) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut sockets = sockets.display().to_string();
     if sockets.contains([',', '"']) {
@@ -75,10 +91,10 @@ pub(super) fn arguments(folder: &Path, data: &Path, sockets: &Path) -> Vec<Strin
     let settings = [
         ("config_file", file(CONFIGURATION_FILE)),
         ("hba_file", file(ACCESS_FILE)),
-        ("listen_addresses", String::new()),
+        ("listen_addresses", open.map(|open| open.ip().to_string()).unwrap_or_default()),
         ("unix_socket_directories", sockets),
         ("unix_socket_permissions", "0700".to_owned()),
-        ("port", PORT.to_owned()),
+        ("port", port(open)),
         ("logging_collector", "off".to_owned()),
         ("log_destination", "stderr".to_owned()),
     ];
@@ -186,7 +202,7 @@ mod tests {
     #[test]
     fn what_must_not_be_changed_is_on_the_command_line() {
         let arguments =
-            arguments(Path::new("/f"), Path::new("/f/data"), Path::new("/f/run")).join(" ");
+            arguments(Path::new("/f"), Path::new("/f/data"), Path::new("/f/run"), None).join(" ");
         assert_eq!(
             arguments,
             "-D /f/data -c config_file=/f/postgresql.conf -c hba_file=/f/pg_hba.conf \

@@ -142,6 +142,7 @@ pub(super) fn start(
         stop_signal: stop_signal(&text.stop),
         log_files: LogFiles::Named(&[]),
         ports: private::ports(&ports),
+        open: None,
         start_limit: recipe.start_limit,
     };
     folder.put_data(data, kind)?;

@@ -29,7 +29,7 @@ pub(crate) struct Journal<'a, 't> {
     pub(crate) writer: &'a mut TrialWriter,
     /// What will be observed; none in simulated time, and once it is.
     watched: Option<Watched>,
-    /// Whether the server's processes are seen on this host.
+    /// Whether the server's processes are seen, on this host or by an agent on theirs.
     is_local: bool,
     /// Whether it is in real time, and so observed.
     observes: bool,
@@ -193,6 +193,10 @@ pub(crate) fn watched(
     let server = deployment.server();
     let usual = Watched::among((server, process), deployment.data_disk(), members, &lab.clock);
     let usual = probes.into_iter().fold(usual, Watched::with).without(&off);
+    let usual = match &deployment.hosts {
+        Some(hosts) => usual.with(hosts.probe()),
+        None => usual,
+    };
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);

@@ -22,7 +22,7 @@ use crate::deployment::{Deployment, Instance, LoadOrder};
 use crate::hosts::{Generated, Generators, LoadRequest};
 use crate::live::kinds_event;
 use crate::observe::{Watched, six_digits};
-use crate::phase::totals;
+use crate::phase::{DoneThere, totals};
 use crate::run::{Lab, RunOrder};
 use crate::trial::TrialError;
 
@@ -65,6 +65,8 @@ struct Outcome {
     totals: StepTotals,
     intervals: Intervals,
     did: AuditTotals,
+    /// The same for each server, if several generators loaded several of them.
+    done_there: Vec<DoneThere>,
     /// User and system CPU seconds of the whole process in the measurement phase, in real time.
     process_cpu: Option<(f64, f64)>,
     /// The hosts that generated it, if it was not this process.
@@ -124,20 +126,22 @@ impl Activity for LoadActivity<'_> {
         if let Some(error) = failure {
             return Err(TrialError::Record(error));
         }
-        let Generated { totals, hosts, process_cpu } = generated?;
+        let Generated { totals, hosts, process_cpu, done_there } = generated?;
         let process_cpu = if hosts.is_empty() { own_cpu } else { process_cpu };
         if totals.aborted && self.lab.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
         did.in_flight = totals.in_flight_at_end;
         let was_stopped = totals.aborted;
-        self.outcome = Some(Outcome { totals, intervals, did, process_cpu, hosts, was_stopped });
+        self.outcome =
+            Some(Outcome { totals, intervals, did, done_there, process_cpu, hosts, was_stopped });
         Ok(())
     }
 
     fn add_to(&mut self, end: &mut StepEnd) {
-        let Some(outcome) = self.outcome.take() else { return };
+        let Some(mut outcome) = self.outcome.take() else { return };
         end.did.add(&outcome.did);
+        end.done_there = std::mem::take(&mut outcome.done_there);
         self.measured = Some(Measured::of(&outcome));
         self.summarise(outcome, &mut end.summary);
     }
@@ -206,7 +210,8 @@ impl<'a> LoadActivity<'a> {
             let spread = self.spread.clone();
             let order = LoadOrder { lab, workload, abort, rows, spread };
             let totals = self.target.run_load(&self.spec, &order, observe)?;
-            return Ok(Generated { totals, hosts: Vec::new(), process_cpu: None });
+            let (hosts, done_there) = (Vec::new(), Vec::new());
+            return Ok(Generated { totals, hosts, process_cpu: None, done_there });
         };
         if self.endpoints.is_empty() {
             return Err(LoadError("agents cannot connect to it: it has no address".to_owned()));

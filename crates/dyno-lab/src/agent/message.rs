@@ -7,7 +7,8 @@ use std::fmt;
 
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
 use dyno_model::{Arrivals, Load};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_record::ServerFacts;
+use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
 /// What the controller says.
@@ -32,6 +33,90 @@ pub(crate) enum Order {
     },
     /// Stop the load before its time.
     Stop,
+    /// Do something with the agent's server.
+    Server {
+        /// Counted from 1; repeated in the answer.
+        task: u64,
+        /// What to do.
+        order: ServerOrder,
+    },
+    /// Read the probes of the machine, and of the server if there is one.
+    Sample {
+        /// Repeated in the answer.
+        id: u64,
+    },
+}
+
+/// What is done with an agent's server, of which it has one at most.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ServerOrder {
+    /// Start it.
+    Start(Box<StartOrder>),
+    /// Stop it in order, and start it again on its data.
+    Restart,
+    /// Stop it and remove its data.
+    Stop,
+    /// Say how it is.
+    Look {
+        /// How many lines of its log are wanted.
+        log_lines: usize,
+    },
+}
+
+/// A server to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StartOrder {
+    /// The product's name.
+    pub(crate) product: String,
+    /// What its version must begin with.
+    pub(crate) version: Option<String>,
+    /// The storage engine of its tables.
+    pub(crate) engine: Option<String>,
+    /// The folder with its programs.
+    pub(crate) programs: Option<String>,
+    /// Where its programs must come from.
+    pub(crate) from: Option<String>,
+    /// Its settings; shares are of the agent's own machine.
+    pub(crate) settings: BTreeMap<String, SettingValue>,
+    /// CPUs to bind it to.
+    pub(crate) cpus: Vec<u32>,
+    /// The name or address of the machine at which clients reach it.
+    pub(crate) address: String,
+    /// The password of these clients.
+    pub(crate) password: Password,
+    /// The folder for its data, if not the usual one.
+    pub(crate) data_folder: Option<String>,
+}
+
+/// A server that is up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ServerUp {
+    /// Its address for clients on other machines, without the password.
+    pub(crate) url: String,
+    /// The id of its process on the agent's machine.
+    pub(crate) pid: Option<i32>,
+    /// What it says of itself.
+    pub(crate) facts: ServerFacts,
+}
+
+/// What came of an order about the server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ServerDone {
+    /// It is up.
+    Up(Box<ServerUp>),
+    /// It is gone.
+    Stopped,
+    /// How it is.
+    Seen {
+        /// Why it is down, if it is.
+        down: Option<String>,
+        /// The last lines of its log.
+        log: Vec<String>,
+        /// Bytes of its data on disk.
+        data_bytes: Option<u64>,
+    },
 }
 
 /// What the agent says.
@@ -67,6 +152,29 @@ pub(crate) enum Answer {
     },
     /// The load has ended.
     Ended(Box<LoadEnd>),
+    /// The order about the server was followed.
+    Done {
+        /// Of the order.
+        task: u64,
+        /// What came of it.
+        done: ServerDone,
+    },
+    /// It could not be followed.
+    Undone {
+        /// Of the order.
+        task: u64,
+        /// Why.
+        message: String,
+        /// The last lines of the server's log.
+        log: Vec<String>,
+    },
+    /// What the probes read.
+    Sampled {
+        /// Of the order.
+        id: u64,
+        /// The readings, by name.
+        values: BTreeMap<String, f64>,
+    },
     /// The load could not be run.
     Failed {
         /// Which load.

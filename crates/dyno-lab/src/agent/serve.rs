@@ -23,6 +23,7 @@ use dyno_workload::MadeWorkload;
 use dyno_workload::catalog::Catalog;
 
 use super::message::{Answer, Hello, LoadEnd, LoadOrder, Order, Work};
+use super::server::{Hosting, ServerThread};
 use super::{DYNO, FrameError, PROTOCOL, read_frame, write_frame};
 
 /// An agent whose controller says nothing for so long is alone, and ends. Controllers ask for the
@@ -53,6 +54,7 @@ pub struct AgentSetup {
     facts: BTreeMap<String, String>,
     cpus: u32,
     run: RunSlice,
+    hosting: Option<Arc<Hosting>>,
 }
 
 impl AgentSetup {
@@ -65,13 +67,20 @@ impl AgentSetup {
         let run: RunSlice = Arc::new(|spec, job, slice, begin, observe| {
             run_slice(spec, job, slice, begin, observe)
         });
-        AgentSetup { clock, catalog: Catalog::built_in(), machine, facts, cpus, run }
+        let catalog = Catalog::built_in();
+        AgentSetup { clock, catalog, machine, facts, cpus, run, hosting: None }
     }
 
     /// The same, with another way to run loads.
     #[must_use]
     pub fn running(self, run: RunSlice) -> AgentSetup {
         AgentSetup { run, ..self }
+    }
+
+    /// The same, which can start a server.
+    #[must_use]
+    pub fn hosting(self, hosting: Hosting) -> AgentSetup {
+        AgentSetup { hosting: Some(Arc::new(hosting)), ..self }
     }
 
     fn hello(&self) -> Hello {
@@ -88,6 +97,7 @@ impl AgentSetup {
 /// Does what it is ordered to until its input ends. Whoever calls it then ends the process, and with it
 /// a load that is still going on. `on_silence` is called when nothing has been heard for a minute,
 /// which ends the process as well.
+/// A server that it has started has ended when this returns.
 ///
 /// # Errors
 ///
@@ -104,7 +114,7 @@ pub fn serve(
     // Dropped with this function, which ends the watch.
     let (_alive, ended) = channel();
     watch(&setup.clock, &heard, ended, on_silence)?;
-    let mut agent = Agent { setup, out, load: None, made: None };
+    let mut agent = Agent { setup, out, load: None, made: None, server: None };
     let Some(first) = next(input)? else { return Ok(()) };
     agent.greet(&first)?;
     while let Some(order) = next(input)? {
@@ -125,7 +135,7 @@ fn next(input: &mut dyn Read) -> Result<Option<Order>, String> {
         Err(FrameError::Wrong(why)) => Err(why),
         Err(FrameError::Foreign(_)) => {
             Err("the input is not a message from Dyno: `dyno agent` is started by a study with \
-                 `generators`, not by hand"
+                 `generators` or `on`, not by hand"
                 .to_owned())
         }
     }
@@ -154,10 +164,10 @@ fn watch(
 
 /// Where answers go; each as a whole.
 #[derive(Clone)]
-struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
+pub(super) struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
 
 impl Outlet {
-    fn say(&self, answer: &Answer) -> Result<(), String> {
+    pub(super) fn say(&self, answer: &Answer) -> Result<(), String> {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         write_frame(&mut **out, answer)
             .map_err(|error| format!("the connection to the controller is lost: {error}"))
@@ -170,6 +180,8 @@ struct Agent {
     load: Option<RunningLoad>,
     /// The workload of the last load: a trial's clients go on where they were in the step before.
     made: Option<(Work, MadeWorkload)>,
+    /// Its server, once it has been ordered to do something with one.
+    server: Option<ServerThread>,
 }
 
 /// A load that goes on, or has ended.
@@ -216,11 +228,34 @@ impl Agent {
                 }
                 Ok(())
             }
+            Order::Server { task, order } => match self.server() {
+                Ok(server) => {
+                    server.order(task, order);
+                    Ok(())
+                }
+                Err(message) => self.out.say(&Answer::Undone { task, message, log: Vec::new() }),
+            },
+            Order::Sample { id } => {
+                if let Ok(server) = self.server() {
+                    server.sample(id);
+                }
+                Ok(())
+            }
             Order::Stop => {
                 self.load.iter().for_each(|running| running.abort.raise());
                 Ok(())
             }
         }
+    }
+
+    /// The threads of its server; the first call starts them.
+    fn server(&mut self) -> Result<&ServerThread, String> {
+        if self.server.is_none() {
+            let hosting = self.setup.hosting.as_ref().ok_or("this agent cannot start servers")?;
+            let thread = ServerThread::start(Arc::clone(hosting), &self.setup.clock, &self.out)?;
+            self.server = Some(thread);
+        }
+        self.server.as_ref().ok_or_else(String::new)
     }
 
     /// Starts a load on a thread of its own.

@@ -19,6 +19,17 @@ impl Deployment {
         })
     }
 
+    /// The servers on hosts with their names, the first one first: each has data of its own.
+    pub(crate) fn independent_servers(&self) -> impl Iterator<Item = (&str, &dyn Server)> {
+        self.members.iter().filter_map(|member| match member.source {
+            Source::Hosted(..) => {
+                let server = member.instance.as_ref()?.server()?;
+                Some((member.facts.name.as_str(), server))
+            }
+            _ => None,
+        })
+    }
+
     /// The addresses of all members that take the load; none if one of them has no address.
     pub(crate) fn load_endpoints(&self) -> Vec<Endpoint> {
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
@@ -37,4 +48,11 @@ pub(super) fn sources(variant: &Variant, first: &Source) -> Result<Vec<Source>, 
         Ok(Source::Attach { endpoint, options, version })
     });
     further.collect()
+}
+
+/// The servers on further hosts, with the names of the hosts; each is independent of the first one.
+pub(super) fn hosted<'h>(first: &Source, hosts: &'h [String]) -> Vec<(&'h str, Source)> {
+    let Source::Hosted(spec, _) = first else { return Vec::new() };
+    let further = hosts.iter().enumerate().skip(1);
+    further.map(|(idx, host)| (host.as_str(), Source::Hosted(spec.clone(), idx))).collect()
 }

@@ -35,7 +35,7 @@ fn recorded_build(facts: dyno_database::BuildFacts) -> BuildFacts {
 }
 
 /// A server's facts as the record keeps them.
-pub(super) fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
+pub(crate) fn recorded(facts: dyno_database::ServerFacts) -> ServerFacts {
     let texts = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let safety = facts.durability.safety.map(|safety| match safety {
         dyno_database::CommitSafety::EveryCommit => CommitSafety::EveryCommit,

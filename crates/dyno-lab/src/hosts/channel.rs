@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// What comes from an agent, by its index.
 pub(super) enum Said {
-    /// An answer; pongs are taken by the channel itself.
+    /// An answer; pongs and samples are taken by the channel itself.
     Answer(Box<Answer>),
     /// Its last word: why there will be no more.
     Lost(String),
@@ -45,6 +45,8 @@ pub(crate) struct Channel {
     clock: Arc<dyn Clock>,
     input: Mutex<Option<Box<dyn Write + Send>>>,
     state: Mutex<State>,
+    /// Told when a sample has come.
+    sampled: Condvar,
     process: Mutex<Option<PipedProcess>>,
 }
 
@@ -55,6 +57,9 @@ struct State {
     n_pings: u64,
     trips: Vec<RoundTrip>,
     heard: Nanoseconds,
+    n_samples: u64,
+    /// The latest readings of its probes, and the number of the order for them.
+    sample: Option<(u64, BTreeMap<String, f64>)>,
     complaints: VecDeque<String>,
     lost: Option<String>,
 }
@@ -76,6 +81,7 @@ impl Channel {
             clock: Arc::clone(clock),
             input: Mutex::new(Some(pipes.input)),
             state: Mutex::new(State { heard: clock.now(), ..State::default() }),
+            sampled: Condvar::new(),
             process: Mutex::new(process),
         });
         let (is_silent, silence) = channel::<()>();
@@ -105,6 +111,12 @@ impl Channel {
             match read_frame::<Answer>(output) {
                 Ok(Answer::Pong { id, received, sent, unix_ms }) => {
                     self.pong(id, [received, sent], unix_ms);
+                }
+                Ok(Answer::Sampled { id, values }) => {
+                    let mut state = locked(&self.state);
+                    state.heard = self.clock.now();
+                    state.sample = Some((id, values));
+                    self.sampled.notify_all();
                 }
                 Ok(answer) => {
                     locked(&self.state).heard = self.clock.now();
@@ -182,6 +194,7 @@ impl Channel {
             state.lost.get_or_insert_with(|| why.clone());
             why
         };
+        self.sampled.notify_all();
         if let Some(process) = &mut *locked(&self.process) {
             process.kill();
         }
@@ -221,6 +234,27 @@ impl Channel {
         if write_frame(&mut **out, &Order::Ping { id }).is_err() {
             *input = None;
         }
+    }
+
+    /// Orders its probes to be read; returns the number of the order.
+    pub(super) fn ask_sample(&self) -> u64 {
+        let id = {
+            let mut state = locked(&self.state);
+            state.n_samples += 1;
+            state.n_samples
+        };
+        self.say(&Order::Sample { id });
+        id
+    }
+
+    /// What its probes have read by this order; none if it does not come in time.
+    pub(super) fn sample(&self, id: u64, limit: Duration) -> Option<BTreeMap<String, f64>> {
+        let is_missing = |state: &mut State| {
+            state.lost.is_none() && state.sample.as_ref().is_none_or(|(got, _)| *got < id)
+        };
+        let waited = self.sampled.wait_timeout_while(locked(&self.state), limit, is_missing);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.sample.take_if(|(got, _)| *got == id).map(|(_, values)| values)
     }
 
     /// When it was last heard.

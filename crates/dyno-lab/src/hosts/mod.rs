@@ -1,17 +1,20 @@
 //! Hosts: agents that this controller has started, and what it has them do.
 //!
 //! A host is a command that starts `dyno agent` there. The agents of a trial are started for it and end
-//! with it, so that what went wrong in one trial is not there in the next. Today they generate load;
-//! servers, volumes and jobs are on the controller's own machine.
+//! with it, so that what went wrong in one trial is not there in the next. They generate load or have a server;
+//! volumes and jobs are on the controller's own machine.
 
 mod channel;
 mod clock;
+mod probe;
 mod reach;
+mod server;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -30,6 +33,7 @@ use crate::run::{self, Lab};
 use crate::trial::TrialError;
 
 pub use reach::{HeldHosts, kubernetes_manifest};
+pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 
 /// How long agents may take to be there: a login over a slow network.
@@ -55,6 +59,8 @@ pub(crate) struct Generators {
     hellos: Vec<Hello>,
     /// The hosts as the study names them, and what is there where the study does not say it.
     hosts: Vec<(String, Option<String>)>,
+    /// The addresses at which servers on them are reached.
+    addresses: Vec<String>,
     clock: Arc<dyn Clock>,
     answers: Answers,
     n_loads: Cell<u64>,
@@ -104,8 +110,8 @@ impl Drop for Heart {
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
 impl Generators {
-    /// Starts an agent on each host of a pool, and waits until all of them are there. Hosts are requested
-    /// first if they have to be.
+    /// Starts agents on so many hosts of a pool, one on each, as many as there are, and waits until all of
+    /// them are there. Hosts are requested first if they have to be.
     ///
     /// # Errors
     ///
@@ -113,12 +119,15 @@ impl Generators {
     pub(crate) fn start(
         lab: &Lab,
         pool: &HostPool,
+        wanted: RangeInclusive<usize>,
         say: Say<'_>,
     ) -> Result<Generators, TrialError> {
         let until = lab.clock.now() + LOST_LIMIT;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
-            let hosts = reached.hosts(pool);
+            let mut hosts = reached.hosts(pool);
+            let n_left = hosts.len();
+            hosts.truncate(*wanted.end());
             let StartError { host, error } = match Generators::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
                     reached.have_agents(&hosts);
@@ -136,9 +145,9 @@ impl Generators {
                 return Err(error);
             }
             match pool.lost {
-                Lost::Continue if hosts.len() > 1 => {
+                Lost::Continue if n_left > *wanted.start() => {
                     reached.give_up(host);
-                    let left = hosts.len() - 1;
+                    let left = n_left - 1;
                     say(format!("{message}; the run goes on with the other hosts ({left})"));
                 }
                 Lost::Stop if lab.clock.now() < until => {
@@ -183,7 +192,8 @@ impl Generators {
             Ok((Some(process), pipes))
         };
         let all = Generators::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
-        Ok(Generators { hosts: hosts_named, ..all })
+        let addresses = hosts.iter().map(|&host| reached.address(host, pool)).collect();
+        Ok(Generators { hosts: hosts_named, addresses, ..all })
     }
 
     /// The same with what each is talked to through.
@@ -211,6 +221,7 @@ impl Generators {
             channels,
             hellos,
             hosts: names.iter().map(|name| (name.clone(), None)).collect(),
+            addresses: names.to_vec(),
             clock: Arc::clone(clock),
             answers,
             n_loads: Cell::new(0),

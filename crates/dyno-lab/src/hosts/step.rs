@@ -12,13 +12,14 @@ use dyno_model::Name;
 use dyno_record::{EncodedHistogram, GeneratorSummary, HostSummary, KindSummary, new_histogram};
 use dyno_study::{Plan, Variant};
 use dyno_units::Nanoseconds;
-use dyno_workload::MadeWorkload;
+use dyno_workload::{AuditTotals, MadeWorkload};
 
 use super::channel::{Channel, Said};
 use super::clock::{self, RoundTrip};
 use super::{Generators, POLL};
 use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Password, Step, Work};
 use crate::observe::six_digits;
+use crate::phase::{DoneThere, totals_of_part};
 
 /// Round trips by which a clock is measured, before and after a load.
 const ROUND_TRIPS: usize = 8;
@@ -65,6 +66,8 @@ pub(crate) struct Generated {
     pub(crate) hosts: Vec<HostSummary>,
     /// User and system CPU seconds of all agents in the measure phase; none if one could not tell.
     pub(crate) process_cpu: Option<(f64, f64)>,
+    /// What was done on each server.
+    pub(crate) done_there: Vec<DoneThere>,
 }
 
 /// The workload of a variant as agents plan it; the same as [`crate::manifest::plan_workload`] does.
@@ -173,6 +176,7 @@ struct Course<'a> {
 struct Share {
     committed: Vec<u64>,
     lag_p99_us: Vec<f64>,
+    did: AuditTotals,
     end: Option<LoadEnd>,
 }
 
@@ -196,9 +200,15 @@ impl Course<'_> {
         let names = self.request.workload.kinds();
         let mut hosts = Vec::new();
         let mut process_cpu = Some((0.0, 0.0));
-        for (idx, (share, clock)) in shares.into_iter().zip(clocks).enumerate() {
+        let mut done_there: Vec<DoneThere> =
+            self.request.endpoints.iter().map(|_| DoneThere::default()).collect();
+        for (idx, (mut share, clock)) in shares.into_iter().zip(clocks).enumerate() {
             let hello = &self.generators.hellos[idx];
             let Some(end) = &share.end else { continue };
+            share.did.in_flight = end.end.in_flight_at_end;
+            let server = idx % done_there.len();
+            let (did, counts) = (std::mem::take(&mut share.did), end.counts.clone());
+            done_there[server].add(&DoneThere { did, counts });
             self.request.workload.add_counts(&end.counts);
             process_cpu =
                 process_cpu.zip(end.process_cpu).map(|(all, own)| (all.0 + own.0, all.1 + own.1));
@@ -215,7 +225,7 @@ impl Course<'_> {
                 ..summary(names, share)
             });
         }
-        Ok(Generated { totals, hosts, process_cpu })
+        Ok(Generated { totals, hosts, process_cpu, done_there })
     }
 
     fn channels(&self) -> &[std::sync::Arc<Channel>] {
@@ -395,7 +405,11 @@ impl Course<'_> {
 /// Which load an answer belongs to; none if to none.
 fn load_of(answer: &Answer) -> Option<u64> {
     match answer {
-        Answer::Hello(_) | Answer::Pong { .. } => None,
+        Answer::Hello(_)
+        | Answer::Pong { .. }
+        | Answer::Done { .. }
+        | Answer::Undone { .. }
+        | Answer::Sampled { .. } => None,
         Answer::Connected { load, .. }
         | Answer::Interval { load, .. }
         | Answer::Failed { load, .. } => Some(*load),
@@ -405,6 +419,7 @@ fn load_of(answer: &Answer) -> Option<u64> {
 
 impl Share {
     fn add(&mut self, part: &IntervalPart) {
+        self.did.add(&totals_of_part(part));
         self.committed.push(part.committed());
         self.lag_p99_us.push(six_digits(part.lag.quantile(0.99).as_micros_f64()));
     }

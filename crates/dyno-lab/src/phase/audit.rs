@@ -1,12 +1,13 @@
 //! Asks the server, after the last step, whether it did what it confirmed.
 
-use dyno_load::{Interval, KindInterval, OUTCOMES};
+use dyno_load::{Interval, IntervalPart, OUTCOMES};
 use dyno_record::{AuditRow, EventKind};
 use dyno_workload::{
     AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, TextRows,
 };
 
 use super::Phase;
+use crate::manifest::plan_workload;
 use crate::trial::{Trial, TrialError};
 
 /// Asks the server whether it did what it confirmed, if it has rows.
@@ -18,6 +19,9 @@ impl Phase for Audit {
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        if trial.deployment.independent_servers().nth(1).is_some() {
+            return trial.audit_each();
+        }
         let tables = trial.deployment.tables().filter(|server| server.stores_data());
         let Some(server) = tables else { return Ok(()) };
         let began = trial.lab.clock.now();
@@ -33,27 +37,80 @@ impl Phase for Audit {
     }
 }
 
+/// What the clients of one of several independent servers did.
+#[derive(Default)]
+pub(crate) struct DoneThere {
+    /// By their attempts.
+    pub(crate) did: AuditTotals,
+    /// What they have counted themselves.
+    pub(crate) counts: Vec<u64>,
+}
+
+impl DoneThere {
+    /// Adds what was done in another step.
+    pub(crate) fn add(&mut self, other: &DoneThere) {
+        self.did.add(&other.did);
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, n)| *sum += n);
+    }
+}
+
+impl Trial<'_, '_> {
+    /// Asks each independent server about what was done there.
+    fn audit_each(&mut self) -> Result<(), TrialError> {
+        let began = self.lab.clock.now();
+        let mut rows = Vec::new();
+        for (idx, (name, server)) in self.deployment.independent_servers().enumerate() {
+            // The trial's own workload has counted what was done on all of them.
+            let plan = plan_workload(&self.lab.catalog, self.order.plan, self.variant)?;
+            let workload = MadeWorkload::new(plan);
+            let nothing = DoneThere::default();
+            let done = self.results.done_there.get(idx).unwrap_or(&nothing);
+            workload.add_counts(&done.counts);
+            let found = audit(&server.connector(), server.dialect(), &workload, &done.did);
+            rows.extend(
+                found
+                    .into_iter()
+                    .map(|row| AuditRow { name: format!("{name}: {}", row.name), ..row }),
+            );
+        }
+        self.audited(rows, began)
+    }
+}
+
+/// The outcome of what was done.
+const COMMITTED: &str = "committed";
+
 /// The outcome of what the workload wanted rolled back.
 const ROLLED_BACK: &str = "rolled_back";
 
 /// What the clients did in one interval.
 pub(crate) fn totals(interval: &Interval) -> AuditTotals {
     AuditTotals {
-        kinds: interval.kinds.iter().map(kind_totals).collect(),
+        kinds: interval.kinds.iter().map(|kind| kind_totals(&kind.outcomes.0)).collect(),
         tally: interval.tally,
         in_flight: 0,
     }
 }
 
-fn kind_totals(kind: &KindInterval) -> KindTotals {
+/// The same of one generator's part of an interval.
+pub(crate) fn totals_of_part(part: &IntervalPart) -> AuditTotals {
+    AuditTotals {
+        kinds: part.kinds.iter().map(|kind| kind_totals(&kind.outcomes)).collect(),
+        tally: part.tally(),
+        in_flight: 0,
+    }
+}
+
+fn kind_totals(outcomes: &[u64; OUTCOMES.len()]) -> KindTotals {
     let is_lost = |name: &str| {
         ErrorClass::ALL.iter().any(|class| class.loses_connection() && class.name() == name)
     };
     let count = |is_wanted: &dyn Fn(&str) -> bool| -> u64 {
-        let outcomes = OUTCOMES.iter().zip(kind.outcomes.0);
+        let outcomes = OUTCOMES.iter().zip(outcomes);
         outcomes.filter(|(name, _)| is_wanted(name)).map(|(_, count)| count).sum()
     };
-    let committed = kind.outcomes.committed();
+    let committed = count(&|name| name == COMMITTED);
     let rolled_back = count(&|name| name == ROLLED_BACK);
     let lost = count(&is_lost);
     let undone = count(&|_| true) - committed - rolled_back - lost;
@@ -102,20 +159,14 @@ mod tests {
 
     #[test]
     fn outcomes_are_parted_by_what_is_known_of_them() {
-        let mut outcomes = dyno_load::Outcomes::default();
-        for (idx, name) in OUTCOMES.iter().enumerate() {
-            outcomes.0[idx] = match *name {
-                "committed" => 1000,
-                "rolled_back" => 400,
-                "disconnected" => 200,
-                "timed_out" => 30,
-                _ => 1,
-            };
-        }
-        let histogram = dyno_record::new_histogram();
-        let response = histogram.clone();
-        let kind = KindInterval { outcomes, response, service: histogram, bins: [0; 10] };
+        let outcomes = OUTCOMES.map(|name| match name {
+            "committed" => 1000,
+            "rolled_back" => 400,
+            "disconnected" => 200,
+            "timed_out" => 30,
+            _ => 1,
+        });
         let expected = KindTotals { committed: 1000, rolled_back: 400, undone: 5, lost: 230 };
-        assert_eq!(kind_totals(&kind), expected);
+        assert_eq!(kind_totals(&outcomes), expected);
     }
 }

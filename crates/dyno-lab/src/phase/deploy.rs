@@ -1,6 +1,7 @@
 //! Brings up the members of the trial.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dyno_database::{Part, Place, ServerSpec};
 use dyno_record::EventKind;
@@ -10,8 +11,10 @@ use dyno_workload::Workload;
 
 use super::Phase;
 use super::fill::copy;
+use crate::agent::message::ServerUp;
 use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
 use crate::deployment::{Instance, Source, attach};
+use crate::hosts::ServerHosts;
 use crate::trial::{Trial, TrialError};
 
 /// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
@@ -23,6 +26,7 @@ impl Phase for Deploy {
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        trial.start_on_hosts()?;
         (0..trial.deployment.members.len()).try_for_each(|member| trial.bring_up(member))
     }
 }
@@ -46,7 +50,9 @@ impl Trial<'_, '_> {
             | Source::Join(_)
             | Source::Shard(..)
             | Source::Front(_)
-            | Source::Route(_) => return Ok(()),
+            | Source::Route(_)
+            // They have come up together.
+            | Source::Hosted(..) => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)
@@ -71,6 +77,39 @@ impl Trial<'_, '_> {
         self.ready(member, instance, began)
     }
 
+    /// Starts the servers of all hosts, if there are any.
+    fn start_on_hosts(&mut self) -> Result<(), TrialError> {
+        let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
+        let mut sources = self.deployment.members.iter().map(|member| &member.source);
+        let Some(spec) = sources.find_map(|source| match source {
+            Source::Hosted(spec, _) => Some(spec.clone()),
+            _ => None,
+        }) else {
+            return Ok(());
+        };
+        let began = self.lab.clock.now();
+        let up = hosts.start_servers(self.lab, &self.variant.database, &spec)?;
+        self.attach_hosted(&hosts, up, began)
+    }
+
+    /// Uses the servers of all hosts, which are up.
+    pub(super) fn attach_hosted(
+        &mut self,
+        hosts: &Arc<ServerHosts>,
+        up: Vec<ServerUp>,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
+        for member in 0..self.deployment.members.len() {
+            if let Source::Hosted(_, idx) = self.deployment.members[member].source
+                && let Some(up) = up.get(idx)
+            {
+                let server = hosts.attach(idx, up.clone())?;
+                self.ready(member, Box::new(server), began)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The place of a member whose server Dyno starts.
     pub(super) fn place(&self, member: usize) -> Result<Place, TrialError> {
         let member = &self.deployment.members[member];
@@ -93,12 +132,12 @@ impl Trial<'_, '_> {
         let pid = instance.server().and_then(|server| server.processes().first().copied());
         // It is in the deployment before it is asked anything, so that it is stopped in every case.
         let instance = self.deployment.members[member].instance.insert(instance);
-        let mut facts = instance.facts()?;
+        let (mut facts, pid_on_host) = (instance.facts()?, instance.pid_on_host());
         facts.machine = self.set_of_machine(pid);
         let ready = EventKind::ServerReady {
             server: format!("{} {}", facts.product, facts.version),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
-            pid,
+            pid: pid.or(pid_on_host),
         };
         self.deployment.members[member].facts.server = facts;
         self.event(ready)

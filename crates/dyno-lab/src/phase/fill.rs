@@ -6,11 +6,12 @@
 
 use dyno_host::{CopyError, Place};
 use dyno_record::{Entry, EventKind};
+use dyno_workload::{Connector, Dialect};
 
 use super::Phase;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
-use crate::deployment::Source;
+use crate::deployment::{Member, Source};
 use crate::prepare::Population;
 use crate::run::Lab;
 use crate::trial::{Trial, TrialError, log_bytes};
@@ -30,6 +31,7 @@ impl Phase for Fill {
         {
             trial.populate()?;
             trial.keep_and_restart(member)?;
+            trial.fill_further_hosts()?;
         }
         if let Some(server) = trial.deployment.server() {
             trial.results.data.bytes = server.data_bytes();
@@ -58,18 +60,23 @@ impl Trial<'_, '_> {
 
     fn populate(&mut self) -> Result<(), TrialError> {
         let Some(server) = self.deployment.tables() else { return Ok(()) };
+        let of_server = (server.connector(), server.dialect(), server.blocks_worker());
+        self.populate_on(of_server)
+    }
+
+    /// Populates a server with this connector and dialect, of which is known whether a client blocks its worker.
+    fn populate_on(
+        &mut self,
+        (connector, dialect, blocks_worker): (Connector, Dialect, bool),
+    ) -> Result<(), TrialError> {
         let (lab, workload) = (self.lab, self.workload.clone());
-        workload.check(server.dialect()).map_err(TrialError::new)?;
+        workload.check(dialect).map_err(TrialError::new)?;
         let began = lab.clock.now();
         let population = Population {
-            connector: server.connector(),
-            dialect: server.dialect(),
+            connector,
+            dialect,
             workload: &*workload,
-            loaders: if server.blocks_worker() {
-                1
-            } else {
-                lab.environment.cpus.clamp(1, 16) as usize
-            },
+            loaders: if blocks_worker { 1 } else { lab.environment.cpus.clamp(1, 16) as usize },
             abort: &lab.abort,
         };
         let rows = population.populate(&mut |rows, rows_total| {
@@ -81,6 +88,33 @@ impl Trial<'_, '_> {
         let took_s = lab.clock.now().saturating_sub(began).as_secs_f64();
         self.results.data.populate_s = took_s;
         self.event(EventKind::Populated { rows, took_s })
+    }
+
+    /// Fills the servers of further hosts as the first one, and starts all of them again on their data: what is
+    /// measured begins with nothing in their memory, as on this machine.
+    fn fill_further_hosts(&mut self) -> Result<(), TrialError> {
+        let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
+        let is_further = |member: &Member| matches!(member.source, Source::Hosted(_, 1..));
+        let further: Vec<_> = self
+            .deployment
+            .members
+            .iter()
+            .filter(|member| is_further(member))
+            .filter_map(|member| {
+                let server = member.instance.as_ref()?.server()?;
+                Some((server.connector(), server.dialect(), server.blocks_worker()))
+            })
+            .collect();
+        further.into_iter().try_for_each(|server| self.populate_on(server))?;
+        for member in &mut self.deployment.members {
+            if matches!(member.source, Source::Hosted(..)) {
+                // Its connections end; the server goes on.
+                member.instance = None;
+            }
+        }
+        let began = self.lab.clock.now();
+        let up = hosts.restart_servers(self.lab)?;
+        self.attach_hosted(&hosts, up, began)
     }
 
     /// Stops a private server that was filled, keeps its data, and starts a server on a copy of them.

@@ -26,7 +26,7 @@ impl Phase for StartAgents {
             let event = events.in_trial(writer, EventKind::Noted { message });
             told = std::mem::replace(&mut told, Ok(())).and(event);
         };
-        let started = Generators::start(lab, &self.pool, &mut say);
+        let started = Generators::start(lab, &self.pool, 1..=self.pool.names.len(), &mut say);
         told?;
         let generators = started?;
         let message = generators.in_words();

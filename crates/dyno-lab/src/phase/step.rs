@@ -187,6 +187,7 @@ impl Step {
         let probes = beside.iter().filter_map(|beside| beside.activity.probe());
         let watched = watched.map(|watched| probes.fold(watched, Watched::with));
         let is_local = process.is_some()
+            || deployment.hosts.is_some()
             || server.is_some_and(|server| !server.watched_processes().is_empty());
         let keeps = order.watching.as_ref().is_none_or(|watching| watching.keeps_readings);
         let mut activities = Activities { here, beside };
@@ -253,6 +254,9 @@ impl Trial<'_, '_> {
     pub(super) fn take(&mut self, end: StepEnd) -> StepSummary {
         let results = &mut *self.results;
         results.did.add(&end.did);
+        let n = results.done_there.len().max(end.done_there.len());
+        results.done_there.resize_with(n, Default::default);
+        results.done_there.iter_mut().zip(&end.done_there).for_each(|(sum, done)| sum.add(done));
         results.probes_cpu_s += end.probes.cpu.as_secs_f64();
         results.probes_wall_s += end.probes.wall.as_secs_f64();
         results.meanings.extend(end.meanings);

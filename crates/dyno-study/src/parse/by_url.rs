@@ -119,6 +119,8 @@ pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>) {
         "shards",
         "shard_by",
         "data",
+        "on",
+        "servers",
     ];
     for map in ["replica_settings", "router_settings", "behind", "kernel"] {
         if let Some((_, given)) = raw.named(map).next() {

@@ -7,6 +7,7 @@ use dyno_units::{ByteCount, SettingValue};
 use super::behind;
 use super::by_url;
 use super::kind::Kind;
+use super::on_hosts;
 use super::problems::Problems;
 use super::table::RawTable;
 use super::value::Entry;
@@ -60,6 +61,22 @@ const KEYS: &[Key] = &[
     key("like", Shape::Text, "Another database, whose keys this one inherits and may override.")
         .example("\"synced\"")
         .fixed(INHERITED),
+    key(
+        "on",
+        Shape::Text,
+        "The [host.NAME] table of the hosts that Dyno starts servers on, each inside an agent there \
+         (docs/deployments.md); if not given, the server is on the machine that runs the study. Only \
+         for servers that Dyno starts.",
+    )
+    .example("\"sql\""),
+    key(
+        "servers",
+        Shape::Integer(1, SERVERS_MAX),
+        "How many independent servers there are, one on each of the first hosts of `on`; one on each \
+         host if not given. Each has all tables and a load generator of its own; their results are \
+         added up.",
+    )
+    .example("2"),
     key("version", Shape::Text, "The prefix that the server's version must have.")
         .example("\"10.11\""),
     key("engine", Shape::Engine, "The storage engine, if the product has several."),
@@ -347,6 +364,8 @@ impl Database {
             product: url.or_else(|| text("product").map(Product::Private))?,
             more_urls: texts(table, "more_urls").into_iter().map(Product::Url).collect(),
             sql_servers: number(table, "sql_servers"),
+            on: text("on"),
+            servers: number(table, "servers"),
             version: text("version"),
             engine: text("engine"),
             programs: text("programs"),
@@ -491,6 +510,7 @@ fn check_private<'v>(
     check_reads(problems, raw);
     check_cluster(problems, raw, word);
     check_shards(problems, raw, word);
+    on_hosts::check_table(problems, raw, word);
     let others = raw.named("replica_settings").chain(raw.named("router_settings"));
     for (setting, given) in others {
         let place = (given.key_span.clone(), setting);

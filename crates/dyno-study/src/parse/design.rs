@@ -10,6 +10,7 @@ use super::baseline;
 use super::choice::{self, Involved, report_fixed_and_varied};
 use super::fault;
 use super::host;
+use super::on_hosts;
 use super::problems::Problems;
 use super::search::{self, SearchRequest};
 use super::steady;
@@ -83,9 +84,12 @@ pub(super) fn read(
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);
     let generators = host::read(problems, &section, hosts);
+    let on = (tables, hosts, generators.is_some());
+    let server_hosts = on_hosts::check(problems, &section, on, variants.as_deref());
     if let Some((Some(pool), span)) = &generators {
         let loads = (variants.as_deref(), loads.as_deref());
-        host::check(problems, (pool, span), loads, until_steady.is_some(), vocabulary);
+        let others = (&server_hosts[..], until_steady.is_some());
+        host::check(problems, (pool, span), loads, others, vocabulary);
     }
     let (generators, generators_span) = generators.unwrap_or((None, 0..0));
     let design = scalars.into_design();
@@ -99,6 +103,7 @@ pub(super) fn read(
         baseline,
         repetitions_min,
         generators,
+        server_hosts,
         ..design
     };
     let factor_spans = factors.iter().map(|factor| factor.key_span.clone()).collect();
@@ -355,6 +360,7 @@ impl Scalars {
             retries: self.retries,
             workers: self.workers,
             generators: None,
+            server_hosts: Vec::new(),
             generator_cpus: self.generator_cpus,
             server_cpus: self.server_cpus,
             reuse: self.reuse,

@@ -17,9 +17,10 @@ use crate::{
 /// Hosts. They are the same in all variants.
 pub(crate) const KIND: Kind = Kind {
     name: "host",
-    help: "Machines on which Dyno's agents generate load: [host.NAME].",
-    lead: "One table for each group of machines on which Dyno's agents generate load (docs/hosts.md). \
-           Servers, volumes and jobs are on the machine that runs the study.",
+    help: "Machines on which Dyno's agents generate load or start servers: [host.NAME].",
+    lead: "One table for each group of machines on which Dyno's agents generate load, or start the \
+           servers of a database with `on` (docs/hosts.md). Everything else is on the machine that runs \
+           the study.",
     example: "{ sql = { reach = \"ssh {name} dyno agent\", names = [\"sql1\", \"sql2\"] } }",
     names: ["\"sql\"", "\"load\""],
     baseline_note: "",
@@ -89,6 +90,14 @@ const KEYS: &[Key] = &[
          Continue: the other trials use the hosts that are left.",
     )
     .example("\"continue\""),
+    key(
+        "address",
+        Shape::Text,
+        "The address at which servers on a host are reached (a name or an IPv4 address), with the \
+         host's name in place of {name}; if not given, the host's name, or 127.0.0.1 for local \
+         agents.",
+    )
+    .example("\"{name}.internal\""),
 ];
 
 /// Most hosts of one table.
@@ -167,9 +176,16 @@ impl HostPool {
                 Some("continue") => Lost::Continue,
                 _ => Lost::Stop,
             },
+            address: table.text("address").map(str::to_owned),
             hidden_variables: Vec::new(),
         })
     }
+}
+
+/// The hosts of the table of this name; none if there is no such table, or it has been reported as wrong.
+pub(super) fn pool(hosts: &NamedTables<'_>, name: &str) -> Option<HostPool> {
+    let table = hosts.tables.iter().find(|table| table.name == name)?;
+    HostPool::of(table.table.as_ref()?)
 }
 
 /// Reads `generators`: the hosts that it names, and where it stands.
@@ -182,10 +198,8 @@ pub(super) fn read(
     let given = section.read("generators", problems, |problems, entry| {
         known_name(problems, entry, "host", &known)
     })?;
-    let name = given.value.as_deref();
-    let table = hosts.tables.iter().find(|table| Some(table.name) == name);
-    let pool = table.and_then(|table| HostPool::of(table.table.as_ref()?));
-    Some((pool, given.key_span))
+    let found = given.value.as_deref().and_then(|name| pool(hosts, name));
+    Some((found, given.key_span))
 }
 
 /// Refuses what generators on other hosts, or several of them, cannot do.
@@ -193,14 +207,15 @@ pub(super) fn check(
     problems: &mut Problems,
     (pool, span): (&HostPool, &Range<usize>),
     (variants, loads): (Option<&[Variant]>, Option<&[LoadLevel]>),
-    is_until_steady: bool,
+    (server_hosts, is_until_steady): (&[HostPool], bool),
     vocabulary: &Vocabulary,
 ) {
     let mut refuse = |message: String, why: &str| {
         let diagnostic = Diagnostic::new(span.clone(), message);
         problems.add(diagnostic.with_label("the load is generated on other hosts").with_help(why));
     };
-    let products = variants.into_iter().flatten().map(|variant| &variant.database.product);
+    let here = variants.into_iter().flatten().filter(|variant| variant.database.on.is_none());
+    let products = here.map(|variant| &variant.database.product);
     let private: BTreeSet<&str> = products
         .filter_map(|product| match product {
             Product::Private(name) => Some(name.as_str()),
@@ -217,8 +232,8 @@ pub(super) fn check(
         } else if !pool.is_local() {
             refuse(
                 format!("a private server ({name}) cannot be reached from other hosts"),
-                "it listens on a Unix socket of the machine that runs the study: give the database a \
-                 `url`, or the host reach = \"local\"",
+                "it listens on a Unix socket of the machine that runs the study: start it on hosts \
+                 (`on`), give the database a `url`, or the host reach = \"local\"",
             );
         }
     }
@@ -229,12 +244,16 @@ pub(super) fn check(
         );
     }
     let n = pool.names.len();
-    let servers = variants.into_iter().flatten();
-    let servers = servers.map(|variant| variant.database.further_servers().count() + 1).max();
+    let servers = variants.into_iter().flatten().map(|variant| {
+        let database = &variant.database;
+        let on = server_hosts.iter().find(|hosts| Some(&hosts.name) == database.on.as_ref());
+        on.map_or(database.further_servers().count() + 1, |hosts| database.servers_on(hosts))
+    });
+    let servers = servers.max();
     if let Some(servers) = servers.filter(|servers| *servers > n) {
         refuse(
             format!("{n} generators cannot load {servers} servers"),
-            "each generator loads one server: name as many hosts, or lower `sql_servers`",
+            "each generator loads one server: name as many hosts, or lower `sql_servers` or `servers`",
         );
     }
     let few =

@@ -17,6 +17,7 @@ mod job;
 pub(crate) mod kind;
 mod like;
 mod money;
+mod on_hosts;
 mod own;
 mod probe;
 mod problems;

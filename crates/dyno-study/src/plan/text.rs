@@ -78,6 +78,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         retries,
         workers,
         generators,
+        server_hosts,
         generator_cpus,
         server_cpus,
         // In the plan.
@@ -115,12 +116,27 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
     add("retries", retries.to_string());
     workers.iter().for_each(|workers| add("workers", workers.to_string()));
     if let Some(pool) = generators {
-        // Where the program comes from, and what becomes of a lost host, changes no trial.
-        let HostPool { name: _, reach, names, program: _, copy: _, lost: _, hidden_variables: _ } =
-            pool;
+        // Where the program comes from, what becomes of a lost host, and where its servers are reached
+        // change no trial of a generator.
+        let HostPool {
+            name: _,
+            reach,
+            names,
+            program: _,
+            copy: _,
+            lost: _,
+            address: _,
+            hidden_variables: _,
+        } = pool;
         let reach = redact_command(&reach.words());
         add("generators", list(names.iter().map(|name| quoted(name))));
         add("generators.reach", list(reach.iter().map(|word| quoted(word))));
+    }
+    for HostPool { name, reach, names, address, hidden_variables: _ } in server_hosts {
+        let reach = redact_command(reach);
+        add(&format!("host.{name}"), list(names.iter().map(|name| quoted(name))));
+        add(&format!("host.{name}.reach"), list(reach.iter().map(|word| quoted(word))));
+        address.iter().for_each(|address| add(&format!("host.{name}.address"), quoted(address)));
     }
     add("generator_cpus", numbers(generator_cpus));
     add("server_cpus", numbers(server_cpus));

@@ -1,13 +1,19 @@
 //! `dyno agent`: what a study on another machine starts here.
 //!
-//! It speaks messages on its standard input and output and nothing else, and ends with them.
+//! It speaks messages on its standard input and output and nothing else, and ends with them. An agent that
+//! starts a server starts a guard before it: another process of Dyno's, in a session of its own, which ends what
+//! the agent leaves behind if it is killed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_lab::agent::{AgentSetup, serve};
-use dyno_units::Clock;
+use anyhow::Context;
+use dyno_host::Keeper;
+use dyno_lab::agent::{AgentSetup, Hosting, serve};
+use dyno_units::{ByteCount, Clock};
 
 use crate::clock::SystemClock;
 use crate::{End, lab};
@@ -15,15 +21,34 @@ use crate::{End, lab};
 /// Facts of the machine that its agent tells.
 const FACTS: [&str; 4] = ["cpu", "kernel", "os", "memory"];
 
+/// What a guard says when it is there.
+const READY: &[u8] = b"ready\n";
+
+/// Options of `dyno agent`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AgentOptions {
+    /// Wait for the end of the standard input, and then end what dead agents have left in this folder
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    guard: Option<PathBuf>,
+}
+
 /// Obeys until the input ends.
-pub(crate) fn run() -> anyhow::Result<End> {
+pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
+    if let Some(root) = &options.guard {
+        return guard(root);
+    }
     lab::raise_open_files();
     let environment = dyno_host::environment(Path::new("/"), Path::new("/"));
     let facts: BTreeMap<String, String> =
         environment.facts.into_iter().filter(|(name, _)| FACTS.contains(&name.as_str())).collect();
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let setup = AgentSetup::new(clock, (name, environment.cpus), facts);
+    let hosting = Hosting {
+        products: dyno_lab::products(),
+        keeper: guarded_keeper(&clock),
+        memory: ByteCount(environment.memory_bytes),
+    };
+    let setup = AgentSetup::new(clock, (name, environment.cpus), facts).hosting(hosting);
     let output = Box::new(std::io::stdout());
     let on_silence = Box::new(|| {
         crate::terminal::say("the controller has sent nothing for a minute: this agent stops");
@@ -35,4 +60,54 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Ok(()) => Ok(End::Good),
         Err(why) => Err(anyhow::Error::msg(why)),
     }
+}
+
+/// Makes the keeper of a server, cleans up after agents that were killed, and starts a guard.
+fn guarded_keeper(clock: &Arc<dyn Clock>) -> dyno_lab::agent::MakeKeeper {
+    let clock = Arc::clone(clock);
+    // They close when this process ends, however that happens.
+    let guards: Mutex<Vec<ChildStdin>> = Mutex::default();
+    Box::new(move |folder| {
+        let make = || -> anyhow::Result<Keeper> {
+            let root = lab::data_root(folder)?;
+            let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
+            keeper.end_leftovers(clock.as_ref());
+            let mut guards = guards.lock().unwrap_or_else(PoisonError::into_inner);
+            if guards.is_empty() {
+                guards.push(start_guard(keeper.root())?);
+            }
+            Ok(keeper)
+        };
+        make().map_err(|error| format!("{error:#}"))
+    })
+}
+
+/// Starts a guard and waits until it is there. It ends when what is returned is closed.
+fn start_guard(root: &Path) -> anyhow::Result<ChildStdin> {
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
+    let mut command = Command::new(program);
+    command.args(["agent", "--guard"]).arg(root);
+    // Whoever waits for the agent's output waits for nobody else.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut guard = command.spawn().context("no guard can be started for the server")?;
+    let mut said = [0; READY.len()];
+    let (input, output) = (guard.stdin.take(), guard.stdout.take());
+    let (Some(input), Some(mut output)) = (input, output) else {
+        anyhow::bail!("the guard of the server cannot be reached");
+    };
+    output.read_exact(&mut said).context("the guard of the server has ended")?;
+    Ok(input)
+}
+
+/// Waits until the agent has ended, and ends what it has left.
+fn guard(root: &Path) -> anyhow::Result<End> {
+    // A signal to the agent's group or session is not for it.
+    rustix::process::setsid().context("a guard is started by an agent, not by hand")?;
+    let keeper = lab::keeper(root)?;
+    let mut output = std::io::stdout();
+    output.write_all(READY).and_then(|()| output.flush())?;
+    // Nothing is ever sent.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    keeper.end_leftovers(&SystemClock::start());
+    Ok(End::Good)
 }

@@ -71,7 +71,8 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
 
 /// Whether a variant has a private server that is started from programs.
 fn has_programs(products: &Products, plan: &Plan) -> bool {
-    plan.variants.iter().any(|variant| match &variant.database.product {
+    let here = plan.variants.iter().filter(|variant| variant.database.on.is_none());
+    here.map(|variant| &variant.database.product).any(|product| match product {
         Product::Private(name) => products
             .spec(name)
             .is_some_and(|one| !one.is_embedded && !one.is_simulated && one.dialect.is_some()),
@@ -98,7 +99,8 @@ fn missing_versions(plan: &Plan, root: &Path) -> anyhow::Result<Vec<String>> {
             continue;
         };
         let from = database.from.as_deref();
-        if database.programs.is_some() || database.fetch || !seen.insert((name, version, from)) {
+        let is_elsewhere = database.programs.is_some() || database.on.is_some();
+        if is_elsewhere || database.fetch || !seen.insert((name, version, from)) {
             continue;
         }
         let Some(product) = products.find(name) else { continue };

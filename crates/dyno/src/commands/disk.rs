@@ -23,6 +23,9 @@ struct Taken {
 /// What a variant's server takes with these data; none if nothing of it is on this machine.
 fn of_variant(products: &Products, variant: &Variant, data: &ExpectedData) -> Option<Taken> {
     let Product::Private(product) = &variant.database.product else { return None };
+    if variant.database.on.is_some() {
+        return None;
+    }
     let own = products.spec(product)?.disk.as_ref()?;
     let times = |factor: f64| (data.bytes as f64 * factor) as u64;
     let log = own.log.as_ref().map_or(0, |log| {

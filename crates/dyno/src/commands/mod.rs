@@ -194,7 +194,8 @@ pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
     for probe in &mut study.probes {
         probe.hidden_variables.clone_from(&variables);
     }
-    if let Some(pool) = &mut study.design.generators {
+    let design = &mut study.design;
+    for pool in design.generators.iter_mut().chain(&mut design.server_hosts) {
         pool.hidden_variables.clone_from(&variables);
     }
     study.map_urls(|name, url| secrets::expand(url).with_context(|| format!("database `{name}`")))

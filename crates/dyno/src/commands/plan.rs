@@ -70,7 +70,7 @@ pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Res
         void_repeats: study.design.void_repeats,
         sizes: data.iter().map(size).filter(|_| sends).collect(),
         prepare: Some(start_time(products, plan)),
-        populate: populate_times(plan, &rows, study.design.reuse),
+        populate: populate_times(plan, &rows, study),
     })
 }
 
@@ -123,16 +123,22 @@ fn size(data: &ExpectedData) -> Option<VariantSize> {
 
 /// Time to populate in each trial, `rows` by variant. A data set of a private server is populated
 /// once, as far as is known in advance: settings that shape its files make further ones.
-fn populate_times(plan: &Plan, rows: &[u64], is_reused: bool) -> Vec<Nanoseconds> {
+fn populate_times(plan: &Plan, rows: &[u64], study: &Study) -> Vec<Nanoseconds> {
+    let is_reused = study.design.reuse;
     let mut kept = HashSet::new();
     let populate = |trial: &PlannedTrial| {
         let Variant { database, workload, .. } = &plan.variants[trial.variant];
         let programs = (&database.programs, &database.image);
         let data = (&database.product, &database.engine, programs, workload);
-        if matches!(database.product, Product::Private(_)) && !kept.insert(data) && is_reused {
+        let is_here = matches!(database.product, Product::Private(_)) && database.on.is_none();
+        if is_here && !kept.insert(data) && is_reused {
             return Nanoseconds::ZERO;
         }
-        Nanoseconds::from_secs(rows[trial.variant] / POPULATE_ROWS_PER_S)
+        let pools = study.design.server_hosts.iter();
+        let pool = pools.filter(|pool| Some(&pool.name) == database.on.as_ref()).next();
+        // One after the other.
+        let servers = pool.map_or(1, |pool| database.servers_on(pool)) as u64;
+        Nanoseconds::from_secs(servers * rows[trial.variant] / POPULATE_ROWS_PER_S)
     };
     plan.trials.iter().map(populate).collect()
 }
@@ -148,14 +154,18 @@ mod tests {
                 "title = 'x'\n[database.a]\n{product}\n[workload.oltp_insert]\n[design]\n\
                  repetitions = 3\n"
             );
-            let study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+            let mut study = dyno_study::parse(&source, &crate::vocabulary::vocabulary()).unwrap();
+            study.design.reuse = is_reused;
             let plan = dyno_study::plan(&study, Seed(1));
-            let found = populate_times(&plan, &[200_000], is_reused);
+            let found = populate_times(&plan, &[200_000], &study);
             assert_eq!(found, expected.map(Nanoseconds::from_secs));
         };
         check("product = 'mariadb'", true, [4, 0, 0]);
         check("product = 'mariadb'", false, [4, 4, 4]);
         check("url = 'mysql://me@h/c'", true, [4, 4, 4]);
+        // On hosts, data sets are not kept.
+        let hosts = "product = 'mariadb'\non = 'h'\n[host.h]\nnames = ['a']\n";
+        check(hosts, true, [4, 4, 4]);
     }
 
     #[test]

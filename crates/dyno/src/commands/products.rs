@@ -323,7 +323,9 @@ pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result
         let is_any = database.version.is_none() && database.from.is_none();
         let key = (name.clone(), database.version.clone(), database.from.clone());
         let Some(product) = lab.products.find(name) else { continue };
-        if database.programs.is_some() || product.offers().is_empty() || !asked.insert(key) {
+        // Those of a server on a host are there.
+        let is_elsewhere = database.programs.is_some() || database.on.is_some();
+        if is_elsewhere || product.offers().is_empty() || !asked.insert(key) {
             continue;
         }
         let wanted = (database.version.as_deref(), database.from.as_deref());

@@ -49,6 +49,7 @@ mod report_page;
 mod resume;
 mod run_off;
 mod serve;
+mod server_hosts;
 mod shards;
 mod silent;
 mod simulated;

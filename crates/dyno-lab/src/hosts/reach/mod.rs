@@ -36,6 +36,11 @@ pub(super) trait Way: Send + Sync {
         None
     }
 
+    /// The address at which the others reach a host, where its name in the study is none.
+    fn address(&self, _host: usize) -> Option<String> {
+        None
+    }
+
     /// The command that starts an agent of the program that is installed there.
     fn agent(&self, host: usize) -> Vec<String>;
 
@@ -201,6 +206,13 @@ impl Reached {
     /// What is at the other end, where the study does not name it.
     pub(super) fn place(&self, host: usize) -> Option<String> {
         self.way.place(host)
+    }
+
+    /// The address at which servers on a host are reached.
+    pub(super) fn address(&self, host: usize, pool: &HostPool) -> String {
+        let name = &pool.names[host];
+        let of_way = || self.way.address(host).unwrap_or_else(|| pool.address_of(name));
+        if pool.address.is_some() { pool.address_of(name) } else { of_way() }
     }
 
     /// The command that starts an agent on a host, to which the program is copied if the study says so.

@@ -152,6 +152,10 @@ impl Way for Slurm {
         Some(format!("node {}", self.nodes[host]))
     }
 
+    fn address(&self, host: usize) -> Option<String> {
+        Some(self.nodes[host].clone())
+    }
+
     fn agent(&self, host: usize) -> Vec<String> {
         self.on_host(host, &[&self.program, "agent"])
     }

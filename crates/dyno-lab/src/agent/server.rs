@@ -1,0 +1,269 @@
+//! The server of an agent: a private one as Dyno starts on its own machine, open to clients on other machines.
+//!
+//! It is started, restarted and stopped on a thread of its own, so that the agent goes on answering meanwhile. It
+//! ends with the agent: if that ends in order, here; if it is killed, by the guard that it has started
+//! ([`MakeKeeper`]).
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use dyno_database::{DeployError, Listening, Part, Place, Products, Secret, Server, ServerSpec};
+use dyno_host::{HostSpec, Keeper, Sampler};
+use dyno_units::{ByteCount, Clock};
+
+use super::message::{Answer, ServerDone, ServerOrder, ServerUp, StartOrder};
+use super::serve::Outlet;
+use crate::datasets::Staging;
+use crate::deployment::recorded;
+
+/// Makes the keeper of an agent's server under a folder, or under the usual one, and sees to it that what it keeps
+/// ends with the agent, even if the agent is killed. The error says why not.
+pub type MakeKeeper = Box<dyn Fn(Option<&Path>) -> Result<Keeper, String> + Send + Sync>;
+
+/// What an agent starts servers with.
+pub struct Hosting {
+    /// The products whose servers it starts.
+    pub products: Products,
+    /// Makes their keeper.
+    pub keeper: MakeKeeper,
+    /// Memory of the machine, of which settings may ask a share.
+    pub memory: ByteCount,
+}
+
+/// The thread with the agent's server, and the one that reads the machine's probes. They end with this.
+pub(super) struct ServerThread {
+    orders: Option<Sender<(u64, ServerOrder)>>,
+    samples: Option<Sender<u64>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for ServerThread {
+    fn drop(&mut self) {
+        (self.orders, self.samples) = (None, None);
+        // One that starts just now is not waited for.
+        dyno_database::stop_waiting();
+        for thread in self.threads.drain(..) {
+            // Its panic has been reported.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the probes are to watch; taken by their thread when it is new.
+type WatchedNow = Arc<Mutex<Option<HostSpec>>>;
+
+impl ServerThread {
+    pub(super) fn start(
+        hosting: Arc<Hosting>,
+        clock: &Arc<dyn Clock>,
+        out: &Outlet,
+    ) -> Result<ServerThread, String> {
+        let (orders, taken) = channel();
+        let (samples, asked) = channel();
+        let watched = WatchedNow::default();
+        let failed = |error| format!("no thread can be started for a server: {error}");
+        let mut own =
+            ServerThread { orders: Some(orders), samples: Some(samples), threads: vec![] };
+        let mut keeping = Keeping {
+            hosting,
+            clock: Arc::clone(clock),
+            watched: Arc::clone(&watched),
+            keeper: None,
+            running: None,
+        };
+        let outlet = out.clone();
+        let work = move || keeping.serve(&taken, &outlet);
+        let thread = thread::Builder::new().name("dyno-server".to_owned()).spawn(work);
+        own.threads.push(thread.map_err(failed)?);
+        let (clock, outlet) = (Arc::clone(clock), out.clone());
+        let work = move || sample(&asked, &watched, clock.as_ref(), &outlet);
+        let thread = thread::Builder::new().name("dyno-probes".to_owned()).spawn(work);
+        own.threads.push(thread.map_err(failed)?);
+        Ok(own)
+    }
+
+    pub(super) fn order(&self, task: u64, order: ServerOrder) {
+        if let Some(orders) = &self.orders {
+            // A thread that has ended has said why, or its panic is reported.
+            let _ = orders.send((task, order));
+        }
+    }
+
+    pub(super) fn sample(&self, id: u64) {
+        if let Some(samples) = &self.samples {
+            let _ = samples.send(id);
+        }
+    }
+}
+
+/// Reads the probes of this machine whenever it is asked to.
+fn sample(asked: &Receiver<u64>, watched: &WatchedNow, clock: &dyn Clock, out: &Outlet) {
+    let mut sampler = Sampler::of(&HostSpec::default());
+    for id in asked {
+        let new = watched.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(spec) = new {
+            sampler = Sampler::of(&spec);
+        }
+        let mut values: BTreeMap<String, f64> = sampler.read(clock.now()).into_iter().collect();
+        // The process that it takes for the generator is this one, which only watches.
+        values.retain(|name, value| {
+            !name.split('.').any(|part| part == "generator") && value.is_finite()
+        });
+        if out.say(&Answer::Sampled { id, values }).is_err() {
+            return;
+        }
+    }
+}
+
+/// The server, and what it is kept with.
+struct Keeping {
+    hosting: Arc<Hosting>,
+    clock: Arc<dyn Clock>,
+    watched: WatchedNow,
+    keeper: Option<Arc<Keeper>>,
+    running: Option<Running>,
+}
+
+struct Running {
+    server: Box<dyn Server>,
+    spec: ServerSpec,
+}
+
+impl Keeping {
+    fn serve(&mut self, orders: &Receiver<(u64, ServerOrder)>, out: &Outlet) {
+        for (task, order) in orders {
+            let answer = match self.obey(order) {
+                Ok(done) => Answer::Done { task, done },
+                Err(DeployError { message, log }) => Answer::Undone { task, message, log },
+            };
+            if out.say(&answer).is_err() {
+                break;
+            }
+        }
+        // Nobody wants its data: it is killed, and its folder removed.
+        self.running = None;
+    }
+
+    fn obey(&mut self, order: ServerOrder) -> Result<ServerDone, DeployError> {
+        match order {
+            ServerOrder::Start(order) => self.start(*order),
+            ServerOrder::Restart => self.restart(),
+            ServerOrder::Stop => {
+                let Some(Running { server, .. }) = self.running.take() else {
+                    return Ok(ServerDone::Stopped);
+                };
+                *self.watched.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(HostSpec::default());
+                server.stop().map(|()| ServerDone::Stopped)
+            }
+            ServerOrder::Look { log_lines } => {
+                let Some(Running { server, .. }) = &mut self.running else {
+                    return Err(DeployError::new("there is no server"));
+                };
+                Ok(ServerDone::Seen {
+                    down: server.down(),
+                    log: server.log_tail(log_lines),
+                    data_bytes: server.data_bytes(),
+                })
+            }
+        }
+    }
+
+    fn start(&mut self, order: StartOrder) -> Result<ServerDone, DeployError> {
+        if self.running.is_some() {
+            return Err(DeployError::new("a server is running here already"));
+        }
+        let keeper = (self.hosting.keeper)(order.data_folder.as_deref().map(Path::new));
+        let keeper = Arc::new(keeper.map_err(DeployError::new)?);
+        self.keeper = Some(Arc::clone(&keeper));
+        let settings = order.settings.iter();
+        let settings =
+            settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
+        let listening = listen(&order.address, Secret::new(order.password.0.clone()))?;
+        let spec = ServerSpec {
+            product: order.product,
+            version: order.version,
+            engine: order.engine,
+            programs: order.programs.map(PathBuf::from),
+            from: order.from,
+            settings: settings.collect(),
+            cpus: order.cpus,
+            part: Part::Open(listening),
+            ..ServerSpec::new("")
+        };
+        let server = self.hosting.products.start(&spec, &Place::under(&keeper), &self.clock)?;
+        self.up(server, spec)
+    }
+
+    /// Stops the server in order, and starts one on its data: so the data are complete, and nothing is in its memory.
+    fn restart(&mut self) -> Result<ServerDone, DeployError> {
+        let (Some(Running { server, spec }), Some(keeper)) = (self.running.take(), &self.keeper)
+        else {
+            return Err(DeployError::new("there is no server"));
+        };
+        let keeper = Arc::clone(keeper);
+        let place = Place::under(&keeper);
+        let staging = Staging::beside(&keeper, &place, "data");
+        let staging = staging.map_err(|error| DeployError::new(error.to_string()))?;
+        server.stop_and_keep_data(&staging.data())?;
+        let server = self.hosting.products.start_on(&staging.data(), &spec, &place, &self.clock)?;
+        self.up(server, spec)
+    }
+
+    fn up(&mut self, server: Box<dyn Server>, spec: ServerSpec) -> Result<ServerDone, DeployError> {
+        // Kept first, so that it ends in every case.
+        let Running { server, spec } = self.running.insert(Running { server, spec });
+        let (Part::Open(listening), Some(reach)) = (&spec.part, server.reach()) else {
+            return Err(DeployError::new(
+                "the server has no address for clients on other machines",
+            ));
+        };
+        let url = listening.endpoint(&reach.endpoint).to_string();
+        let pid = server.processes().first().copied();
+        let facts = recorded(server.facts()?);
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(HostSpec {
+            server_pids: server.watched_processes(),
+            data: server.data_files(),
+            threads: server.thread_groups(),
+            ..HostSpec::default()
+        });
+        Ok(ServerDone::Up(Box::new(ServerUp { url, pid, facts })))
+    }
+}
+
+/// Finds a free port of the address by which clients reach this machine.
+fn listen(address: &str, password: Secret) -> Result<Listening, DeployError> {
+    let failed = |why: String| {
+        DeployError::new(format!(
+            "no server can listen at {address}, where clients are to reach it: {why}; give the host \
+             table the `address` of this machine that the others reach"
+        ))
+    };
+    let found: Vec<SocketAddr> =
+        (address, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?.collect();
+    let v4 = found.iter().find_map(|one| match one {
+        SocketAddr::V4(one) => Some(*one.ip()),
+        SocketAddr::V6(_) => None,
+    });
+    let ip: Ipv4Addr = v4.ok_or_else(|| failed("it has no IPv4 address".to_owned()))?;
+    Listening::at(ip, password).map_err(|error| failed(format!("{ip}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_listens_at_an_address_of_its_machine() {
+        let listening = listen("localhost", Secret::new("x")).expect("there is a loopback");
+        assert!(listening.address.ip().is_loopback() && listening.address.port() > 0);
+        // Of TEST-NET-1, which no machine has.
+        let error = listen("192.0.2.1", Secret::new("x")).expect_err("it is nobody's").message;
+        assert!(error.contains("192.0.2.1") && error.contains("`address`"), "{error}");
+        assert!(listen("::1", Secret::new("x")).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! The probes of the hosts that have servers, read there and recorded here.
+//!
+//! Each host is asked at the beginning of each second, so that its seconds are those of the load. What the processes of
+//! its server use is summed up as `server.…`; of several servers, each is also recorded by its host's name.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dyno_host::{Probe, Readings, host_readings};
+use dyno_units::Nanoseconds;
+use dyno_units::reading::{Reading, Topic};
+
+use super::channel::Channel;
+use super::server::ServerHosts;
+
+/// How long the hosts may take to answer: what comes later would be taken for the next second's.
+const LIMIT: Duration = Duration::from_millis(800);
+
+/// The processes of a server, in the names of readings.
+const SERVER: &str = "server.";
+/// Any group of processes.
+const GROUP: &str = "*.";
+
+/// Reads the probes of all hosts.
+struct HostsProbe {
+    channels: Vec<Arc<Channel>>,
+    registered: Vec<Reading>,
+    /// Whether it has been noted of a host that it did not answer in time.
+    is_late: Vec<bool>,
+    notes: Vec<String>,
+}
+
+impl ServerHosts {
+    /// A probe of its hosts.
+    pub(crate) fn probe(&self) -> Box<dyn Probe> {
+        let channels = self.channels.clone();
+        let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
+        let registered = registered(&names);
+        let is_late = vec![false; channels.len()];
+        Box::new(HostsProbe { registered, is_late, channels, notes: Vec::new() })
+    }
+}
+
+/// The readings of hosts of these names.
+fn registered(names: &[&str]) -> Vec<Reading> {
+    let own = host_readings();
+    let mut all: Vec<Reading> = Vec::new();
+    // The sum over the hosts has the place of the server of this machine.
+    all.extend(own.iter().filter(|reading| reading.id.starts_with(SERVER)).cloned());
+    for name in names {
+        let of_host = own.iter().filter_map(|reading| {
+            let id = match reading.id.strip_prefix(GROUP) {
+                Some(_) if names.len() == 1 => return None,
+                Some(rest) => format!("{name}.{rest}"),
+                None if reading.id.starts_with(SERVER) => return None,
+                None => format!("host.{name}.{}", reading.id),
+            };
+            // Those of this machine have the charts and the evidence.
+            Some(Reading {
+                id: id.into(),
+                unit: reading.unit.clone(),
+                title: format!("{name}: {}", reading.title).into(),
+                text: reading.text.clone(),
+                topic: Topic::Instance,
+                rise: reading.rise,
+                ..Reading::default()
+            })
+        });
+        all.extend(of_host);
+    }
+    all
+}
+
+/// Puts what the hosts have read into the readings; none of a host that has not answered.
+fn put(hosts: &[(&str, Option<BTreeMap<String, f64>>)], readings: &mut Readings) {
+    let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
+    for (host, values) in hosts {
+        for (name, value) in values.iter().flatten() {
+            match name.strip_prefix(SERVER) {
+                Some(rest) => {
+                    let (sum, n) = sums.entry(name).or_default();
+                    (*sum, *n) = (*sum + value, *n + 1);
+                    if hosts.len() > 1 {
+                        readings.insert(format!("{host}.{rest}"), *value);
+                    }
+                }
+                None => drop(readings.insert(format!("host.{host}.{name}"), *value)),
+            }
+        }
+    }
+    // A part is no sum.
+    let whole = sums.into_iter().filter(|(_, (_, n))| *n == hosts.len());
+    readings.extend(whole.map(|(name, (sum, _))| (name.to_owned(), sum)));
+}
+
+impl Probe for HostsProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        Cow::Owned(self.registered.clone())
+    }
+
+    fn name(&self) -> &str {
+        "hosts"
+    }
+
+    fn read(&mut self, _: Nanoseconds, readings: &mut Readings) {
+        // All are asked before any is waited for.
+        let asked: Vec<u64> = self.channels.iter().map(|channel| channel.ask_sample()).collect();
+        let mut found = Vec::new();
+        for (idx, (channel, id)) in self.channels.iter().zip(asked).enumerate() {
+            let values = channel.sample(id, LIMIT);
+            let is_late = values.is_none() && channel.lost().is_none();
+            if is_late && !self.is_late[idx] {
+                self.notes.push(format!(
+                    "host {}: its probes were not read within {} ms, and are missing in such seconds",
+                    channel.name,
+                    LIMIT.as_millis()
+                ));
+            }
+            self.is_late[idx] |= is_late;
+            found.push((channel.name.as_str(), values));
+        }
+        put(&found, readings);
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Registry;
+
+    use super::*;
+
+    fn values(values: &[(&str, f64)]) -> Option<BTreeMap<String, f64>> {
+        Some(values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
+    }
+
+    #[track_caller]
+    fn check(hosts: &[(&str, Option<BTreeMap<String, f64>>)], expected: &[(&str, f64)]) {
+        let mut readings = Readings::new();
+        put(hosts, &mut readings);
+        let expected: BTreeMap<String, f64> = values(expected).unwrap_or_default();
+        assert_eq!(readings.clone().into_iter().collect::<BTreeMap<_, _>>(), expected);
+        let names: Vec<&str> = hosts.iter().map(|(name, _)| *name).collect();
+        let registry = Registry::new(registered(&names));
+        for name in readings.keys() {
+            assert!(registry.find(name).is_some(), "{name} is not registered");
+        }
+    }
+
+    #[test]
+    fn one_server_has_the_readings_of_a_server_here() {
+        let read = values(&[("server.rss_bytes", 7.0), ("disk.vda.queue", 2.0)]);
+        check(&[("db1", read)], &[("host.db1.disk.vda.queue", 2.0), ("server.rss_bytes", 7.0)]);
+    }
+
+    #[test]
+    fn several_servers_have_their_own_readings_and_a_sum() {
+        let first = || values(&[("server.cpu_s_per_s", 1.5)]);
+        let second = values(&[("server.cpu_s_per_s", 2.0)]);
+        let own = [("db1.cpu_s_per_s", 1.5), ("db2.cpu_s_per_s", 2.0)];
+        check(&[("db1", first()), ("db2", second)], &[own[0], own[1], ("server.cpu_s_per_s", 3.5)]);
+        // Without one of them, nothing is known of the sum.
+        check(&[("db1", first()), ("db2", None)], &own[..1]);
+    }
+}

@@ -1,0 +1,436 @@
+//! Servers on hosts: each is started by an agent there, and used from here by its URL.
+//!
+//! Its agent is one of its own, also on a host that generates load, so that neither is disturbed by the other's end.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dyno_database::{
+    AttachOptions, CostSource, DebtMeter, DeployError, Endpoint, Secret, Server, ServerFacts,
+};
+use dyno_host::{Probe, ThreadGroups, ThreadListing};
+use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
+use dyno_study::{Database, Design, HostPool};
+use dyno_units::{Clock, Nanoseconds};
+use dyno_workload::{Connector, Dialect};
+
+use super::channel::{Channel, Said};
+use super::reach::Say;
+use super::{Generators, POLL};
+use crate::agent::message::{
+    Answer, Hello, Order, Password, ServerDone, ServerOrder, ServerUp, StartOrder,
+};
+use crate::deployment::{Instance, LoadOrder};
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// How long starting a server may take, its system tables included.
+const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+/// How long stopping it in order and starting it again may take.
+const RESTART_LIMIT: Nanoseconds = Nanoseconds::from_secs(2400);
+/// How long stopping it may take.
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
+/// How long it may take to say how it is.
+const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
+/// them.
+pub(crate) struct ServerHosts {
+    pub(super) channels: Vec<Arc<Channel>>,
+    hellos: Vec<Hello>,
+    /// Held while answers are waited for.
+    agents: Mutex<Agents>,
+    clock: Arc<dyn Clock>,
+    /// Of each host, the address at which its server is reached, as the study has it.
+    addresses: Vec<String>,
+    password: Secret,
+    data_folder: Option<String>,
+    cpus: Vec<u32>,
+}
+
+struct Agents {
+    all: Generators,
+    n_tasks: Cell<u64>,
+}
+
+/// Whether the user's wish to stop ends a wait.
+#[derive(Clone, Copy)]
+enum Waiting<'l> {
+    UntilAbort(&'l Lab),
+    InAnyCase,
+}
+
+impl ServerHosts {
+    /// Starts an agent on each of the first `servers` hosts of a pool.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be started, or is of another version.
+    pub(crate) fn start(
+        lab: &Lab,
+        design: &Design,
+        (pool, servers): (&HostPool, usize),
+        say: Say<'_>,
+    ) -> Result<ServerHosts, TrialError> {
+        let all = Generators::start(lab, pool, servers..=servers, say)?;
+        let left = all.hosts.len();
+        if left < servers {
+            return Err(TrialError::new(format!(
+                "{servers} servers need a host each; of {}, {left} are left",
+                pool.name
+            )));
+        }
+        let password = dyno_host::random_token().map_err(|error| {
+            TrialError::new(format!("no password can be made for the servers: {error}"))
+        })?;
+        let here = || lab.keeper.root().to_str().map(str::to_owned);
+        Ok(ServerHosts {
+            channels: all.channels.0.clone(),
+            addresses: all.addresses.clone(),
+            hellos: all.hellos.clone(),
+            agents: Mutex::new(Agents { all, n_tasks: Cell::new(0) }),
+            clock: Arc::clone(&lab.clock),
+            password: Secret::new(password),
+            data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
+            cpus: design.server_cpus.clone(),
+        })
+    }
+
+    /// What is there, in words.
+    pub(crate) fn in_words(&self) -> String {
+        let hosts = self.channels.iter().zip(&self.hellos);
+        let hosts: Vec<String> = hosts
+            .map(|(channel, hello)| {
+                format!("{} ({}, {} CPUs)", channel.name, hello.machine, hello.cpus)
+            })
+            .collect();
+        format!("hosts of servers: {}", hosts.join(", "))
+    }
+
+    /// How many hosts there are.
+    pub(crate) fn count(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Starts a server of this database on each host, all at once.
+    ///
+    /// # Errors
+    ///
+    /// One did not start; the message names its host.
+    pub(crate) fn start_servers(
+        &self,
+        lab: &Lab,
+        database: &Database,
+        spec: &dyno_database::ServerSpec,
+    ) -> Result<Vec<ServerUp>, TrialError> {
+        // The shares of memory in the study are of the host's own; what Dyno adds is in the specification.
+        let mut settings = database.settings.clone();
+        for (name, value) in &spec.settings {
+            settings.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let order = |idx: usize| {
+            ServerOrder::Start(Box::new(StartOrder {
+                product: spec.product.clone(),
+                version: spec.version.clone(),
+                engine: spec.engine.clone(),
+                programs: database.programs.clone(),
+                from: spec.from.clone(),
+                settings: settings.clone(),
+                cpus: self.cpus.clone(),
+                address: self.addresses[idx].clone(),
+                password: Password(self.password.reveal().to_owned()),
+                data_folder: self.data_folder.clone(),
+            }))
+        };
+        self.all_up(&order, START_LIMIT, lab)
+    }
+
+    /// Stops all servers in order and starts them again on their data, all at once.
+    ///
+    /// # Errors
+    ///
+    /// One did not stop or start.
+    pub(crate) fn restart_servers(&self, lab: &Lab) -> Result<Vec<ServerUp>, TrialError> {
+        self.all_up(&|_| ServerOrder::Restart, RESTART_LIMIT, lab)
+    }
+
+    fn all_up(
+        &self,
+        order: &dyn Fn(usize) -> ServerOrder,
+        limit: Nanoseconds,
+        lab: &Lab,
+    ) -> Result<Vec<ServerUp>, TrialError> {
+        let agents = self.agents();
+        let tasks: Vec<(usize, u64)> =
+            (0..self.count()).map(|idx| (idx, self.say(&agents, idx, order(idx)))).collect();
+        let done = self.wait(&agents, &tasks, limit, Waiting::UntilAbort(lab))?;
+        done.into_iter()
+            .zip(&self.channels)
+            .map(|(done, channel)| match done {
+                ServerDone::Up(up) => Ok(*up),
+                _ => Err(out_of_turn(channel)),
+            })
+            .collect()
+    }
+
+    /// The server of a host, used by its URL; nothing is made in it that is not removed with it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be reached from here.
+    pub(crate) fn attach(
+        self: &Arc<Self>,
+        idx: usize,
+        up: ServerUp,
+    ) -> Result<HostedServer, TrialError> {
+        let name = &self.channels[idx].name;
+        let endpoint = Endpoint::from_url(&up.url).map_err(|error| TrialError::new(error.0))?;
+        let endpoint = Endpoint { password: Some(self.password.clone()), ..endpoint };
+        // It is Dyno's own, and removed as a whole.
+        let options = AttachOptions {
+            allow_existing_tables: true,
+            makes_nothing: true,
+            ..AttachOptions::default()
+        };
+        let attached = dyno_database::attach(&endpoint, options).map_err(|error| TrialError::Failed {
+            message: format!(
+                "host {name}: its server at {endpoint} cannot be reached from here: {error}; give the \
+                 host table the `address` at which all hosts reach it"
+            ),
+            log: self.log_tail(idx, 30),
+        })?;
+        Ok(HostedServer { hosts: Arc::clone(self), idx, attached, up })
+    }
+
+    /// Stops the server of a host and removes its data.
+    fn stop(&self, idx: usize) -> Result<(), DeployError> {
+        let agents = self.agents();
+        let task = self.say(&agents, idx, ServerOrder::Stop);
+        let done = self.wait(&agents, &[(idx, task)], STOP_LIMIT, Waiting::InAnyCase);
+        match done {
+            Ok(_) => Ok(()),
+            Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
+            Err(_) => Err(DeployError::new("the server was not stopped")),
+        }
+    }
+
+    /// How the server of a host is: why it is down, the end of its log, bytes of its data.
+    fn look(
+        &self,
+        idx: usize,
+        log_lines: usize,
+    ) -> Option<(Option<String>, Vec<String>, Option<u64>)> {
+        if self.channels[idx].lost().is_some() {
+            return None;
+        }
+        let agents = self.agents();
+        let task = self.say(&agents, idx, ServerOrder::Look { log_lines });
+        let done = self.wait(&agents, &[(idx, task)], LOOK_LIMIT, Waiting::InAnyCase).ok()?;
+        match done.into_iter().next()? {
+            ServerDone::Seen { down, log, data_bytes } => Some((down, log, data_bytes)),
+            _ => None,
+        }
+    }
+
+    fn log_tail(&self, idx: usize, lines: usize) -> Vec<String> {
+        self.look(idx, lines).map(|(_, log, _)| log).unwrap_or_default()
+    }
+
+    fn agents(&self) -> MutexGuard<'_, Agents> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an order to the agent of a host; returns its number.
+    fn say(&self, agents: &Agents, idx: usize, order: ServerOrder) -> u64 {
+        let task = agents.n_tasks.get() + 1;
+        agents.n_tasks.set(task);
+        self.channels[idx].say(&Order::Server { task, order });
+        task
+    }
+
+    /// Waits until the orders are followed; what came of each, in their order.
+    fn wait(
+        &self,
+        agents: &Agents,
+        tasks: &[(usize, u64)],
+        limit: Nanoseconds,
+        waiting: Waiting<'_>,
+    ) -> Result<Vec<ServerDone>, TrialError> {
+        let mut done: Vec<Option<ServerDone>> = tasks.iter().map(|_| None).collect();
+        let until = self.clock.now() + limit;
+        while let Some(missing) = done.iter().position(Option::is_none) {
+            let lost = tasks.iter().find_map(|(idx, _)| self.channels[*idx].lost());
+            if let Some(why) = lost {
+                return Err(TrialError::new(why));
+            }
+            if let Waiting::UntilAbort(lab) = waiting
+                && lab.abort.is_raised()
+            {
+                return Err(TrialError::Abandoned);
+            }
+            let (idx, answer) = match agents.all.answers.recv_timeout(POLL) {
+                Ok((_, Said::Lost(why))) => return Err(TrialError::new(why)),
+                Ok((idx, Said::Answer(answer))) => (idx, *answer),
+                Err(RecvTimeoutError::Timeout) if self.clock.now() < until => continue,
+                Err(_) => {
+                    let channel = &self.channels[tasks[missing].0];
+                    let why = channel.lose(&format!("its server is not ready after {limit}"));
+                    return Err(TrialError::new(why));
+                }
+            };
+            let of = |task: u64| tasks.iter().position(|one| *one == (idx, task));
+            match answer {
+                Answer::Done { task, done: what } => {
+                    if let Some(at) = of(task) {
+                        done[at] = Some(what);
+                    }
+                }
+                Answer::Undone { task, message, log } if of(task).is_some() => {
+                    let message = format!("host {}: {message}", self.channels[idx].name);
+                    return Err(TrialError::Failed { message, log });
+                }
+                // Of an order that nobody waits for any more.
+                Answer::Undone { .. } => {}
+                _ => return Err(out_of_turn(&self.channels[idx])),
+            }
+        }
+        Ok(done.into_iter().flatten().collect())
+    }
+}
+
+fn out_of_turn(channel: &Channel) -> TrialError {
+    TrialError::new(channel.lose("its agent answered out of turn"))
+}
+
+/// A server on a host: asked by its URL, watched and stopped through its agent.
+pub(crate) struct HostedServer {
+    hosts: Arc<ServerHosts>,
+    /// Of its host.
+    idx: usize,
+    attached: Box<dyn Server>,
+    up: ServerUp,
+}
+
+impl Instance for HostedServer {
+    /// As its own machine sees it, but for how it is reached from here.
+    fn facts(&self) -> Result<dyno_record::ServerFacts, DeployError> {
+        let facts = Server::facts(&*self.attached)?;
+        let own = self.up.facts.clone();
+        Ok(dyno_record::ServerFacts {
+            transport: facts.transport.to_owned(),
+            tls: facts.tls,
+            settings: facts.settings,
+            ..own
+        })
+    }
+
+    fn server(&self) -> Option<&dyn Server> {
+        Some(self)
+    }
+
+    fn pid_on_host(&self) -> Option<i32> {
+        self.up.pid
+    }
+
+    fn down(&mut self) -> Option<String> {
+        Server::down(self)
+    }
+
+    fn run_load(
+        &self,
+        spec: &StepSpec,
+        load: &LoadOrder<'_>,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<StepTotals, LoadError> {
+        crate::deployment::run_here(self, spec, load, observe)
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        Server::stop(self)
+    }
+}
+
+impl Server for HostedServer {
+    fn dialect(&self) -> Dialect {
+        self.attached.dialect()
+    }
+
+    fn connector(&self) -> Connector {
+        self.attached.connector()
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Server::facts(&*self.attached)
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        // They are the agent's, also where that is on this machine.
+        Vec::new()
+    }
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        self.attached.endpoint()
+    }
+
+    fn down(&mut self) -> Option<String> {
+        let HostedServer { hosts, idx, attached, .. } = self;
+        let channel = &hosts.channels[*idx];
+        if let Some(why) = channel.lost() {
+            return Some(why);
+        }
+        // What its own machine says of its end is more than that the connection is lost.
+        let lost = Server::down(&mut **attached);
+        let (down, ..) = hosts.look(*idx, 0)?;
+        let why = down.or(lost)?;
+        Some(format!("host {}: {why}", channel.name))
+    }
+
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.hosts.log_tail(self.idx, lines)
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        self.hosts.look(self.idx, 0)?.2
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        self.attached.thread_groups()
+    }
+
+    fn stores_data(&self) -> bool {
+        self.attached.stores_data()
+    }
+
+    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
+        self.attached.probes(None)
+    }
+
+    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
+        self.attached.debt_meter()
+    }
+
+    fn cost_source(
+        &self,
+        access: dyno_database::Access,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Box<dyn CostSource>, String> {
+        self.attached.cost_source(access, clock)
+    }
+
+    fn check_alive(&self) -> Result<(), DeployError> {
+        self.attached.check_alive()
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        let HostedServer { hosts, idx, attached, .. } = *self;
+        // What is attached leaves everything; the connections that it holds open end first.
+        let left = Server::stop(attached);
+        hosts.stop(idx).and(left)
+    }
+
+    fn stop_and_keep_data(self: Box<Self>, _: &Path) -> Result<(), DeployError> {
+        Err(DeployError::new("the data of a server on another host stay there"))
+    }
+}

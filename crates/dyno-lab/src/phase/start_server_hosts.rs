@@ -1,0 +1,40 @@
+//! Starts the agents that have the trial's servers.
+
+use std::sync::Arc;
+
+use dyno_record::EventKind;
+
+use super::Phase;
+use crate::hosts::ServerHosts;
+use crate::trial::{Trial, TrialError};
+
+/// Starts an agent on each host that gets a server, and waits until all of them are there.
+pub(super) struct StartServerHosts;
+
+impl Phase for StartServerHosts {
+    fn name(&self) -> String {
+        "start server hosts".to_owned()
+    }
+
+    fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
+        let (design, database) = (trial.order.design, &trial.variant.database);
+        let mut pools = design.server_hosts.iter();
+        let Some(pool) = pools.find(|pool| Some(&pool.name) == database.on.as_ref()) else {
+            return Ok(());
+        };
+        let used = (pool, database.servers_on(pool));
+        let mut told = Ok(());
+        let Trial { lab, events, writer, .. } = trial;
+        // What is waited for is told while it is.
+        let mut say = |message: String| {
+            let event = events.in_trial(writer, EventKind::Noted { message });
+            told = std::mem::replace(&mut told, Ok(())).and(event);
+        };
+        let started = ServerHosts::start(lab, design, used, &mut say);
+        told?;
+        let hosts = started?;
+        let message = hosts.in_words();
+        trial.deployment.hosts = Some(Arc::new(hosts));
+        trial.note(message)
+    }
+}

@@ -1,0 +1,270 @@
+//! Checks databases whose servers are started on hosts (`on`): what they are, and what they cannot be combined
+//! with.
+
+use std::ops::Range;
+
+use super::host;
+use super::problems::Problems;
+use super::table::{NamedTables, RawTable};
+use super::value::Section;
+use crate::nearest::did_you_mean;
+use crate::vocabulary::ProductWord;
+use crate::{Database, Diagnostic, HostPool, Reach, Variant};
+
+/// Keys of a database that are only for a server on the machine that runs the study, with the value that changes
+/// nothing.
+const NOT_ON_HOSTS: [(&str, &str); 13] = [
+    ("image", ""),
+    ("memory", ""),
+    ("swap", ""),
+    ("cpu_weight", ""),
+    ("log_volume", ""),
+    ("data", "copied"),
+    ("replicas", "0"),
+    ("replication", ""),
+    ("reads_on", "primary"),
+    ("cluster", ""),
+    ("shards", "0"),
+    ("shard_by", ""),
+    ("fetch", "false"),
+];
+
+/// The same, of tables in its table.
+const MAPS_NOT_ON_HOSTS: [&str; 4] = ["kernel", "replica_settings", "router_settings", "behind"];
+
+/// Reports what a table says of hosts, and cannot.
+pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
+    let Some(on) = raw.entry("on") else {
+        if let Some(servers) = raw.entry("servers") {
+            problems.add(
+                Diagnostic::new(servers.key_span.clone(), "`servers` needs `on`")
+                    .with_label("independent servers are on a host each")
+                    .with_help(
+                        "name the [host.NAME] table with on = \"…\"; on one machine, several servers \
+                         are a cluster, replicas or shards",
+                    ),
+            );
+        }
+        return;
+    };
+    if !word.can_be_open {
+        let message = format!("product `{}` cannot be started on other hosts", word.name);
+        problems.add(
+            Diagnostic::new(on.key_span.clone(), message)
+                .with_label("no client on another machine could connect to it")
+                .with_help(
+                    "choose another product, or start the server there yourself and give its `url`",
+                ),
+        );
+    }
+    let given = NOT_ON_HOSTS.iter().filter_map(|(name, usual)| {
+        let entry = raw.entry(name)?;
+        let value = entry.value;
+        let text = value.as_str().map(str::to_owned);
+        let text = text.or_else(|| value.as_integer().map(|number| number.as_str().to_owned()));
+        let text = text.or_else(|| value.as_bool().map(|is_on| is_on.to_string()));
+        (usual.is_empty() || text.as_deref() != Some(usual)).then_some((*name, entry))
+    });
+    let maps = MAPS_NOT_ON_HOSTS.iter();
+    let maps = maps.filter_map(|name| Some((*name, raw.named(name).next()?.1)));
+    for (name, entry) in given.chain(maps) {
+        problems.add(
+            Diagnostic::new(
+                entry.key_span.clone(),
+                format!("`{name}` and `on` cannot be combined"),
+            )
+            .with_label("not for servers on hosts")
+            .with_help("leave one of the two out"),
+        );
+    }
+}
+
+/// Finds the hosts of all databases that name some, and reports what else such servers cannot do.
+pub(super) fn check(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    (tables, hosts, has_generators): (&[NamedTables<'_>], &NamedTables<'_>, bool),
+    variants: Option<&[Variant]>,
+) -> Vec<HostPool> {
+    let mut found: Vec<HostPool> = Vec::new();
+    let mut told: Vec<String> = Vec::new();
+    let mut refuse = |database: &str, message: String, label: &str, help: &str| {
+        if !told.contains(&message) {
+            problems.add(
+                Diagnostic::new(span(tables, database, section), message.clone())
+                    .with_label(label)
+                    .with_help(help),
+            );
+            told.push(message);
+        }
+    };
+    for variant in variants.into_iter().flatten() {
+        let others = variant.other_database.iter();
+        for other in others.filter(|other| other.on.is_some()) {
+            refuse(
+                &other.name,
+                format!("`{}` cannot be the other database of a job", other.name),
+                "the other database is on the machine that runs the study",
+                "leave `on` out",
+            );
+        }
+        let database: &Database = &variant.database;
+        let Some(on) = &database.on else { continue };
+        let Some(pool) = host::pool(hosts, on) else {
+            // One that is wrong has been reported.
+            if !hosts.names().contains(&on.as_str()) {
+                let help = did_you_mean(on, hosts.names().into_iter());
+                let message = format!("there is no host `{on}`");
+                refuse(&database.name, message, "no [host.NAME] table has this name", &help);
+            }
+            continue;
+        };
+        if matches!(pool.reach, Reach::Kubernetes(_)) {
+            refuse(
+                &database.name,
+                format!("no server can be started in the pods of `{on}`"),
+                "the pods are for load generators",
+                "deploy the server in the cluster and give its `url`",
+            );
+        }
+        let (servers, n) = (database.servers_on(&pool), pool.names.len());
+        if let Some(wanted) = database.servers.filter(|wanted| *wanted as usize > n) {
+            refuse(
+                &database.name,
+                format!("{wanted} servers cannot be started on {n} hosts"),
+                "one server is started on a host",
+                "lower `servers`, or name more hosts",
+            );
+        }
+        if servers > 1 && !has_generators {
+            refuse(
+                &database.name,
+                format!("the {servers} servers of `{}` need `generators`", database.name),
+                "each independent server has a load generator of its own",
+                "add `generators` to [design], which may name the same hosts, or set servers = 1",
+            );
+        }
+        let only_here = [
+            (variant.volume().is_some(), "volumes"),
+            (variant.job().is_some(), "jobs"),
+            (variant.fault().is_some(), "faults"),
+            (
+                section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
+                "`drop_caches`",
+            ),
+            (servers > 1 && section.entry("run_off").is_some(), "`run_off` with several servers"),
+        ];
+        for (_, what) in only_here.into_iter().filter(|(is_given, _)| *is_given) {
+            refuse(
+                &database.name,
+                format!("{what} cannot be combined with `on`"),
+                "this server is on another host",
+                "leave `on` out: such a server is on the machine that runs the study",
+            );
+        }
+        if !found.contains(&pool) {
+            found.push(pool);
+        }
+    }
+    found
+}
+
+/// Where a database names its hosts; the name of its table if that is varied.
+fn span(tables: &[NamedTables<'_>], database: &str, section: &Section<'_>) -> Range<usize> {
+    let mut databases = tables.iter().filter(|tables| tables.kind.name == "database");
+    let named = databases.next().and_then(|all| all.tables.iter().find(|one| one.name == database));
+    let raw = named.and_then(|named| named.raw.as_ref());
+    let entry = raw.and_then(|raw| raw.entry("on")).map(|entry| entry.span.clone());
+    entry.or_else(|| raw.map(|raw| raw.name_span.clone())).unwrap_or(section.span.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Seed;
+
+    use crate::fixture::{study, vocabulary};
+    use crate::plan::canonical_text;
+
+    fn text(database: &str, design: &str) -> String {
+        format!(
+            "title = 'x'\n[database.a]\nproduct = 'mariadb'\n{database}\n[workload.oltp_read_only]\n\
+             [host.sql]\nnames = ['a', 'b', 'c']\n[host.far]\nreach = 'ssh {{name}} dyno agent'\n\
+             [design]\nclients = 4\n{design}\n"
+        )
+    }
+
+    const GENERATED: &str = "generators = 'sql'";
+
+    #[test]
+    fn servers_on_hosts_are_read() {
+        let with = |database: &str| study(&text(database, GENERATED));
+        let read = with("on = 'sql'\nservers = 2");
+        let pool = &read.design.server_hosts[0];
+        assert_eq!((pool.name.as_str(), pool.names.len()), ("sql", 3));
+        assert_eq!(read.variants[0].database.servers_on(pool), 2);
+        let plan = canonical_text(&crate::plan(&read, Seed(1)), &read);
+        for line in ["\"database.on\" = \"sql\"", "\"host.sql\" = [\"a\", \"b\", \"c\"]"] {
+            assert!(plan.contains(line), "{plan}");
+        }
+        let all = with("on = 'sql'");
+        assert_eq!(all.variants[0].database.servers_on(&all.design.server_hosts[0]), 3);
+        // A private server that other hosts reach.
+        let far = study(&text("on = 'far'", "generators = 'far'"));
+        assert_eq!(far.design.server_hosts[0].address_of("far"), "far");
+        assert!(with("").design.server_hosts.is_empty());
+    }
+
+    #[test]
+    fn what_servers_on_hosts_cannot_do_is_refused() {
+        let check_text = |text: &str, expected: &str| {
+            let found = crate::parse(text, &vocabulary()).expect_err("it has an error");
+            let messages: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+            assert!(messages.iter().any(|one| one.contains(expected)), "{expected}: {messages:?}");
+        };
+        let check = |database: &str, design: &str, expected: &str| {
+            check_text(&text(database, design), expected)
+        };
+        check("servers = 2", GENERATED, "`servers` needs `on`");
+        check("on = 'sqk'", GENERATED, "there is no host `sqk`");
+        check("on = 'sql'\nservers = 4", GENERATED, "4 servers cannot be started on 3 hosts");
+        check("on = 'sql'", "", "the 3 servers of `a` need `generators`");
+        check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
+        check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
+        check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
+        for (table, what) in [
+            ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
+            ("[fault.f]\ndo = 'kill'\nat = '5s'\n", "faults"),
+            ("[job.j]\ncommand = ['true']\n", "jobs"),
+        ] {
+            let text =
+                text("on = 'sql'", GENERATED).replace("[design]", &format!("{table}[design]"));
+            check_text(&text, &format!("{what} cannot be combined with `on`"));
+        }
+        for key in [
+            "image = 'mariadb:11'",
+            "memory = '1GiB'",
+            "kernel = { \"vm.swappiness\" = 1 }",
+            "replicas = 1",
+            "shards = 2",
+            "cluster = 'galera'",
+            "log_volume = 'v'",
+            "data = 'populated'",
+            "behind = { product = 'pgbouncer' }",
+        ] {
+            let name = key.split(' ').next().unwrap_or_default();
+            check(&format!("on = 'sql'\n{key}"), GENERATED, &format!("`{name}` and `on` cannot"));
+        }
+        let mysql = text("on = 'sql'", GENERATED).replace("'mariadb'", "'mysql'");
+        check_text(&mysql, "`mysql` cannot be started on other hosts");
+        check_text(
+            &text("on = 'sql'", GENERATED)
+                .replace("names = ['a', 'b', 'c']", "kubernetes = { image = 'dyno', replicas = 3 }"),
+            "no server can be started in the pods of `sql`",
+        );
+        let by_url = text("on = 'sql'", GENERATED);
+        check_text(
+            &by_url.replace("product = 'mariadb'", "url = 'mysql://me@db/x'"),
+            "`on` cannot be combined with `url`",
+        );
+    }
+}

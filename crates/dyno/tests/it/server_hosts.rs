@@ -1,0 +1,241 @@
+//! Servers that agents start on hosts: local ones, and ones over OpenSSH.
+
+use std::fs;
+use std::io::Write;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::agents::{Sshd, agents, await_end};
+use crate::support::{
+    DataFolder, Running, Workbench, events, is_alive, read_json, server_pid, trial_folder,
+};
+
+/// A study of servers on hosts, each of which generates load, too.
+fn study(product: &str, host: &str, design: &str) -> String {
+    format!(
+        r#"
+        title = "Do servers on hosts work?"
+        [database.there]
+        product = "{product}"
+        on = "sql"
+        [workload.oltp_update_index]
+        table_size = 1000
+        [host.sql]
+        {host}
+        [design]
+        generators = "sql"
+        clients = 4
+        workers = 1
+        repetitions = 1
+        warm_up = "0s"
+        rest = "0s"
+        void_blocks = "keep"
+        {design}
+        "#
+    )
+}
+
+const ONE: &str = "names = [\"sql1\"]";
+const SHORT: &str = "duration = \"2s\"";
+
+fn summary(bench: &Workbench) -> Value {
+    read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"))
+}
+
+/// Folders that servers have left in a data folder.
+fn left(data: &DataFolder) -> Vec<String> {
+    let entries = fs::read_dir(data.path()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("mariadb-") || name.starts_with("postgresql-")).collect()
+}
+
+/// Checks a run of the study on one host.
+#[track_caller]
+fn check_trial(bench: &Workbench) {
+    let trial = summary(bench);
+    assert_eq!(trial["outcome"]["state"], "finished", "{trial:#}");
+    let audit = trial["audit"].as_array().unwrap();
+    assert!(!audit.is_empty() && audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+    let step = &trial["steps"][0];
+    let committed = step["kinds"][0]["outcomes"]["committed"].as_u64().unwrap();
+    assert!(committed > 20, "{committed}");
+    assert_eq!(trial["server"]["transport"], "tcp", "{}", trial["server"]);
+    assert!(!trial["server"]["of_product"]["build"].is_null(), "{}", trial["server"]);
+    let member = &trial["members"][0];
+    assert_eq!(member["role"], "primary", "{member}");
+    let text = events(&trial_folder(&bench.path("runs/study"), 1));
+    assert!(text.contains("hosts of servers: "), "{text}");
+    // Started, and started again on its data.
+    assert_eq!(text.matches("server_ready").count(), 2, "{text}");
+}
+
+#[test]
+fn a_server_is_started_by_a_local_agent_and_ends_with_the_trial() {
+    for product in ["mariadb", "postgresql"] {
+        let (bench, data) = (Workbench::new(), DataFolder::new());
+        bench.write("study.toml", &study(product, ONE, SHORT));
+        bench.dyno_good(&["run", "study.toml", "--data-folder", data.text()]);
+        check_trial(&bench);
+        let pid = server_pid(&trial_folder(&bench.path("runs/study"), 1));
+        assert!(!is_alive(pid) && left(&data).is_empty(), "{pid} {:?}", left(&data));
+    }
+}
+
+/// Starts a run with a long trial, and returns it with the server's process and the agents.
+fn running(bench: &Workbench, data: &DataFolder) -> (Running, i32, Vec<i32>) {
+    bench.write("study.toml", &study("mariadb", ONE, "duration = \"60s\""));
+    let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
+    run.wait_for(&["measuring"]);
+    let pid = server_pid(&trial_folder(&bench.path("runs/study"), 1));
+    assert!(is_alive(pid) && !left(data).is_empty());
+    let agents = agents(run.child.id());
+    assert_eq!(agents.len(), 2, "one with the server, one with the load");
+    (run, pid, agents)
+}
+
+fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// The process that started another one.
+fn parent(of: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{of}/stat")).unwrap();
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[track_caller]
+fn await_removal(data: &DataFolder) {
+    for _ in 0..3000 {
+        if left(data).is_empty() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{:?} are still there", left(data));
+}
+
+#[test]
+fn a_server_ends_with_an_agent_that_is_killed() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let (run, server, agents) = running(&bench, &data);
+    let agent = parent(server);
+    assert!(agents.contains(&agent));
+    kill(agent, Signal::KILL);
+    await_end(server);
+    await_removal(&data);
+    assert_eq!(run.end(), 1);
+    let message = summary(&bench)["outcome"]["message"].to_string();
+    assert!(message.contains("host sql1") && message.contains("signal 9"), "{message}");
+}
+
+#[test]
+fn a_server_ends_with_a_controller_that_is_killed() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let (mut run, server, agents) = running(&bench, &data);
+    run.signal(Signal::KILL);
+    run.child.wait().unwrap();
+    await_end(server);
+    agents.into_iter().for_each(await_end);
+    await_removal(&data);
+}
+
+/// An OpenSSH server in a folder of the bench; none, which is said, if it is not installed.
+fn sshd(bench: &Workbench) -> Option<Sshd> {
+    fs::create_dir(bench.path("ssh")).unwrap();
+    let sshd = Sshd::start(&bench.path("ssh"));
+    if sshd.is_none() {
+        // Past the harness, which keeps the words of tests that pass.
+        let why = "SKIPPED: 1 test of servers over OpenSSH: openssh-server is not installed";
+        let _ = writeln!(std::io::stderr(), "{why}");
+    }
+    sshd
+}
+
+#[test]
+fn a_server_is_started_over_openssh() {
+    let bench = Workbench::new();
+    let Some(sshd) = sshd(&bench) else { return };
+    let data = DataFolder::new();
+    let host = format!("reach = '{}'\nnames = [\"127.0.0.1\"]", sshd.reach());
+    let design = format!("data_folder = \"{}\"\n{SHORT}", data.text());
+    bench.write("study.toml", &study("postgresql", &host, &design));
+    bench.dyno_good(&["run", "study.toml"]);
+    check_trial(&bench);
+    await_removal(&data);
+}
+
+/// The study of SQL servers in minutes, made shorter.
+fn sql_servers(data: &DataFolder) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/sql-servers/bench-top.toml");
+    let mut text = fs::read_to_string(path).unwrap();
+    let data = format!("generators = \"sql\"\ndata_folder = \"{}\"", data.text());
+    for (from, to) in [
+        ("[1, 2, 3], clients = [3, 12, 24]", "[1, 3], clients = [3, 6]"),
+        ("tables = 4", "tables = 1"),
+        ("\"10k\"", "1000"),
+        ("repetitions = 3", "repetitions = 1\nvoid_blocks = \"keep\""),
+        ("duration = \"5s\"", "duration = \"2s\""),
+        ("require = \"p95 <= 20ms\"\n", ""),
+        ("generators = \"sql\"", &data),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// Checks a run of one server and of three independent ones.
+#[track_caller]
+fn check_sql_servers(bench: &Workbench) {
+    for number in [1, 2] {
+        let folder = trial_folder(&bench.path("runs/study"), number);
+        let trial = read_json(&folder.join("summary.json"));
+        assert_eq!(trial["outcome"]["state"], "finished", "{:#}", trial["outcome"]);
+        let members = trial["members"].as_array().unwrap();
+        let names: Vec<&str> = members.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        let audit = trial["audit"].as_array().unwrap();
+        assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
+        let step = &trial["steps"][1];
+        let hosts = step["hosts"].as_array().unwrap();
+        assert_eq!(hosts.len(), 3);
+        // The processes of all servers are seen through their agents.
+        assert!(step["server_cpu_s"].as_f64().unwrap() > 0.0, "{}", step["server_cpu_s"]);
+        let known = trial["meanings"].as_object().unwrap();
+        assert!(known.keys().any(|name| name.starts_with("host.sql1.memory.")), "{names:?}");
+        if names.len() == 1 {
+            continue;
+        }
+        assert_eq!(names, ["sql1", "sql2", "sql3"]);
+        assert!(known.contains_key("sql3.rss_bytes") && known.contains_key("server.rss_bytes"));
+        let mut urls: Vec<&str> =
+            hosts.iter().map(|host| host["server"].as_str().unwrap()).collect();
+        urls.dedup();
+        assert_eq!(urls.len(), 3, "{urls:?}");
+        for name in names {
+            let of_server = |row: &&Value| row["name"].as_str().unwrap().starts_with(name);
+            // Statements and rows: each server has done what its own clients were told.
+            assert!(audit.iter().filter(of_server).count() >= 2, "{audit:#?}");
+        }
+        let page = fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
+        assert!(page.contains("Load generators"));
+    }
+}
+
+#[test]
+fn the_study_of_sql_servers_runs_with_local_agents_and_over_openssh() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", &sql_servers(&data));
+    bench.dyno_good(&["run", "study.toml"]);
+    check_sql_servers(&bench);
+    await_removal(&data);
+    let Some(sshd) = sshd(&bench) else { return };
+    let line = "reach = \"local\" ";
+    let reach = sshd.reach().replace("{name}", "-o HostName=127.0.0.1 {name}");
+    let text = sql_servers(&data);
+    assert!(text.contains(line), "{text}");
+    bench.write("study.toml", &text.replace(line, &format!("reach = '{reach}' ")));
+    bench.dyno_good(&["run", "study.toml", "--new"]);
+    check_sql_servers(&bench);
+    await_removal(&data);
+}
