@@ -6,6 +6,7 @@
 
 mod channel;
 mod clock;
+mod network;
 mod probe;
 mod server;
 mod step;
@@ -30,6 +31,7 @@ use crate::agent::{DYNO, PROTOCOL};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
+pub(crate) use network::measure as measure_network;
 pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 
