@@ -14,7 +14,7 @@ use crate::debt::{debt, run_off};
 use crate::detect::caveats;
 use crate::faults::faults;
 use crate::gate::judge;
-use crate::hosts::hosts;
+use crate::hosts::{hosts, server_hosts};
 use crate::insert_benchmark::insert_benchmark;
 use crate::join::{Joined, JoinedTrial, Matching};
 use crate::kinds::{kind_comparisons, kinds};
@@ -103,6 +103,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         repeated_looks: levels.looks,
         stopping: stopping::facts(runs, &joined, &rule),
         hosts: hosts(&joined),
+        server_hosts: server_hosts(&joined),
         made_dips: made_dips(&joined, &stalls),
         faults: faults(&joined),
         stalls,

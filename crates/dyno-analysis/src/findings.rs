@@ -86,6 +86,9 @@ pub struct Findings {
     /// runs the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<crate::hosts::HostFacts>,
+    /// The hosts on which agents started servers; none where these were on the machine that runs the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_hosts: Vec<crate::hosts::ServerHostFacts>,
     /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dips: Vec<MadeDips>,

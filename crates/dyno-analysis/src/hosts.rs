@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{ClockFacts, HostSummary, StepSummary};
+use dyno_record::{ClockFacts, HostSummary, MemberHost, NetworkFacts, StepSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::join::Joined;
@@ -38,9 +38,69 @@ pub struct HostFacts {
     pub lag_p99_us: f64,
     /// Its clock in the trial in which that was known worst; none if it could not be measured.
     pub clock: Option<ClockFacts>,
+    /// The network to its server before the first load, in the trial in which round trips took longest; none if it
+    /// was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFacts>,
     /// The furthest that its clock was from what was known of it, from the beginning of a step to its
     /// end, in microseconds: by its drift, and by what is not known.
     pub clock_moved_us: f64,
+}
+
+/// A host on which an agent started a server, all trials together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerHostFacts {
+    /// The host's name in the study.
+    pub host: String,
+    /// What the machine calls itself.
+    pub machine: String,
+    /// The version of Dyno there.
+    pub dyno: String,
+    /// CPUs that the agent may use.
+    pub cpus: u32,
+    /// What is known of the machine.
+    pub facts: BTreeMap<String, String>,
+    /// Trials in which it had a server.
+    pub n: u32,
+    /// The network between it and the machine that ran the study, in the trial in which round trips took longest;
+    /// none if it could not be measured.
+    pub network: Option<NetworkFacts>,
+}
+
+/// The hosts of servers, in the order in which they first had one. A machine that changed is another one.
+pub(crate) fn server_hosts(joined: &Joined<'_>) -> Vec<ServerHostFacts> {
+    let mut all: Vec<ServerHostFacts> = Vec::new();
+    let summaries = joined.trials.iter().filter_map(|trial| trial.summary);
+    for member in summaries.flat_map(|summary| &summary.members) {
+        let Some(MemberHost { machine, dyno, cpus, facts, network }) = &member.host else {
+            continue;
+        };
+        let is_it = |host: &&mut ServerHostFacts| {
+            (&host.host, &host.machine, &host.dyno, host.cpus, &host.facts)
+                == (&member.name, machine, dyno, *cpus, facts)
+        };
+        match all.iter_mut().find(is_it) {
+            Some(host) => {
+                host.n += 1;
+                host.network = worst([&host.network, network].into_iter().flatten());
+            }
+            None => all.push(ServerHostFacts {
+                host: member.name.clone(),
+                machine: machine.clone(),
+                dyno: dyno.clone(),
+                cpus: *cpus,
+                facts: facts.clone(),
+                n: 1,
+                network: network.clone(),
+            }),
+        }
+    }
+    all
+}
+
+/// The network in the trial in which round trips took longest.
+fn worst<'n>(all: impl Iterator<Item = &'n NetworkFacts>) -> Option<NetworkFacts> {
+    all.max_by(|a, b| a.round_trip_us.total_cmp(&b.round_trip_us)).cloned()
 }
 
 /// A host in one trial, with the step.
@@ -121,6 +181,7 @@ fn facts((variant, step): (usize, usize), trials: &[(&HostSummary, &StepSummary)
             let lag = host.lag.decode();
             lag.map_or(0.0, |lag| lag.value_at_quantile(0.99) as f64 / 1e3)
         }),
+        network: worst(trials.iter().filter_map(|(host, _)| host.network.as_ref())),
         clock_moved_us: clocks.clone().map(moved_us).fold(0.0, f64::max),
         clock: clocks.max_by(|a, b| a.bound_us.total_cmp(&b.bound_us)).cloned(),
     }

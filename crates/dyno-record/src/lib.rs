@@ -33,7 +33,7 @@ pub use manifest::{
     RoleRecord, SearchRecord, StepRecord, StoppingRecord, TrialPlan, VariantRecord, VoidingRecord,
     sends_nothing,
 };
-pub use member::{Entry, MemberFacts, MemberRole, PlaceFacts};
+pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};

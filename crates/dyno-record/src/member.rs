@@ -1,5 +1,7 @@
 //! The members of a trial's deployment.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ServerFacts;
@@ -17,10 +19,43 @@ pub struct MemberFacts {
     /// Where its data live, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceFacts>,
+    /// The host on which an agent has started it; none if it was the machine that ran the study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<MemberHost>,
     /// What its server says of itself. Empty in a summary for the primary member, whose facts are the
     /// trial's `server`; and for a member that did not come up.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub server: ServerFacts,
+}
+
+/// A host on which an agent has started a member, which has its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemberHost {
+    /// What the machine calls itself.
+    pub machine: String,
+    /// The version of Dyno there.
+    pub dyno: String,
+    /// CPUs that the agent may use.
+    pub cpus: u32,
+    /// What is known of the machine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
+    /// The network between it and the machine that ran the study, before any load; none if it could not be
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFacts>,
+}
+
+/// The network between a machine and a server, before any load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NetworkFacts {
+    /// Median time to open a connection, which takes one round trip, in microseconds.
+    pub round_trip_us: f64,
+    /// The shortest of them.
+    pub round_trip_least_us: f64,
+    /// Bytes per second of a long answer of the server's; none if there was no such answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<f64>,
 }
 
 /// Where a member's data live.

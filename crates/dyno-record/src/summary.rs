@@ -9,7 +9,7 @@ use dyno_units::{Metric, MetricId, Reading};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{EncodedCounts, EncodedHistogram, MemberFacts, ServerFacts};
+use crate::{EncodedCounts, EncodedHistogram, MemberFacts, NetworkFacts, ServerFacts};
 
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -449,6 +449,10 @@ pub struct HostSummary {
     /// Its clock; none where that could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockFacts>,
+    /// The network between it and its server, before the first load of the trial on servers that agents have
+    /// started; none of other loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFacts>,
 }
 
 /// A host's clock against that of the machine that runs the study.

@@ -44,6 +44,8 @@ pub(crate) struct LoadActivity<'a> {
     spread: Option<Connector>,
     /// The addresses of all that take the load; none if it cannot be reached from another process.
     endpoints: Vec<Endpoint>,
+    /// Whether agents have started the servers.
+    on_hosts: bool,
     spec: StepSpec,
     /// The step's name, in a search with the load that is tried.
     name: String,
@@ -187,6 +189,7 @@ impl<'a> LoadActivity<'a> {
             rows: deployment.tables().map(Server::connector),
             spread: deployment.spread(lab),
             endpoints: deployment.load_endpoints(),
+            on_hosts: deployment.hosts.is_some(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
             outcome: None,
@@ -221,6 +224,7 @@ impl<'a> LoadActivity<'a> {
             work: work.clone(),
             workload: self.workload,
             workers: self.workers,
+            measures_network: self.on_hosts,
             abort,
         };
         generators.run_load(&self.spec, &request, observe)

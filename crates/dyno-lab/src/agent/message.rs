@@ -7,7 +7,7 @@ use std::fmt;
 
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
 use dyno_model::{Arrivals, Load};
-use dyno_record::ServerFacts;
+use dyno_record::{NetworkFacts, ServerFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
@@ -224,6 +224,8 @@ pub(crate) struct LoadOrder {
     pub(crate) workers: Option<usize>,
     /// … divided by the number of agents that share them.
     pub(crate) sharing: usize,
+    /// Whether the network to the server is to be measured first.
+    pub(crate) measures_network: bool,
 }
 
 /// A password on its way. It is in no debug output.
@@ -343,6 +345,8 @@ pub(crate) struct LoadEnd {
     pub(crate) process_cpu: Option<(f64, f64)>,
     /// Resident memory of the agent.
     pub(crate) rss_bytes: u64,
+    /// The network to the server, if it was to be measured and could be.
+    pub(crate) network: Option<NetworkFacts>,
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use dyno_workload::catalog::Catalog;
 use super::message::{Answer, Hello, LoadEnd, LoadOrder, Order, Work};
 use super::server::{Hosting, ServerThread};
 use super::{DYNO, FrameError, PROTOCOL, read_frame, write_frame};
+use crate::hosts::measure_network;
 
 /// An agent whose controller says nothing for so long is alone, and ends. Controllers ask for the
 /// time every second.
@@ -338,6 +339,10 @@ fn share(
     let usual = (setup.cpus as usize / order.sharing.max(1)).max(1);
     let workers = order.workers.unwrap_or(usual).clamp(1, own.max(1));
     let spec = order.step.spec(workers).ok_or("this agent does not know this kind of load")?;
+    let network = match order.measures_network {
+        true => measure_network(&endpoint(order)?, setup.clock.as_ref()),
+        false => None,
+    };
     let (load, counted_before) = (order.load, job.workload.counts());
     let mut begin = |_| {
         out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
@@ -371,7 +376,7 @@ fn share(
         _ => None,
     };
     let rss_bytes = dyno_host::own_rss_bytes().unwrap_or_default();
-    Ok(LoadEnd { load, end: SliceEnd::of(&totals), counts, process_cpu, rss_bytes })
+    Ok(LoadEnd { load, end: SliceEnd::of(&totals), counts, process_cpu, rss_bytes, network })
 }
 
 /// Waits until the controller has said when the load begins.

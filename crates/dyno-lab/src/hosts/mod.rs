@@ -6,6 +6,7 @@
 
 mod channel;
 mod clock;
+mod network;
 mod probe;
 mod reach;
 mod server;
@@ -32,6 +33,7 @@ use crate::agent::{DYNO, PROTOCOL};
 use crate::run::{self, Lab};
 use crate::trial::TrialError;
 
+pub(crate) use network::measure as measure_network;
 pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};

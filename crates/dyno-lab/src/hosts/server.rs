@@ -12,6 +12,7 @@ use dyno_database::{
 };
 use dyno_host::{Probe, ThreadGroups, ThreadListing};
 use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
+use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connector, Dialect};
@@ -107,6 +108,19 @@ impl ServerHosts {
             })
             .collect();
         format!("hosts of servers: {}", hosts.join(", "))
+    }
+
+    /// What is known of a host, and of the network to its server.
+    pub(crate) fn facts(&self, server: &HostedServer) -> MemberHost {
+        let hello = &self.hellos[server.idx];
+        let endpoint = server.attached.endpoint();
+        MemberHost {
+            machine: hello.machine.clone(),
+            dyno: hello.dyno.clone(),
+            cpus: hello.cpus,
+            facts: hello.facts.clone(),
+            network: endpoint.and_then(|one| super::measure_network(&one, self.clock.as_ref())),
+        }
     }
 
     /// How many hosts there are.

@@ -47,6 +47,8 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) workload: &'a MadeWorkload,
     /// Threads of each generator, if the study says how many.
     pub(crate) workers: Option<u32>,
+    /// Whether the network to the servers is measured before the first load.
+    pub(crate) measures_network: bool,
     /// Stops the load before its time.
     pub(crate) abort: &'a AbortFlag,
 }
@@ -257,6 +259,7 @@ impl Course<'_> {
                 count,
                 workers: self.request.workers.map(|workers| workers as usize),
                 sharing: self.generators.sharing(),
+                measures_network: self.request.measures_network && self.load == 1,
             })));
         }
         Ok(())
@@ -427,7 +430,7 @@ impl Share {
 
 /// What one generator did, as the record keeps it.
 fn summary(names: &[Name], share: Share) -> HostSummary {
-    let Some(LoadEnd { end, process_cpu, rss_bytes, .. }) = share.end else {
+    let Some(LoadEnd { end, process_cpu, rss_bytes, network, .. }) = share.end else {
         return HostSummary::default();
     };
     let encoded = |times: &dyno_load::TimesPart| {
@@ -451,6 +454,7 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
         lag: encoded(&end.measured.lag),
         committed: share.committed,
         lag_p99_us: share.lag_p99_us,
+        network,
         generator: GeneratorSummary {
             workers: end.workers as u32,
             cpu_user_s: end.cpu_user.as_secs_f64(),

@@ -157,7 +157,14 @@ fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
 fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<'a> {
     static ENDPOINTS: LazyLock<[Endpoint; 1]> =
         LazyLock::new(|| [Endpoint::from_url("mysql://me@127.0.0.1:1/test").expect("it is a URL")]);
-    LoadRequest { endpoints: &*ENDPOINTS, work: work(), workload, workers: Some(1), abort }
+    LoadRequest {
+        endpoints: &*ENDPOINTS,
+        work: work(),
+        workload,
+        workers: Some(1),
+        measures_network: false,
+        abort,
+    }
 }
 
 fn run(generators: &Generators, spec: &StepSpec) -> (Result<Generated, LoadError>, Vec<Interval>) {

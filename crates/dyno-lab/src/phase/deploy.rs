@@ -104,6 +104,9 @@ impl Trial<'_, '_> {
                 && let Some(up) = up.get(idx)
             {
                 let server = hosts.attach(idx, up.clone())?;
+                // Measured once: it is the same after a restart.
+                let facts = &mut self.deployment.members[member].facts;
+                facts.host.get_or_insert_with(|| hosts.facts(&server));
                 self.ready(member, Box::new(server), began)?;
             }
         }

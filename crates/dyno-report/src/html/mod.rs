@@ -27,6 +27,7 @@ pub(crate) mod readings;
 mod scaling;
 mod searches;
 mod seconds;
+mod server_hosts;
 mod spectra;
 mod steadiness;
 mod tables;
@@ -136,6 +137,7 @@ const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
     scaling::section,
     price::section,
     hosts::section,
+    server_hosts::section,
     audit::section,
     method::section,
 ];

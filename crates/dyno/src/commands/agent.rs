@@ -19,7 +19,7 @@ use crate::clock::SystemClock;
 use crate::{End, lab};
 
 /// Facts of the machine that its agent tells.
-const FACTS: [&str; 4] = ["cpu", "kernel", "os", "memory"];
+const FACTS: [&str; 4] = ["cpu.model", "kernel", "os", "virtualisation"];
 
 /// What a guard says when it is there.
 const READY: &[u8] = b"ready\n";
@@ -39,8 +39,9 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
     }
     lab::raise_open_files();
     let environment = dyno_host::environment(Path::new("/"), Path::new("/"));
-    let facts: BTreeMap<String, String> =
+    let mut facts: BTreeMap<String, String> =
         environment.facts.into_iter().filter(|(name, _)| FACTS.contains(&name.as_str())).collect();
+    facts.insert("memory".to_owned(), ByteCount(environment.memory_bytes).to_string());
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let hosting = Hosting {

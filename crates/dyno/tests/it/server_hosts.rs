@@ -217,8 +217,15 @@ fn check_sql_servers(bench: &Workbench) {
             // Statements and rows: each server has done what its own clients were told.
             assert!(audit.iter().filter(of_server).count() >= 2, "{audit:#?}");
         }
+        // The machines, and the network to them from here and from the generators.
+        let host = &members[2]["host"];
+        assert!(host["cpus"].as_u64() > Some(0) && host["facts"]["memory"].is_string(), "{host}");
+        for network in [&host["network"], &trial["steps"][0]["hosts"][1]["network"]] {
+            assert!(network["round_trip_us"].as_f64() > Some(0.0), "{network}");
+            assert!(network["bytes_per_s"].as_f64() > Some(0.0), "{network}");
+        }
         let page = fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
-        assert!(page.contains("Load generators"));
+        assert!(page.contains("Load generators") && page.contains("Hosts of servers"));
     }
 }
 
