@@ -194,11 +194,7 @@ pub(crate) struct ServerKind {
 
 /// The addresses at which a server must not listen: all but the ports of the loopback that other
 /// members need, and the address for clients on other machines.
-fn strange(
-    mut addresses: Vec<String>,
-    ports: Ports,
-    open: Option<SocketAddrV4>,
-) -> Vec<String> {
+fn strange(mut addresses: Vec<String>, ports: Ports, open: Option<SocketAddrV4>) -> Vec<String> {
     let ports = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
     let open = open.map(|address| address.to_string());
     let allowed: Vec<String> = ports.into_iter().flatten().chain(open).collect();
@@ -439,6 +435,6 @@ mod tests {
         check(&[others[0], "127.0.0.1:7", others[1], others[2]], Some(7), &others);
         let open = Some(SocketAddrV4::new([10, 0, 0, 1].into(), 7));
         let all = ["10.0.0.1:7", "127.0.0.1:7", "0.0.0.0:7"].map(str::to_owned).to_vec();
-        assert_eq!(strange(all, [None; 2], open), ["127.0.0.1:7", "0.0.0.0:7"]);
+        assert_eq!(strange(all, NO_PORTS, open), ["127.0.0.1:7", "0.0.0.0:7"]);
     }
 }

@@ -178,7 +178,7 @@ impl OptionFile<'_> {
         match self.part {
             Part::Primary(_) => true,
             Part::Node(_) => !self.install.is_mariadb(),
-            Part::Alone | Part::Replica(_) | Part::Router => false,
+            Part::Alone | Part::Replica(_) | Part::Router | Part::Open(_) => false,
         }
     }
 

@@ -257,8 +257,10 @@ mod tests {
         let mysql = text("on = 'sql'", GENERATED).replace("'mariadb'", "'mysql'");
         check_text(&mysql, "`mysql` cannot be started on other hosts");
         check_text(
-            &text("on = 'sql'", GENERATED)
-                .replace("names = ['a', 'b', 'c']", "kubernetes = { image = 'dyno', replicas = 3 }"),
+            &text("on = 'sql'", GENERATED).replace(
+                "names = ['a', 'b', 'c']",
+                "kubernetes = { image = 'dyno', replicas = 3 }",
+            ),
             "no server can be started in the pods of `sql`",
         );
         let by_url = text("on = 'sql'", GENERATED);

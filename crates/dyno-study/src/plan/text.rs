@@ -132,8 +132,18 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         add("generators", list(names.iter().map(|name| quoted(name))));
         add("generators.reach", list(reach.iter().map(|word| quoted(word))));
     }
-    for HostPool { name, reach, names, address, hidden_variables: _ } in server_hosts {
-        let reach = redact_command(reach);
+    for pool in server_hosts {
+        let HostPool {
+            name,
+            reach,
+            names,
+            address,
+            program: _,
+            copy: _,
+            lost: _,
+            hidden_variables: _,
+        } = pool;
+        let reach = redact_command(&reach.words());
         add(&format!("host.{name}"), list(names.iter().map(|name| quoted(name))));
         add(&format!("host.{name}.reach"), list(reach.iter().map(|word| quoted(word))));
         address.iter().for_each(|address| add(&format!("host.{name}.address"), quoted(address)));

@@ -204,6 +204,7 @@ mod tests {
             name: "load".to_owned(),
             reach: Reach::Slurm(request.clone()),
             names: words(&["a", "b"]),
+            address: None,
             program: "dyno".to_owned(),
             copy: false,
             lost: Lost::Continue,
