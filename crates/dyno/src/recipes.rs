@@ -34,6 +34,18 @@ fn add(products: Products, name: &str, recipe: &toml::Value) -> anyhow::Result<P
     Ok(products.with_recipe(recipe))
 }
 
+/// Whether a product of this name comes with Dyno as a recipe.
+pub(crate) fn is_shipped(name: &str) -> bool {
+    #[cfg(feature = "servers")]
+    return dyno_database::is_recipe(name);
+    // No recipe can be used in a build without servers.
+    #[cfg(not(feature = "servers"))]
+    {
+        let _ = name;
+        false
+    }
+}
+
 #[cfg(not(feature = "servers"))]
 fn add(_: Products, _: &str, _: &toml::Value) -> anyhow::Result<Products> {
     anyhow::bail!("{}", dyno_database::LEFT_OUT.unwrap_or("servers are left out of this build"))

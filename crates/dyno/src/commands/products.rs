@@ -114,13 +114,13 @@ fn cells(product: &str, one: &Installation) -> [String; 5] {
 /// The products that come with Dyno as recipes: whether they are here, and whether they were tried.
 fn by_recipe(products: &Products, keeper: &Keeper) -> String {
     let mut rows = vec![["BY RECIPE", "HERE", "WHAT"].map(str::to_owned)];
-    let known = products.names().into_iter().filter(|name| dyno_database::is_recipe(name));
+    let known = products.names().into_iter().filter(|name| crate::recipes::is_shipped(name));
     for product in known.filter_map(|name| products.find(name)) {
         let here = if product.installations(keeper).is_empty() { "no" } else { "yes" };
         let spec = product.spec();
         rows.push([spec.name.clone(), here.to_owned(), spec.summary.clone()]);
     }
-    table(&rows, &[])
+    if rows.len() == 1 { String::new() } else { table(&rows, &[]) }
 }
 
 /// What was fetched, with its size.
