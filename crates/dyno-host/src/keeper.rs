@@ -52,8 +52,6 @@ use crate::process_table::ProcessStat;
 /// The longest path of a server folder, so that a Unix socket in a folder inside it stays under 108
 /// bytes.
 const PATH_BYTES_MAX: usize = 79;
-/// Longest part of a name hint that is used in a folder's name.
-const NAME_BYTES_MAX: usize = 16;
 /// The environment variable that marks a process with the folder it was started in.
 pub(crate) const FOLDER_MARK: &str = "DYNO_FOLDER";
 /// How much of a failed program's output is quoted in the error.
@@ -208,7 +206,7 @@ impl Keeper {
     /// alone; what a server writes goes into folders inside it ([`Keeper::make_inner`]). `name` is
     /// a hint. The path is short enough (< 80 bytes) for a Unix socket one folder further down.
     pub fn make_folder(&self, name: &str) -> Result<PathBuf, KeeperError> {
-        let folder = self.fresh_path(&tidy_name(name));
+        let folder = self.fresh_path(&files::tidy_name(name));
         let n_bytes = folder.as_os_str().len();
         if n_bytes > PATH_BYTES_MAX {
             return Err(KeeperError(format!(
@@ -739,19 +737,6 @@ fn way_in(owner: u32, mode: u32, me: u32) -> Option<String> {
     // In a sticky folder (/tmp) no user can rename the files of another.
     let is_open = mode & 0o022 != 0 && mode & STICKY == 0;
     is_open.then(|| format!("is writable by other users (its mode is {:o})", mode & 0o7777))
-}
-
-/// The part of a name that is safe in a path and on a command line.
-fn tidy_name(name: &str) -> String {
-    let tidy: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(NAME_BYTES_MAX)
-        .collect();
-    match tidy.trim_matches('-') {
-        "" => "server".into(),
-        tidy => tidy.into(),
-    }
 }
 
 /// A server that cannot enter a parent of its folder fails in obscure ways, so this is checked

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
-    Products, Replication, Server, ServerSpec, Sharding, SplitBy, UrlError,
+    Products, Replication, Server, ServerSpec, Sharding, SplitBy,
 };
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
@@ -26,9 +26,11 @@ use crate::run::Lab;
 use crate::trial::TrialError;
 use crate::{machine, simulated};
 
+mod attached;
 mod further;
 mod recorded;
 
+pub(crate) use attached::{attach, endpoint};
 pub(crate) use recorded::{recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
@@ -789,30 +791,4 @@ pub(crate) fn limits(database: &Database) -> ServerLimits {
 /// Whether a variant sends nothing: what is there is only observed.
 pub(crate) fn is_observed(variant: &Variant) -> bool {
     variant.workload.workload == dyno_workload::none::NAME
-}
-
-/// The server of a variant that runs already. One that is only observed needs no catalog.
-pub(crate) fn endpoint(variant: &Variant, url: &str) -> Result<Endpoint, UrlError> {
-    if is_observed(variant) { Endpoint::from_url_of_server(url) } else { Endpoint::from_url(url) }
-}
-
-/// Uses a server that is there already.
-pub(crate) fn attach(
-    endpoint: &Endpoint,
-    options: AttachOptions,
-    (variant, version): (&Variant, Option<&str>),
-) -> Result<Box<dyn Server>, TrialError> {
-    let server = match is_observed(variant) {
-        true => dyno_database::observe(endpoint)?,
-        false => dyno_database::attach(endpoint, options)?,
-    };
-    let Some(wanted) = version else { return Ok(server) };
-    let found = server.facts()?.version;
-    if dyno_database::version_fits(&found, wanted) {
-        return Ok(server);
-    }
-    Err(TrialError::new(format!(
-        "the study requires version {wanted}, but the server has version \
-        {found}"
-    )))
 }

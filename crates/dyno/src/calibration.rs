@@ -249,11 +249,11 @@ mod tests {
     #[test]
     fn a_calibration_is_of_one_machine_and_one_dyno() {
         check(|_| {}, None);
-        check(|theirs| theirs.dyno = "0".to_owned(), Some("its Dyno was 0, this is 1"));
+        check(|theirs| theirs.dyno = "0".to_owned(), Some("its Dyno was 0 and is now 1"));
         check(|theirs| theirs.cpus = 4, Some("it had 4 CPUs, now there are 2"));
         check(
             |theirs| theirs.build = "debug".to_owned(),
-            Some("its build was debug, this is release"),
+            Some("its build was debug and is now release"),
         );
     }
 }

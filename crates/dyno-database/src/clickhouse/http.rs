@@ -392,9 +392,9 @@ mod tests {
         );
         check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", Err("transfer encoding"));
         check("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", Err("compressed"));
-        check("HTTP/1.1 100 Continue\r\n\r\n", Err("no status"));
-        check("HTTP/2 200\r\n\r\n", Err("no status"));
-        check("SSH-2.0-OpenSSH_9\r\n", Err("no status"));
+        check("HTTP/1.1 100 Continue\r\n\r\n", Err("status line"));
+        check("HTTP/2 200\r\n\r\n", Err("status line"));
+        check("SSH-2.0-OpenSSH_9\r\n", Err("status line"));
         check("HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", Err("no colon"));
         check(
             &format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(LINE_MAX)),

@@ -437,7 +437,7 @@ mod tests {
         let error =
             StatementError::new(dyno_workload::ErrorClass::Refused, "1064", "near 'hidden'");
         let statement = "CREATE USER 'x' IDENTIFIED BY 'hidden'";
-        let text = failed(statement, &error).message;
+        let text = of_replication(failed(statement, &error)).message;
         assert_eq!(text, "replication cannot be set up: CREATE USER …: error 1064");
     }
 

@@ -389,7 +389,7 @@ fn settings_of_a_database_give_its_owner_no_rights() {
     check(
         "ALTER DATABASE settings SET role = mallory",
         "ALTER DATABASE settings RESET role",
-        "work as `mallory`",
+        "act as `mallory`",
     );
 }
 

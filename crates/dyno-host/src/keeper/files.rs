@@ -127,6 +127,22 @@ pub(super) fn end_of(log: &Path, begin: u64, bytes_max: u64) -> io::Result<Vec<u
     Ok(bytes)
 }
 
+/// Longest part of a name hint that is used in a folder's name.
+const NAME_BYTES_MAX: usize = 16;
+
+/// The part of a name that is safe in a path and on a command line.
+pub(super) fn tidy_name(name: &str) -> String {
+    let tidy: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .take(NAME_BYTES_MAX)
+        .collect();
+    match tidy.trim_matches('-') {
+        "" => "server".into(),
+        tidy => tidy.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -149,7 +149,7 @@ fn two_dynos_never_change_them_at_the_same_time() {
     let changed = settings(&[("vm.swappiness", "1")]);
     one.hold(&clock).expect("free");
     one.change(&changed).expect("changed");
-    let pid = format!("process {}", std::process::id());
+    let pid = format!("process ({})", std::process::id());
     let error = other.hold(&clock).expect_err("it is taken").0;
     assert!(error.contains(&pid), "{error}");
     assert!(other.problems(&changed)[0].contains(&pid));

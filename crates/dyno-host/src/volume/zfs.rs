@@ -487,7 +487,7 @@ mod tests {
         check(Zfs::Kernel, &options(&["-o", "cachefile=x"]), "may only be -o NAME=VALUE");
         check(Zfs::Kernel, &options(&["-o"]), "may only be -o NAME=VALUE");
         check(Zfs::Fuse, &|spec| spec.mount_options.push("noatime".into()), "`properties` instead");
-        check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(1 << 20)), "at least 16 MiB");
+        check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(1 << 20)), "between 16 MiB and");
         check(Zfs::Fuse, &|spec| spec.arc = Some(ByteCount(64 << 20)), "");
         check(Zfs::Fuse, &|spec| spec.cache = Some(ByteCount(1)), "cache device");
     }

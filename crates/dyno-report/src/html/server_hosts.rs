@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(written(&findings, section), "");
         findings.server_hosts = vec![host];
         let page = written(&findings, section);
-        for part in ["sql1", "node-1", "EPYC", "Linux 6.1", "250", "MiB/s"] {
+        for part in ["sql1", "node-1", "EPYC", "Linux 6.1", "250", "MB/s"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
         assert!(!page.contains("Load generator"), "{page}");

@@ -544,8 +544,8 @@ mod tests {
         for dialect in Dialect::WITH_TRANSACTIONS {
             refused(dialect, " ; ", "is empty");
             refused(dialect, "-- x", "is empty");
-            refused(dialect, "SELECT 'x", "does not end");
-            refused(dialect, "SELECT 1 /* x", "does not end");
+            refused(dialect, "SELECT 'x", "is not closed");
+            refused(dialect, "SELECT 1 /* x", "is not closed");
             refused(dialect, "SELECT (1", "has no matching `)`");
             refused(dialect, "SELECT 1)", "has no matching `(`");
             refused(dialect, "SELECT 1; SELECT 2", "several statements");
@@ -556,7 +556,7 @@ mod tests {
         refused(Sqlite, "SELECT ?1", "placeholder");
         refused(PostgreSql, "SELECT $1", "placeholder");
         refused(PostgreSql, "SELECT $a$ x", "begins with $a$");
-        refused(MySql, "SELECT 'x\\'", "does not end");
+        refused(MySql, "SELECT 'x\\'", "is not closed");
     }
 
     #[test]

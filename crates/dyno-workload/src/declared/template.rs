@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn wrong_templates_are_refused() {
         let refused = |template: &str| read(template, |_| Err("no name".to_owned())).unwrap_err();
-        assert!(refused("a{b").contains("has no `}`"));
+        assert!(refused("a{b").contains("has no matching `}`"));
         assert!(refused("a\\").contains("backslash"));
         assert_eq!(refused("{x}"), "no name");
     }

@@ -297,7 +297,7 @@ fn wrong_generators_are_refused() {
     check("[]", "", "expected a number, a text");
     check(r#"{"uniform": [1, 2], "theta": 1}"#, "/theta", "unknown key");
     check(r#"{"uniform": 5}"#, "/uniform", "two bounds");
-    check(r#"{"uniform": [0.5, 2]}"#, "/uniform", "more than 0 digits");
+    check(r#"{"uniform": [0.5, 2]}"#, "/uniform", "more than 0 decimal places");
     check(r#"{"uniform": [1, 1e300]}"#, "/uniform", "too large");
     check(r#"{"uniform": [1, 2], "decimals": 10}"#, "/decimals", "from 0 to 9");
     check(r#"{"zipf": [1, 2], "theta": -1}"#, "/theta", "not in [0, 20]");

@@ -30,7 +30,7 @@ fn the_general_log_of_a_server_becomes_a_study_that_loads_it() {
 
     let captured = bench.good(&["capture", log.trim(), "--url", &url, "--out", "captured.toml"]);
     for line in
-        ["2 kinds of transactions", "         160  replayed", "80  begin or end", "of users"]
+        ["2 kinds of transactions", "         160  replayed", "80  begin or end", "about users"]
     {
         assert!(captured.err.contains(line), "{line}\n{}", captured.err);
     }

@@ -68,10 +68,10 @@ fn what_does_not_fit_together_is_refused_before_anything_is_started() {
     for (arguments, expected) in [
         (
             &["oltp_read_only", "--on", "ferretdb"][..],
-            "`oltp_read_only` sends SQL, but ferretdb holds documents",
+            "`oltp_read_only` sends SQL, but ferretdb stores documents",
         ),
-        (&["tpcc", "--on", url], "`tpcc` sends SQL, but a server with a URL holds documents"),
-        (&["file-io", "--on", "ferretdb"], "works on files, but ferretdb holds documents"),
+        (&["tpcc", "--on", url], "`tpcc` sends SQL, but a server with a URL stores documents"),
+        (&["file-io", "--on", "ferretdb"], "works on files, but ferretdb stores documents"),
         (
             &["documents", "--on", "sqlite"],
             "works on documents, but sqlite stores none; choose the product `ferretdb`",

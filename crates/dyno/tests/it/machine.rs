@@ -138,7 +138,7 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
     let kernel = |pair: &str| format!("product = \"sqlite\"\nkernel = {{ {pair} }}");
     let unknown = "`vm.drop_caches` is not a kernel setting that Dyno can change";
     check(&kernel("\"vm.drop_caches\" = 3"), unknown);
-    check(&kernel("\"vm.swappiness\" = 201"), "a whole number from 0 to 200, and is `201`");
+    check(&kernel("\"vm.swappiness\" = 201"), "a whole number from 0 to 200, not `201`");
     check(&kernel("\"vm.swappiness\" = \"10%\""), "a whole number from 0 to 200");
     check(
         &kernel("\"transparent_hugepage.enabled\" = \"sometimes\""),

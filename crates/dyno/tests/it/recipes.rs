@@ -124,7 +124,7 @@ fn a_process_of_a_server_that_listens_elsewhere_is_seen() {
     let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     let all = format!("{}{}", answer.out, answer.err);
     assert!(
-        all.contains("My fork listens at 127.0.0.1:47392, and a private server must not"),
+        all.contains("My fork listens on 127.0.0.1:47392, which a private server must not"),
         "{all}"
     );
 }

@@ -123,8 +123,7 @@ fn shards_of_postgresql_answer_reads_through_their_router() {
 
 #[test]
 fn shards_of_postgresql_that_have_rows_by_key_take_writes_through_their_router() {
-    let agreed =
-        "the router counts as many rows as all shards together, and each shard has only its own";
+    let agreed = "the router counts as many rows as all shards together, and each shard has only its own rows";
     // A shard sees transactions that change the same row as serialization failures.
     let known = ["committed", "deadlock", "serialization"];
     let study = on_postgresql("oltp_read_write", "key");

@@ -1,0 +1,33 @@
+//! Servers that run already, given by their URLs.
+
+use dyno_database::{AttachOptions, Endpoint, Server, UrlError};
+use dyno_study::Variant;
+
+use super::is_observed;
+use crate::trial::TrialError;
+
+/// The server of a variant that runs already. One that is only observed needs no catalog.
+pub(crate) fn endpoint(variant: &Variant, url: &str) -> Result<Endpoint, UrlError> {
+    if is_observed(variant) { Endpoint::from_url_of_server(url) } else { Endpoint::from_url(url) }
+}
+
+/// Uses a server that is there already.
+pub(crate) fn attach(
+    endpoint: &Endpoint,
+    options: AttachOptions,
+    (variant, version): (&Variant, Option<&str>),
+) -> Result<Box<dyn Server>, TrialError> {
+    let server = match is_observed(variant) {
+        true => dyno_database::observe(endpoint)?,
+        false => dyno_database::attach(endpoint, options)?,
+    };
+    let Some(wanted) = version else { return Ok(server) };
+    let found = server.facts()?.version;
+    if dyno_database::version_fits(&found, wanted) {
+        return Ok(server);
+    }
+    Err(TrialError::new(format!(
+        "the study requires version {wanted}, but the server has version \
+        {found}"
+    )))
+}
