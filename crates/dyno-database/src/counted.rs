@@ -8,21 +8,38 @@ use crate::products::sql_of;
 
 /// The SQL with which a product's counted statements are read.
 pub(crate) struct CountedSql {
+    /// How the session is made safe from what other users have made in the catalog; none if nothing of theirs
+    /// could be called.
+    pub(crate) guard: Option<CountedGuard>,
     /// Statements of the current catalog, with how often they were executed and how many rows they returned
-    /// or changed, the most frequent first. The first of these queries that the server knows is used.
+    /// or changed, the most frequent first. The first of these queries that the server knows is used. `{schema}`
+    /// stands for the schema of the guard.
     pub(crate) statements: &'static [&'static str],
     /// Asks how many executions the server has counted without the texts of their statements.
     pub(crate) without_text: Option<&'static str>,
     /// What to do if there are none.
     pub(crate) missing: &'static str,
     /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether it is
-    /// unique: for all tables of the current catalog, the columns of each in their order.
+    /// unique: for all tables of the current catalog, the columns of each in their order. Where there is a guard,
+    /// also the quoted name of the table with its schema; `{visible}` stands for the numbers of the tables.
     pub(crate) columns: &'static str,
     /// A query for some values of a column, at most 1000 characters of each, and for its smallest and largest
-    /// value, if an index begins with it; from the quoted names of table and column.
+    /// value, if an index begins with it; from the quoted names of table and column. It calls nothing that other
+    /// users can have made.
     pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
     /// The quote around names.
     pub(crate) quote: char,
+}
+
+/// How a session is made safe from functions, operators, casts and views that other users have made, which would run
+/// with the rights of whoever captures.
+pub(crate) struct CountedGuard {
+    /// Asks for the numbers of the tables whose names are found without a schema.
+    pub(crate) visible: &'static str,
+    /// Settings after which only the server's own names are found.
+    pub(crate) settings: &'static [&'static str],
+    /// Asks for the quoted name of the schema in which the server keeps its statistics.
+    pub(crate) schema: &'static str,
 }
 
 /// What a server has counted.
@@ -33,8 +50,8 @@ pub struct Counted {
     pub statements: Vec<CountedStatement>,
     /// The columns of its tables.
     pub columns: Vec<CountedColumn>,
-    /// For each column whether an index begins with it.
-    leads: Vec<bool>,
+    /// For each column whether an index begins with it, and the quoted name of its table.
+    facts: Vec<(bool, String)>,
 }
 
 /// Reads the statements that the server behind a connection has counted in its catalog.
@@ -50,9 +67,21 @@ pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
                 .to_owned(),
         );
     };
+    let (mut schema, mut visible) = (String::new(), String::new());
+    if let Some(guard) = &sql.guard {
+        let mut ask = |sql: &str| connection.query(sql).map_err(|error| error.to_string());
+        let numbers = ask(guard.visible)?.into_iter().flatten().flatten();
+        visible = numbers.collect::<Vec<String>>().join(", ");
+        for setting in guard.settings {
+            ask(setting)?;
+        }
+        let found = ask(guard.schema)?.into_iter().flatten().flatten().next();
+        schema = found.ok_or(sql.missing)?;
+    }
     let mut found = Err(String::new());
     for statement in sql.statements {
-        found = connection.query(statement).map_err(|error| error.to_string());
+        let statement = statement.replace("{schema}", &schema);
+        found = connection.query(&statement).map_err(|error| error.to_string());
         if found.is_ok() {
             break;
         }
@@ -79,7 +108,7 @@ pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
         statements.push(CountedStatement { executions, ..CountedStatement::default() });
     }
     let rows = connection
-        .query(sql.columns)
+        .query(&sql.columns.replace("{visible}", &visible))
         .map_err(|error| format!("the columns of the tables cannot be read: {error}"))?;
     let columns = rows.iter().map(|row| CountedColumn {
         table: text(row.first()),
@@ -88,8 +117,19 @@ pub fn counted(mut connection: Box<dyn Connection>) -> Result<Counted, String> {
         is_unique: number(row.get(4)) == 1,
     });
     let columns = columns.collect();
-    let leads = rows.iter().map(|row| number(row.get(3)) == 1).collect();
-    Ok(Counted { connection, sql, statements, columns, leads })
+    let facts = rows.iter().map(|row| {
+        let name = match row.get(5) {
+            Some(name) => text(Some(name)),
+            None => quoted(&text(row.first()), sql.quote),
+        };
+        (number(row.get(3)) == 1, name)
+    });
+    let facts = facts.collect();
+    Ok(Counted { connection, sql, statements, columns, facts })
+}
+
+fn quoted(name: &str, quote: char) -> String {
+    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
 impl Counted {
@@ -104,14 +144,13 @@ impl Counted {
     ///
     /// The server's, in words.
     pub fn values(&mut self, column: &CountedColumn) -> Result<Vec<String>, String> {
-        let idx = self.columns.iter().position(|one| one == column);
-        let leads = idx.is_some_and(|idx| self.leads[idx]);
         let quote = self.sql.quote;
-        let quoted = |name: &str| {
-            let doubled = name.replace(quote, &format!("{quote}{quote}"));
-            format!("{quote}{doubled}{quote}")
+        let mut known = self.columns.iter().zip(&self.facts);
+        let (leads, table) = match known.find(|(one, _)| *one == column) {
+            Some((_, (leads, table))) => (*leads, table.clone()),
+            None => (false, quoted(&column.table, quote)),
         };
-        let queries = (self.sql.values)(&quoted(&column.table), &quoted(&column.name));
+        let queries = (self.sql.values)(&table, &quoted(&column.name, quote));
         let mut values = Vec::new();
         for query in queries.iter().take(if leads { 2 } else { 1 }) {
             let rows = self.connection.query(query).map_err(|error| {

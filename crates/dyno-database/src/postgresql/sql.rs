@@ -8,7 +8,7 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Dialect};
 
 use super::cost::PgCost;
-use crate::counted::CountedSql;
+use crate::counted::{CountedGuard, CountedSql};
 use crate::sql::{CancelSql, CatalogSql, SqlSpec};
 use crate::{Access, CostSource};
 
@@ -48,12 +48,25 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         )]
     }),
     counted: Some(CountedSql {
+        guard: Some(CountedGuard {
+            visible: "SELECT c.oid FROM pg_catalog.pg_class c WHERE pg_catalog.pg_table_is_visible(c.oid)",
+            settings: &[
+                "SET search_path = pg_catalog",
+                "SET default_transaction_read_only = on",
+                // Policies call functions of the table's owner.
+                "SET row_security = off",
+            ],
+            // Only a superuser can have made this extension.
+            schema: "SELECT quote_ident(n.nspname) FROM pg_extension e \
+                     JOIN pg_namespace n ON n.oid = e.extnamespace \
+                     WHERE e.extname = 'pg_stat_statements'",
+        }),
         // `toplevel` is there from version 14 on.
         statements: &[
-            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM pg_stat_statements \
+            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM {schema}.pg_stat_statements \
              WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
              AND toplevel GROUP BY query ORDER BY 2 DESC LIMIT 5000",
-            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM pg_stat_statements \
+            "SELECT query, sum(calls)::bigint, sum(rows)::bigint FROM {schema}.pg_stat_statements \
              WHERE dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()) \
              GROUP BY query ORDER BY 2 DESC LIMIT 5000",
         ],
@@ -66,21 +79,23 @@ pub(super) const SQL: SqlSpec = SqlSpec {
              JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
              WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int, \
              EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique \
-             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int \
+             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int, \
+             quote_ident(n.nspname) || '.' || quote_ident(c.relname) \
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped \
              AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
-             AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY c.relname, a.attnum",
+             AND c.oid IN ({visible}) ORDER BY c.relname, a.attnum",
         values: |table, column| {
+            // A cast to text may be anybody's; this is what the type itself writes.
+            let text = format!("substr(format('%s', {column}), 1, 1000)");
             [
-                format!("SELECT substr({column}::text, 1, 1000) FROM {table} LIMIT 5000"),
+                format!("SELECT {text} FROM {table} WHERE {column} IS NOT NULL LIMIT 5000"),
                 // Not every type with an order has min().
                 format!(
-                    "(SELECT substr({column}::text, 1, 1000) FROM {table} WHERE {column} IS NOT NULL \
-                     ORDER BY {column} LIMIT 1) UNION ALL \
-                     (SELECT substr({column}::text, 1, 1000) FROM {table} WHERE {column} IS NOT NULL \
+                    "(SELECT {text} FROM {table} WHERE {column} IS NOT NULL ORDER BY {column} LIMIT 1) \
+                     UNION ALL (SELECT {text} FROM {table} WHERE {column} IS NOT NULL \
                      ORDER BY {column} DESC LIMIT 1)"
                 ),
             ]

@@ -105,21 +105,35 @@ pub(super) fn start(
     programs: Programs,
     launch: &Launch<'_>,
 ) -> Result<Box<dyn Server>, DeployError> {
+    let password = match recipe.text.listens_on {
+        ListensOn::Port => {
+            Some(random_token().map_err(|error| none_for(title, "password", error))?)
+        }
+        ListensOn::Socket | ListensOn::PortWithoutPassword => None,
+    };
+    let password = password.map(Secret::new);
+    start_with(recipe, title, (programs, password.clone()), launch)
+        .map_err(|error| concealed(error, password.as_ref()))
+}
+
+fn none_for(title: &str, what: &str, error: std::io::Error) -> DeployError {
+    DeployError::new(format!("there is no {what} for {title}: {error}"))
+}
+
+fn start_with(
+    recipe: &Recipe,
+    title: &'static str,
+    (programs, password): (Programs, Option<Secret>),
+    launch: &Launch<'_>,
+) -> Result<Box<dyn Server>, DeployError> {
     let Launch { spec, data, place, clock } = *launch;
     let given = spelled(recipe, title, &spec.settings)?;
     let text = &recipe.text;
     let folder = ServerFolder::make(place, &spec.product)?;
-    let failed = |what: &str, error: std::io::Error| {
-        DeployError::new(format!("there is no {what} for {title}: {error}"))
-    };
     let n_ports = if text.listens_on == ListensOn::Socket { 0 } else { 1 + text.ports.len() };
-    let ports = free_loopback_ports(n_ports).map_err(|error| failed("free port", error))?;
+    let ports =
+        free_loopback_ports(n_ports).map_err(|error| none_for(title, "free port", error))?;
     let port = ports.first().copied();
-    let password = match text.listens_on {
-        ListensOn::Port => Some(random_token().map_err(|error| failed("password", error))?),
-        ListensOn::Socket | ListensOn::PortWithoutPassword => None,
-    };
-    let password = password.map(Secret::new);
     let form = text.setting.clone().unwrap_or_default();
     let mut places = BTreeMap::from([
         ("program", programs.program.display().to_string()),
@@ -199,8 +213,7 @@ pub(super) fn start(
     };
     let connector = recipe.protocol.connector(&first);
     let reach = || connector().map_err(|error| error.to_string());
-    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)
-        .map_err(|error| DeployError { log: hidden(error.log, &endpoint), ..error })?;
+    let (server, mut connection) = OwnServer::start(folder, &process, kind, clock, reach)?;
     let prepared = prepare(
         recipe,
         spec.version.as_deref(),
@@ -215,7 +228,7 @@ pub(super) fn start(
             Ok(Box::new(PrivateServer { server, recipe, title, endpoint, programs, given }))
         }
         Err(message) => {
-            let log = hidden(server.folder().log_tail(LOG_LINES), &endpoint);
+            let log = server.folder().log_tail(LOG_LINES);
             // The first error is the one to report.
             let _ = server.stop();
             Err(DeployError { message: format!("{title}: {message}"), log })
@@ -237,10 +250,18 @@ fn beside(server: &Path, name: &str, keeper: &Keeper) -> Result<PathBuf, DeployE
     })
 }
 
-/// Lines of a log without the server's password: some servers write down what they are configured with.
-fn hidden(lines: Vec<String>, endpoint: &Endpoint) -> Vec<String> {
-    let Some(password) = &endpoint.password else { return lines };
-    lines.into_iter().map(|line| line.replace(password.reveal(), "***")).collect()
+/// A text without the server's password: some programs write down what they are configured with.
+fn without_password(text: &str, password: Option<&Secret>) -> String {
+    match password {
+        Some(password) => text.replace(password.reveal(), "***"),
+        None => text.to_owned(),
+    }
+}
+
+/// An error without the server's password.
+fn concealed(error: DeployError, password: Option<&Secret>) -> DeployError {
+    let hide = |text: &String| without_password(text, password);
+    DeployError { message: hide(&error.message), log: error.log.iter().map(hide).collect() }
 }
 
 /// The name of a signal that a recipe may have.
@@ -328,7 +349,9 @@ impl Server for PrivateServer {
     }
 
     fn log_tail(&self, lines: usize) -> Vec<String> {
-        hidden(self.server.folder().log_tail(lines), &self.endpoint)
+        let lines = self.server.folder().log_tail(lines);
+        let password = self.endpoint.password.as_ref();
+        lines.into_iter().map(|line| without_password(&line, password)).collect()
     }
 
     fn data_bytes(&self) -> Option<u64> {
@@ -357,7 +380,7 @@ impl Server for PrivateServer {
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
         let PrivateServer { server, endpoint, .. } = *self;
-        server.stop().map_err(|error| DeployError { log: hidden(error.log, &endpoint), ..error })
+        server.stop().map_err(|error| concealed(error, endpoint.password.as_ref()))
     }
 
     fn can_keep_data(&self) -> bool {
@@ -376,11 +399,17 @@ mod tests {
 
     #[test]
     fn a_password_that_a_server_writes_down_is_not_shown() {
-        let mut endpoint = Endpoint::from_url("mysql://root@127.0.0.1:1/dyno").unwrap();
-        let said = || vec!["U=dyno P=s3cret".to_owned()];
-        assert_eq!(hidden(said(), &endpoint), said());
-        endpoint.password = Some(Secret::new("s3cret".to_owned()));
-        assert_eq!(hidden(said(), &endpoint), ["U=dyno P=***"]);
+        let said = || DeployError {
+            message: "it wrote: P=s3cret".to_owned(),
+            log: vec!["U=dyno P=s3cret".to_owned()],
+        };
+        assert_eq!(concealed(said(), None).log, said().log);
+        let secret = Secret::new("s3cret".to_owned());
+        let error = concealed(said(), Some(&secret));
+        assert_eq!(
+            (error.message.as_str(), error.log[0].as_str()),
+            ("it wrote: P=***", "U=dyno P=***")
+        );
     }
 
     #[test]

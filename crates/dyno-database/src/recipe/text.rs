@@ -230,6 +230,7 @@ impl Recipe {
         }
         self.check_ports()?;
         self.check_placeholders()?;
+        self.check_socket()?;
         self.check_settings()
     }
 
@@ -294,6 +295,21 @@ impl Recipe {
             _ => return Ok(()),
         };
         Err(RecipeError(why.to_owned()))
+    }
+
+    /// Refuses sockets outside of the server's own folder, where another server could listen.
+    fn check_socket(&self) -> Result<(), RecipeError> {
+        let name = self.text.socket.strip_prefix("{run}/").unwrap_or_default();
+        let is_plain =
+            |word: &str| word == "port" || self.text.ports.iter().any(|port| port == word);
+        if name.is_empty() || name.contains('/') || !placeholders(name).all(is_plain) {
+            return Err(RecipeError(format!(
+                "`socket` is \"{}\"; it must be a file in the server's own folder, such as \
+                 \"{{run}}/server.sock\"",
+                self.text.socket
+            )));
+        }
+        Ok(())
     }
 
     fn check_settings(&self) -> Result<(), RecipeError> {
@@ -378,7 +394,10 @@ mod tests {
         check("x", &format!("{open}\nports = [\"data\"]"), "that is no other placeholder");
         check("x", &format!("{open}\nports = [\"a\", \"a\"]"), "that is no other placeholder");
         check("x", &format!("{open}\nsocket = \"{{http}}\""), "no placeholder `{http}`");
-        let known = format!("{LEAST}{open}\nports = [\"http\"]\nsocket = \"{{http}}\"");
+        for socket in ["/tmp/x.sock", "{run}/../x", "{run}/", "{tmp}/x", "{run}/{data}"] {
+            check("x", &format!("socket = \"{socket}\""), "a file in the server's own folder");
+        }
+        let known = format!("{LEAST}{open}\nports = [\"http\"]\nsocket = \"{{run}}/{{http}}\"");
         assert!(Recipe::parse("x", &known).is_ok());
         check("x", "setting = {}", "exactly one of `argument`, `line` and `statement`");
         check("x", "setting = { argument = \"--x\" }", "must contain `{name}` and `{value}`");

@@ -225,6 +225,43 @@ fn statements_that_postgresql_has_counted_become_a_study() {
     );
 }
 
+/// What another user of a database can make there: a function that makes him a superuser if one calls it.
+const TRAP: &str = "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; SET ROLE mallory; \
+    CREATE FUNCTION public.trap() RETURNS text LANGUAGE plpgsql AS \
+    $$ BEGIN ALTER ROLE mallory SUPERUSER; RETURN 'a'; END $$; \
+    CREATE VIEW public.pg_stat_statements AS SELECT public.trap() AS query, 1 AS calls, 1 AS rows, \
+    0::oid AS dbid, true AS toplevel";
+
+/// The same by a cast, which is called where values are written as text.
+const CAST: &str = "SET ROLE mallory; DROP VIEW public.pg_stat_statements; \
+    CREATE TYPE public.mood AS ENUM ('good', 'bad'); \
+    CREATE TABLE public.moods (m public.mood PRIMARY KEY, n int); INSERT INTO public.moods VALUES ('good', 1); \
+    CREATE FUNCTION public.as_text(public.mood) RETURNS text LANGUAGE sql AS 'SELECT public.trap()'; \
+    CREATE CAST (public.mood AS text) WITH FUNCTION public.as_text(public.mood)";
+
+#[test]
+fn other_users_of_a_server_get_no_rights_from_a_capture() {
+    let bench = UpBench::new();
+    let setting = "shared_preload_libraries=pg_stat_statements";
+    let url = bench.up(&["postgresql", "--name", "here", "--setting", setting]);
+    let ask = |sql: &str| bench.good(&["connect", "here", "--", "-Atc", sql]).out;
+    let is_superuser = || ask("SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'");
+    ask(TRAP);
+    let answer = bench.dyno(&["capture", &url]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    assert!(answer.err.contains("CREATE EXTENSION pg_stat_statements"), "{}", answer.err);
+    assert_eq!(is_superuser().trim(), "f");
+    ask(CAST);
+    ask("CREATE EXTENSION pg_stat_statements");
+    ask("SELECT n FROM moods WHERE m = 'good'");
+    let study = bench.good(&["capture", &url]).out;
+    assert!(study.contains("FROM moods WHERE m = :v1"), "{study}");
+    assert_eq!(is_superuser().trim(), "f");
+    // The trap is one.
+    ask("SELECT m::text FROM moods");
+    assert_eq!(is_superuser().trim(), "t");
+}
+
 #[test]
 fn a_server_that_counts_nothing_is_told_what_to_do() {
     let bench = UpBench::new();

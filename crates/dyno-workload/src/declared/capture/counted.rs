@@ -11,7 +11,9 @@ use std::fmt::Write;
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, trimmed};
 
-use super::statement::{Kind, first_word, not_replayed, obstacle, reason_of_unread, table_of};
+use super::statement::{
+    Kind, first_word, is_hint, not_replayed, obstacle, reason_of_unread, table_of,
+};
 use super::values::{Budget, Seen, Stats};
 use super::write::{comment, copy, quoted};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
@@ -115,9 +117,11 @@ pub fn capture_counted(
     let mut counts = Counts::default();
     let mut kept: Vec<Kept> = Vec::new();
     for statement in statements {
-        counts.read += statement.executions;
-        match understood(statement, &columns.columns, dialect) {
-            Understood::Control => counts.control += statement.executions,
+        counts.read = counts.read.saturating_add(statement.executions);
+        match understood(statement, &columns.columns, (dialect, request.has_texts)) {
+            Understood::Control => {
+                counts.control = counts.control.saturating_add(statement.executions);
+            }
             Understood::LeftOut(reason) => counts.leave_out(reason, statement.executions),
             Understood::Kept(one) => kept.push(one),
         }
@@ -126,7 +130,7 @@ pub fn capture_counted(
     for rare in kept.split_off(request.kinds.min(kept.len())) {
         counts.leave_out(Reason::Rare, rare.executions);
     }
-    let all: u64 = kept.iter().map(|one| one.executions).sum();
+    let all = kept.iter().fold(0_u64, |all, one| all.saturating_add(one.executions));
     counts.replayed = all;
     if kept.is_empty() {
         let mut parts = vec![format!("{} executions were counted", counts.read)];
@@ -216,12 +220,16 @@ struct Kept {
 fn understood(
     statement: &CountedStatement,
     columns: &[CountedColumn],
-    dialect: Dialect,
+    (dialect, has_texts): (Dialect, bool),
 ) -> Understood {
     let text = trimmed(&statement.text);
     if text.is_empty() {
         return Understood::LeftOut(Reason::NoText);
     }
+    let Ok(scanned) = Scanned::of_server(text, dialect) else {
+        return Understood::LeftOut(reason_of_unread(text));
+    };
+    let text = &*without_comments(text, &scanned);
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Understood::LeftOut(reason_of_unread(text));
     };
@@ -236,6 +244,10 @@ fn understood(
     }
     if let Some(reason) = obstacle(&scanned, text, None, dialect) {
         return Understood::LeftOut(reason);
+    }
+    // What the server has not replaced may be anybody's data.
+    if !has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
+        return Understood::LeftOut(Reason::Literal);
     }
     let reader = Reader {
         statement,
@@ -257,6 +269,23 @@ fn understood(
         }),
         Err(reason) => Understood::LeftOut(reason),
     }
+}
+
+/// A statement without its comments, but with its hints, and with the mark of several rows.
+fn without_comments(text: &str, scanned: &Scanned) -> String {
+    let kept = |gap: &'_ str| match gap.trim() {
+        "" | SEVERAL_ROWS => gap.to_owned(),
+        hint if is_hint(hint) => gap.to_owned(),
+        _ => " ".to_owned(),
+    };
+    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
+    for span in &scanned.spans {
+        out.push_str(&kept(&text[end.min(span.start)..span.start]));
+        out.push_str(&text[span.clone()]);
+        end = span.end;
+    }
+    out.push_str(&kept(&text[end..]));
+    out.trim_end().to_owned()
 }
 
 /// Words behind a table that are no other name of it.

@@ -155,7 +155,10 @@ fn matched<'a>(parts: &[Part], line: &'a str, found: &mut Prefixed<'a>, steps: &
             let ends = line.char_indices().map(|(at, _)| at).chain([line.len()]);
             for end in ends {
                 let (text, after) = line.split_at(end);
-                if !may_begin(*letter, text) {
+                // What precedes its last character has been looked at.
+                let last = text.chars().next_back();
+                if *steps == 0 || last.is_some_and(|last| !may_continue(*letter, text.len(), last))
+                {
                     return false;
                 }
                 if !is_whole(*letter, text) {
@@ -171,21 +174,19 @@ fn matched<'a>(parts: &[Part], line: &'a str, found: &mut Prefixed<'a>, steps: &
     }
 }
 
-/// Whether such a text may be the beginning of what an escape stands for.
-fn may_begin(letter: char, text: &str) -> bool {
-    let all = |is_inside: fn(char) -> bool| text.chars().all(is_inside);
-    match letter {
-        'p' | 'P' | 'l' | 'x' | 'Q' => all(|c| c.is_ascii_digit() || "- ".contains(c)),
-        'n' => all(|c| c.is_ascii_digit() || ". ".contains(c)),
-        'c' => all(|c| c.is_ascii_hexdigit() || ". ".contains(c)),
-        'v' => all(|c| c.is_ascii_digit() || "/ ".contains(c)),
-        'e' => text.len() <= 16 && all(|c| c.is_ascii_alphanumeric() || c == ' '),
-        't' | 'm' | 's' => {
-            let is_inside = |c: char| c.is_ascii_alphanumeric() || "-+:. /".contains(c);
-            text.len() <= 40 && text.chars().all(is_inside)
-        }
-        _ => text.len() <= 300,
-    }
+/// Whether a text of so many bytes that ends with this character may be the beginning of what an escape stands
+/// for, if it was without the character.
+fn may_continue(letter: char, bytes: usize, c: char) -> bool {
+    let (most, is_inside) = match letter {
+        'p' | 'P' | 'l' | 'x' | 'Q' => (64, c.is_ascii_digit() || "- ".contains(c)),
+        'n' => (64, c.is_ascii_digit() || ". ".contains(c)),
+        'c' => (64, c.is_ascii_hexdigit() || ". ".contains(c)),
+        'v' => (64, c.is_ascii_digit() || "/ ".contains(c)),
+        'e' => (16, c.is_ascii_alphanumeric() || c == ' '),
+        't' | 'm' | 's' => (40, c.is_ascii_alphanumeric() || "-+:. /".contains(c)),
+        _ => (300, true),
+    };
+    bytes <= most && is_inside
 }
 
 /// Whether a text may be what an escape stands for.
@@ -227,6 +228,12 @@ fn severity<'a>(line: &'a str, found: &mut Prefixed<'a>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_prefix_are_bounded() {
+        let line = format!("{} LOG:  x", "1".repeat(1 << 20));
+        assert!(Prefix::read("%p ").unwrap().matches(&line).is_none());
+    }
 
     #[test]
     fn lines_are_read_by_their_prefix() {

@@ -158,6 +158,8 @@ pub enum Reason {
     Rare,
     /// What one of its values stands for is not known.
     UnknownValue,
+    /// It has a literal that the server has not replaced by a placeholder.
+    Literal,
     /// The server has counted it without its text.
     NoText,
     /// Its table is one of many that differ by a number, and not among the most frequent.
@@ -186,6 +188,7 @@ impl Reason {
             Reason::Limits => "beyond the memory limit: too many different statements",
             Reason::OtherSchema => "in other databases",
             Reason::UnknownValue => "with placeholders whose meaning is not clear",
+            Reason::Literal => "with literals in their texts (kept with --texts)",
             Reason::NoText => {
                 "executions of prepared statements, which this server counts without their texts"
             }
@@ -214,7 +217,8 @@ pub struct Counts {
 impl Counts {
     fn leave_out(&mut self, reason: Reason, n: u64) {
         if n > 0 {
-            *self.left_out.entry(reason).or_default() += n;
+            let count = self.left_out.entry(reason).or_default();
+            *count = count.saturating_add(n);
         }
     }
 }

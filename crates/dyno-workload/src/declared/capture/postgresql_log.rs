@@ -172,6 +172,12 @@ pub(super) struct Csv {
 
 impl Reader for Csv {
     fn line(&mut self, line: &Line, to: &mut Sessions) {
+        // The record before has no end, as after a crash.
+        if self.is_open && begins_record(&line.text) {
+            self.record = Gathered::default();
+            self.is_open = false;
+            to.cut_off();
+        }
         let n_quotes = line.text.matches('"').count();
         self.is_open ^= n_quotes % 2 == 1;
         self.record.add(&line.text, line.is_cut);
@@ -182,7 +188,10 @@ impl Reader for Csv {
 
     fn end(&mut self, to: &mut Sessions) {
         let record = std::mem::take(&mut self.record);
-        self.is_open = false;
+        if std::mem::take(&mut self.is_open) {
+            to.cut_off();
+            return;
+        }
         if record.is_empty() {
             return;
         }
@@ -254,9 +263,43 @@ pub(super) fn is_csv(line: &str) -> bool {
         && is_session(&fields[column::SESSION])
 }
 
+/// Whether a record begins with this line although a quoted text is open: within one, each quote would be
+/// written twice.
+fn begins_record(line: &str) -> bool {
+    let user = line.split_once(',').map_or("", |(_, user)| user);
+    let is_within = user.starts_with("\"\"") && !user.starts_with("\"\",");
+    !is_within && is_csv(line)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_that_is_cut_off_takes_no_others_with_it() {
+        let record = |n: u32| {
+            format!(
+                "2026-11-23 20:22:53.123 UTC,\"me\",\"shop\",412,\"[local]\",69238f.19c,{n},\"SELECT\",\
+                 2026-11-23 20:22:50 UTC,3/5,0,LOG,00000,\"statement: SELECT a FROM t WHERE id = {n}\",,,,,,,,,\"\"\n"
+            )
+        };
+        let mut log: String = (0..20).map(record).collect();
+        let cut = record(20);
+        log.push_str(&cut[..cut.len() - 20]);
+        log.push('\n');
+        log.extend((21..50).map(record));
+        let request = super::super::Request {
+            format: Some(super::super::Format::PostgreSqlCsv),
+            prefix: None,
+            schema: None,
+            kinds: 50,
+            has_texts: false,
+            url: None,
+            source: "here".to_owned(),
+        };
+        let counts = super::super::capture(&mut log.as_bytes(), &request).unwrap().counts;
+        assert_eq!((counts.read, counts.replayed), (50, 49), "{counts:?}");
+    }
 
     #[test]
     fn parameters_are_read() {

@@ -233,6 +233,12 @@ impl Sessions {
         }
     }
 
+    /// A statement has no end: the log was cut off there.
+    pub(super) fn cut_off(&mut self) {
+        self.counts.read += 1;
+        self.counts.leave_out(Reason::NotUnderstood, 1);
+    }
+
     /// A session executed a statement with these parameters, some of which may be NULL.
     pub(super) fn executed(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
         self.counts.read += 1;

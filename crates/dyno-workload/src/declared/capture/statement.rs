@@ -320,6 +320,11 @@ fn is_secret(scanned: &Scanned) -> bool {
     })
 }
 
+/// Whether a comment is a hint to the server, or read by it.
+pub(super) fn is_hint(comment: &str) -> bool {
+    ["/*+", "/*!", "/*M!"].iter().any(|begin| comment.starts_with(begin))
+}
+
 /// Whether a name suggests that what it names is a secret.
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_lowercase();
@@ -440,7 +445,7 @@ impl Former<'_> {
         let begin = self.scanned.spans[self.at].start;
         let gap = self.text[self.end.min(begin)..begin].trim();
         let is_blank = self.end < begin;
-        if gap.starts_with("/*+") || gap.starts_with("/*!") || gap.starts_with("/*M!") {
+        if is_hint(gap) {
             self.blank();
             self.out.push_str(gap);
             self.blank();

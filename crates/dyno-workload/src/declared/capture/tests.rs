@@ -663,6 +663,27 @@ mod counted {
         capture_counted(&statements, &mut columns, (dialect, "shop"), &request)
     }
 
+    #[test]
+    fn what_a_server_has_not_replaced_is_not_kept() {
+        let said = "SELECT c FROM t WHERE id = $1 /* user=alice token=abcd */";
+        let literal = "SELECT c FROM t WHERE id = $1 AND c = 's3cret'";
+        let found = captured(&[(said, 10, 10), (literal, 5, 5)], Dialect::PostgreSql).unwrap();
+        assert!(
+            !found.study.contains("abcd") && !found.study.contains("s3cret"),
+            "{}",
+            found.study
+        );
+        assert_eq!((found.counts.replayed, found.counts.left_out[&Reason::Literal]), (10, 5));
+    }
+
+    #[test]
+    fn counts_of_a_server_that_lies_do_not_overflow() {
+        let many = u64::MAX - 1;
+        let all =
+            [("COMMIT", many, 0), ("SELECT c FROM t WHERE id = $1", many, 1), ("BEGIN", many, 0)];
+        assert_eq!(captured(&all, Dialect::PostgreSql).unwrap().counts.read, u64::MAX);
+    }
+
     /// The statement of the study, and the generators before it.
     fn check(dialect: Dialect, text: &str, (n, rows): (u64, u64), sql: &str, generators: &[&str]) {
         let study = captured(&[(text, n, rows)], dialect).unwrap().study;
