@@ -101,6 +101,7 @@ fn closed_step(clients: u64) -> StepRecord {
 
 fn trial(plan: &TrialPlan, steps: Vec<StepSummary>) -> TrialSummary {
     TrialSummary {
+        host: None,
         canary: None,
         meanings: std::collections::BTreeMap::new(),
         metrics: Vec::new(),

@@ -24,6 +24,12 @@ pub struct Facts {
     pub facts: BTreeMap<String, String>,
 }
 
+/// What tells the kernel that runs from all others, and from itself after a restart; empty where it does not say.
+pub fn boot_id() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
 /// Finds the facts. `root` is where `proc`, `sys` and `etc` are: `/` but in tests. `data_folder`
 /// is where servers keep their data; it may not be there yet.
 pub fn environment(root: &Path, data_folder: &Path) -> Facts {

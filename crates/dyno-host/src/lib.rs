@@ -37,7 +37,7 @@ pub use canary::canary;
 pub use container::{Engine, Image, LocalImage, Program};
 pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
-pub use facts::{Facts, environment};
+pub use facts::{Facts, boot_id, environment};
 pub use keeper::{
     AfterCrash, Answer, FolderElsewhere, HowStopped, Keeper, KeeperError, KeptProcess, Place,
     PlaceFacts, ProcessSpec, RunAs, ServerLimits, Storage, last_lines, random_token,

@@ -48,7 +48,8 @@ impl EventLog<'_> {
         (self.listener)(&event);
     }
 
-    fn stamp(&self, kind: EventKind) -> Event {
+    /// An event of this moment.
+    pub(crate) fn stamp(&self, kind: EventKind) -> Event {
         Event { at_ns: self.clock.now().0, unix_ms: self.clock.unix_millis(), kind }
     }
 }

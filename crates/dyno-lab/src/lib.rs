@@ -39,7 +39,7 @@ pub use deployment::products;
 pub use disk::{ExpectedData, expected_disk};
 pub use hosts::{HeldHosts, kubernetes_manifest};
 pub use manifest::make_manifest;
-pub use run::{Lab, RunEnd, RunOrder, Watching, run};
+pub use run::{Lab, RunEnd, RunOrder, StudyText, Watching, run};
 pub use statements::{RefusedSql, StatementCheck, check_statements};
 pub use stopping::Decide;
 pub use voiding::Void;

@@ -153,7 +153,7 @@ fn design_record(design: &Design) -> BTreeMap<String, String> {
         let reach = redact_secrets(&pool.reach_in_words());
         ("generators", format!("{} ({reach})", pool.names.join(", ")))
     });
-    let hosts = design.server_hosts.iter().map(|pool| {
+    let hosts = design.server_hosts.iter().chain(&design.trial_hosts).map(|pool| {
         let reach = redact_secrets(&pool.reach_in_words());
         (format!("host.{}", pool.name), format!("{} ({reach})", pool.names.join(", ")))
     });
@@ -168,12 +168,15 @@ fn variant_record(
     memory: ByteCount,
 ) -> anyhow::Result<VariantRecord> {
     let workload = plan_workload(catalog, plan, variant)?;
+    let is_here = variant.database.on.is_none() && variant.database.trials_on.is_none();
     let mut settings: BTreeMap<String, String> = variant
         .database
         .settings
         .iter()
         .map(|(name, value)| {
-            (name.clone(), redact_setting(name, &value.resolve(memory).to_string()))
+            // A share of another machine's memory is resolved there.
+            let value = if is_here { value.resolve(memory).to_string() } else { value.to_string() };
+            (name.clone(), redact_setting(name, &value))
         })
         .collect();
     if let Some(engine) = &variant.database.engine {
@@ -240,6 +243,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         sql_servers,
         on,
         servers,
+        trials_on,
         // In the record by themselves.
         name: _,
         product: _,
@@ -257,6 +261,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         ("sql_servers", sql_servers.map(|servers| servers.to_string())),
         ("on", on.clone()),
         ("servers", servers.map(|servers| servers.to_string())),
+        ("trials_on", trials_on.clone()),
         ("allow_existing_tables", allow_existing_tables.then(|| "true".to_owned())),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));

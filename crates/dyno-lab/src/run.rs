@@ -1,5 +1,7 @@
 //! The run: all trials of a plan, those that have ended already left out.
 
+mod on_hosts;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -76,6 +78,8 @@ pub struct RunOrder<'a> {
     pub probes: &'a [UserProbe],
     /// Who says which variants need no more repetitions, where the plan wants that.
     pub decide: Option<Decide<'a>>,
+    /// The study as text, if its trials run on hosts.
+    pub text: Option<&'a StudyText>,
     /// Whether trials that have failed are done again; what they left is kept.
     pub retry_failed: bool,
     /// Who says which blocks are void, where the plan wants that.
@@ -84,6 +88,17 @@ pub struct RunOrder<'a> {
     pub watching: Option<Watching>,
     /// The run directory; holds an earlier part of the same run, or nothing yet.
     pub folder: PathBuf,
+}
+
+/// A study as it goes to hosts, which read it again.
+#[derive(Clone, Debug, Default)]
+pub struct StudyText {
+    /// The text of the file.
+    pub source: String,
+    /// The texts of the files that it names, by their names there.
+    pub files: BTreeMap<String, String>,
+    /// Whether programs and images may be fetched there.
+    pub fetch: bool,
 }
 
 /// Somebody who looks on while nothing is sent.
@@ -129,7 +144,10 @@ pub fn run(
     listener: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<RunEnd> {
     let mut course = Course::open(lab, order, listener)?;
-    let done = course.all_trials();
+    let done = match order.design.trial_hosts.is_empty() {
+        true => course.all_trials(),
+        false => course.all_trials_on_hosts(),
+    };
     // Also where the record cannot be written.
     for message in lab.hosts.give_back() {
         course.events.in_run(&mut course.record, EventKind::Noted { message })?;
@@ -138,6 +156,28 @@ pub fn run(
     lab.keeper.kernel().release();
     note_not_begun(&course.end, &mut course.events, &mut course.record)?;
     Ok(course.end)
+}
+
+/// Runs the trial of this number and nothing else; returns how it ended, and the folder with its record.
+///
+/// # Errors
+///
+/// The record cannot be written, or the plan has no such trial.
+pub(crate) fn run_one(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    number: u32,
+    listener: &mut dyn FnMut(&Event),
+) -> anyhow::Result<(TrialEnd, PathBuf)> {
+    let planned = order.plan.trials.iter().find(|planned| planned.number == number);
+    let planned = planned.with_context(|| format!("the plan has no trial {number}"))?;
+    let mut course = Course::open(lab, order, listener)?;
+    let (events, record) = (&mut course.events, &mut course.record);
+    let end = trial::run(lab, order, &trial_plan(planned), events, record);
+    lab.keeper.kernel().release();
+    let end = end?;
+    let folder = dyno_record::trial_folders(&order.folder).into_iter().find(|(n, _)| *n == number);
+    Ok((end, folder.context("the trial left no record")?.1))
 }
 
 /// A run under way.
@@ -171,7 +211,10 @@ impl<'a, 't> Course<'a, 't> {
         for what in lab.keeper.end_leftovers(lab.clock.as_ref()) {
             events.in_run(&mut record, EventKind::LeftoverEnded { what })?;
         }
-        if order.plan.variants.iter().any(|variant| !variant.database.kernel.is_empty()) {
+        // Where trials run on hosts, the agents do this there.
+        let is_here = order.design.trial_hosts.is_empty();
+        let mut variants = order.plan.variants.iter();
+        if is_here && variants.any(|variant| !variant.database.kernel.is_empty()) {
             for what in lab.keeper.kernel().hold(lab.clock.as_ref())? {
                 events.in_run(&mut record, EventKind::LeftoverEnded { what })?;
             }
@@ -256,30 +299,32 @@ impl<'a, 't> Course<'a, 't> {
     /// Runs one trial and counts it. Breaks where the run has to end with it.
     fn trial(&mut self, planned: &PlannedTrial) -> anyhow::Result<ControlFlow<()>> {
         let (events, record) = (&mut self.events, &mut self.record);
-        match trial::run(self.lab, self.order, &trial_plan(planned), events, record)? {
-            TrialEnd::Finished => {
-                self.end.finished += 1;
-                self.failures.add(planned.variant, None);
-            }
-            TrialEnd::FinishedUncleaned => {
-                self.end.finished += 1;
-                self.end.uncleaned += 1;
-                self.failures.add(planned.variant, None);
-            }
-            TrialEnd::Failed(failure) => {
-                self.end.failed += 1;
-                self.failures.add(planned.variant, Some(&failure));
-            }
-            TrialEnd::Abandoned => {
-                self.end.interrupted = true;
-                return Ok(ControlFlow::Break(()));
-            }
+        let end = trial::run(self.lab, self.order, &trial_plan(planned), events, record)?;
+        self.count(planned.variant, &end);
+        if self.end.interrupted {
+            return Ok(ControlFlow::Break(()));
         }
         self.end.stopped = self.failures.ends_run().or_else(|| self.lab.hosts.lost());
         Ok(match self.end.stopped {
             Some(_) => ControlFlow::Break(()),
             None => ControlFlow::Continue(()),
         })
+    }
+
+    /// Counts a trial of a variant that has ended.
+    fn count(&mut self, variant: usize, end: &TrialEnd) {
+        match end {
+            TrialEnd::Finished | TrialEnd::FinishedUncleaned => {
+                self.end.finished += 1;
+                self.end.uncleaned += u32::from(*end == TrialEnd::FinishedUncleaned);
+                self.failures.add(variant, None);
+            }
+            TrialEnd::Failed(failure) => {
+                self.end.failed += 1;
+                self.failures.add(variant, Some(failure));
+            }
+            TrialEnd::Abandoned => self.end.interrupted = true,
+        }
     }
 
     /// Asks which blocks are void now, and queues their trials after all others, in the order of their

@@ -138,6 +138,7 @@ impl Results {
             ended_unix_ms,
             server,
             members: self.members,
+            host: None,
             data: self.data,
             steps: self.steps,
             run_off: self.run_off,

@@ -31,6 +31,20 @@ pub struct KindSecond {
     pub response_us: Vec<(f64, f64)>,
 }
 
+impl EventKind {
+    /// Whether it is sent while something goes on, and not written among the events.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            EventKind::IntervalEnded { .. }
+                | EventKind::IntervalObserved { .. }
+                | EventKind::Kinds { .. }
+                | EventKind::ReadingsTaken { .. }
+                | EventKind::DebtRead { .. }
+        )
+    }
+}
+
 /// What happened; events are past tense.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

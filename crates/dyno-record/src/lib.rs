@@ -15,6 +15,7 @@ mod lock;
 mod manifest;
 mod member;
 mod reader;
+mod received;
 mod readings;
 mod server;
 mod sqlite;
@@ -35,12 +36,13 @@ pub use manifest::{
 };
 pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
+pub use received::TrialReceiver;
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, Fault, GeneratorSummary,
     HostSummary, ImportedFrom, IntervalColumns, KindSummary, LoadProbe, RunOff, SearchSummary,
-    Settled, StepSummary, TrialOutcome, TrialSummary, VolumeDip,
+    Settled, StepSummary, TrialHost, TrialOutcome, TrialSummary, VolumeDip,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

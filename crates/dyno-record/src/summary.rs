@@ -9,7 +9,7 @@ use dyno_units::{Metric, MetricId, Reading};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{EncodedCounts, EncodedHistogram, MemberFacts, NetworkFacts, ServerFacts};
+use crate::{EncodedCounts, EncodedHistogram, Environment, MemberFacts, NetworkFacts, ServerFacts};
 
 /// One ended trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct TrialSummary {
     /// The members that it ran on. Empty where it needed none, and in records of before this was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberFacts>,
+    /// The host on which all of it ran; none if it was the machine that ran the study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<TrialHost>,
     /// The data it ran on.
     pub data: DataSet,
     /// Its steps, as far as they were done.
@@ -70,6 +73,20 @@ impl TrialSummary {
             probes.filter_map(|probe| probe.load.as_mut()).for_each(&mut *job);
         }
     }
+}
+
+/// A host on which a trial ran as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialHost {
+    /// The table of the study that names it.
+    pub pool: String,
+    /// Its name there.
+    pub name: String,
+    /// What is there, if the study does not say it: `node c2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The machine.
+    pub environment: Environment,
 }
 
 /// A small fixed piece of work, done on this host while nothing else of the trial runs. A host that

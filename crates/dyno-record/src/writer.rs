@@ -97,7 +97,7 @@ pub struct RunWriter {
 
 /// Writes one trial.
 pub struct TrialWriter {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     events: Lines,
     readings: ReadingsLog,
     intervals: Lines,
@@ -205,7 +205,7 @@ impl RunWriter {
         }
         Ok(RunWriter {
             folder: folder.to_owned(),
-            events: Lines::open(folder.join("events.jsonl"))?,
+            events: Lines::open(folder.join(EVENTS))?,
             _lock: lock,
         })
     }
@@ -267,7 +267,7 @@ impl RunWriter {
         }
         let folder = self.folder.join("trials").join(name);
         fs::create_dir(&folder).map_err(|e| WriteError::io(&folder, &e))?;
-        let mut intervals = Lines::open(folder.join("intervals.hlog"))?;
+        let mut intervals = Lines::open(folder.join(INTERVALS))?;
         intervals.line(
             "#[Histogram log format version 1.3]\n\
              #[Times are in seconds since the run's clock began; values are nanoseconds, the maximum \
@@ -276,7 +276,7 @@ impl RunWriter {
              \"Interval_Compressed_Histogram\"",
         )?;
         Ok(TrialWriter {
-            events: Lines::open(folder.join("events.jsonl"))?,
+            events: Lines::open(folder.join(EVENTS))?,
             readings: readings_log(&folder)?,
             intervals,
             folder,
@@ -355,15 +355,7 @@ impl TrialWriter {
                 load.readings.clear();
             }
         });
-        let target = folder.join(SUMMARY);
-        let text = to_json(&target, &summary)?;
-        let mut checksums = BTreeMap::from([(SUMMARY.to_owned(), Digest::of(&text))]);
-        for log in [&intervals, &path] {
-            let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            checksums.insert(name, digest_of(log).map_err(|e| WriteError::io(log, &e))?);
-        }
-        write_whole(&folder.join(CHECKSUMS), &checksums)?;
-        write_replacing(&target, &text).map_err(|e| WriteError::io(&target, &e))
+        write_summary(&folder, &summary, [&intervals, &path])
     }
 
     /// The trial's folder.
@@ -371,6 +363,27 @@ impl TrialWriter {
         &self.folder
     }
 }
+
+/// Notes the digests of a trial's logs and of its summary, and writes the summary, last.
+pub(crate) fn write_summary(
+    folder: &Path,
+    summary: &TrialSummary,
+    logs: [&Path; 2],
+) -> Result<(), WriteError> {
+    let target = folder.join(SUMMARY);
+    let text = to_json(&target, summary)?;
+    let mut checksums = BTreeMap::from([(SUMMARY.to_owned(), Digest::of(&text))]);
+    for log in logs {
+        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        checksums.insert(name, digest_of(log).map_err(|e| WriteError::io(log, &e))?);
+    }
+    write_whole(&folder.join(CHECKSUMS), &checksums)?;
+    write_replacing(&target, &text).map_err(|e| WriteError::io(&target, &e))
+}
+
+/// The events of a trial, and the seconds of its load, while it runs; packed when it has ended.
+pub(crate) const EVENTS: &str = "events.jsonl";
+pub(crate) const INTERVALS: &str = "intervals.hlog";
 
 /// The file of a trial's readings.
 pub(crate) const READINGS: &str = "readings.jsonl.gz";
@@ -511,4 +524,4 @@ fn file_name(variant: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

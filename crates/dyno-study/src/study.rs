@@ -230,6 +230,9 @@ pub struct Database {
     /// How many independent servers there are, one on each of the first of these hosts; none for one on
     /// each.
     pub servers: Option<u32>,
+    /// The hosts on which whole trials of it run, by the name of their table; none for the machine that runs the
+    /// study.
+    pub trials_on: Option<String>,
     /// A version that the server's own must begin with, if the study names one.
     pub version: Option<String>,
     /// The storage engine, if the product has several.
@@ -436,6 +439,8 @@ pub struct Design {
     pub generators: Option<HostPool>,
     /// The hosts on which Dyno starts servers.
     pub server_hosts: Vec<HostPool>,
+    /// The hosts on which whole trials run; none if they run on the machine that runs the study.
+    pub trial_hosts: Vec<HostPool>,
     /// Load generator threads, of each generator; chosen by the product and the number of CPUs where not given.
     pub workers: Option<u32>,
     /// CPUs that generator threads are bound to (worker i to the i-th, round and round).

@@ -29,11 +29,16 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
     let root = data_root(data_folder)?;
     let keeper = keeper(&root)?.with_builds(builds()?);
     raise_open_files();
+    Ok(make_with(keeper))
+}
+
+/// The laboratory of this keeper.
+pub(crate) fn make_with(keeper: Keeper) -> Lab {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
-    let environment = environment(&root);
+    let environment = environment(keeper.root());
     // The reason is given where its share would have been.
     let calibration = calibration::read(&environment).ok();
-    Ok(Lab {
+    Lab {
         clock,
         keeper: Arc::new(keeper),
         products: dyno_lab::products(),
@@ -46,7 +51,7 @@ pub(crate) fn make_without_signals(data_folder: Option<&Path>) -> anyhow::Result
         checks_host: true,
         format_devices: Vec::new(),
         hosts: HeldHosts::default(),
-    })
+    }
 }
 
 /// A keeper that looks for programs in the user's PATH as well, and runs images with the container engine that

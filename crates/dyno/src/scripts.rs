@@ -54,6 +54,47 @@ pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     Ok(catalog)
 }
 
+/// Most bytes of files that go to hosts with a study.
+const SENT_MOST: usize = 8 << 20;
+
+/// The files that a study names, with their texts, for hosts that read it again.
+///
+/// # Errors
+///
+/// One cannot be read, is outside the folder of the study, or they are too large together.
+pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let Ok(study) = study.parse::<toml::Table>() else { return Ok(BTreeMap::new()) };
+    let mut names = named(&study, pgbench::NAME).unwrap_or_default();
+    names.retain(|name| dyno_pgbench::BUILT_IN.iter().all(|script| script.name != name));
+    #[cfg(feature = "lua")]
+    {
+        let lua = named(&study, dyno_workload::lua::NAME).unwrap_or_default();
+        names.extend(lua.into_iter().filter(|name| dyno_sysbench::built_in(name).is_none()));
+    }
+    names.extend(declared_files(&study).unwrap_or_default());
+    let mut texts = BTreeMap::new();
+    for name in names {
+        let parts = Path::new(&name).components();
+        if !parts.clone().all(|part| matches!(part, std::path::Component::Normal(_))) {
+            return Err(crate::usage_error(anyhow::anyhow!(
+                "the file {name} is not in the folder of the study: only files there go to the \
+                 hosts of `trials_on`"
+            )));
+        }
+        let (text, _) = read(&folder.join(&name), "file")?;
+        texts.insert(name, text);
+    }
+    let bytes: usize = texts.values().map(String::len).sum();
+    if bytes > SENT_MOST {
+        return Err(crate::usage_error(anyhow::anyhow!(
+            "the files that this study names are larger than {} MiB: too large to go to the hosts \
+             of `trials_on` with each trial",
+            SENT_MOST >> 20
+        )));
+    }
+    Ok(texts)
+}
+
 /// The files that generators of declared workloads name; none if no workload is declared.
 fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
     let tables = study.get("workload")?.as_table()?;

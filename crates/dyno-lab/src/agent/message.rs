@@ -7,7 +7,7 @@ use std::fmt;
 
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
 use dyno_model::{Arrivals, Load};
-use dyno_record::{NetworkFacts, ServerFacts};
+use dyno_record::{Environment, Event, NetworkFacts, ServerFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,64 @@ pub(crate) enum Order {
         /// Repeated in the answer.
         id: u64,
     },
+    /// Run a whole trial.
+    Trial(Box<TrialOrder>),
+}
+
+/// A trial of a study, to be run as a whole on the agent's machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrialOrder {
+    /// The text of the study.
+    pub study: String,
+    /// The files that it names, with their texts. Names are relative to the study's folder.
+    pub files: BTreeMap<String, String>,
+    /// What the plan is drawn from.
+    pub seed: u64,
+    /// The trial's number.
+    pub number: u32,
+    /// The name of its variant, to be sure that both have made the same plan.
+    pub variant: String,
+    /// Whether it may begin on a copy of a data set that is kept there.
+    pub reuse: bool,
+    /// Whether programs and images may be fetched.
+    pub fetch: bool,
+    /// How many bytes of data sets are kept there …
+    pub keep_bytes: u64,
+    /// … and for how long.
+    pub keep_for: Nanoseconds,
+}
+
+/// How a trial on an agent's machine ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrialReport {
+    /// The end.
+    pub(crate) end: EndThere,
+    /// The machine.
+    pub(crate) environment: Environment,
+}
+
+/// The end of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EndThere {
+    /// It is recorded: whether all that was made for it could be removed.
+    Finished {
+        /// Whether nothing is left.
+        is_clean: bool,
+    },
+    /// It failed, and is recorded so.
+    Failed {
+        /// Why.
+        message: String,
+        /// The last lines of its server's log.
+        log: Vec<String>,
+        /// Whether its server had come up.
+        was_deployed: bool,
+    },
+    /// It was stopped.
+    Abandoned,
+    /// It could not be begun, or not be recorded; says why.
+    Unrecorded(String),
 }
 
 /// What is done with an agent's server, of which it has one at most.
@@ -175,6 +233,17 @@ pub(crate) enum Answer {
         /// The readings, by name.
         values: BTreeMap<String, f64>,
     },
+    /// Something happened in the trial.
+    TrialEvent(Box<Event>),
+    /// The next part of a file of the trial's record.
+    TrialFile {
+        /// The file.
+        name: String,
+        /// Its bytes, in base64.
+        part: String,
+    },
+    /// The trial has ended, and all its files have been sent.
+    TrialEnded(Box<TrialReport>),
     /// The load could not be run.
     Failed {
         /// Which load.
@@ -201,6 +270,9 @@ pub(crate) struct Hello {
     /// Of an agent: CPUs that it may use.
     #[serde(default)]
     pub(crate) cpus: u32,
+    /// Of an agent: what tells its kernel from all others, and from itself after a restart.
+    #[serde(default)]
+    pub(crate) boot: String,
 }
 
 /// A load, as one of several generators runs it.

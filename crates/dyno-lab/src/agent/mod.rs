@@ -5,21 +5,24 @@
 //! controller, which runs the study, plans, records and analyses; the agent does what it is ordered to,
 //! with the code that does it locally.
 //!
-//! An agent generates load, or starts a server. A message of another kind is one more word of [`message::Order`] or
+//! An agent generates load, starts a server, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
 //! [`message::Answer`], and a new [`PROTOCOL`].
 
 mod frame;
 pub(crate) mod message;
 mod serve;
 mod server;
+mod trial;
 
 pub(crate) use frame::{FrameError, read_frame, write_frame};
+pub use message::{TrialOrder, TrialReport};
 pub use serve::{AgentSetup, RunSlice, serve};
 pub use server::{Hosting, MakeKeeper};
+pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

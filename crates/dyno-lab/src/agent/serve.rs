@@ -24,6 +24,7 @@ use dyno_workload::catalog::Catalog;
 
 use super::message::{Answer, Hello, LoadEnd, LoadOrder, Order, Work};
 use super::server::{Hosting, ServerThread};
+use super::trial::{RunTrial, TrialThread};
 use super::{DYNO, FrameError, PROTOCOL, read_frame, write_frame};
 use crate::hosts::measure_network;
 
@@ -56,6 +57,8 @@ pub struct AgentSetup {
     cpus: u32,
     run: RunSlice,
     hosting: Option<Arc<Hosting>>,
+    trials: Option<Arc<RunTrial>>,
+    boot: String,
 }
 
 impl AgentSetup {
@@ -69,7 +72,8 @@ impl AgentSetup {
             run_slice(spec, job, slice, begin, observe)
         });
         let catalog = Catalog::built_in();
-        AgentSetup { clock, catalog, machine, facts, cpus, run, hosting: None }
+        let boot = dyno_host::boot_id();
+        AgentSetup { clock, catalog, machine, facts, cpus, run, hosting: None, trials: None, boot }
     }
 
     /// The same, with another way to run loads.
@@ -84,6 +88,12 @@ impl AgentSetup {
         AgentSetup { hosting: Some(Arc::new(hosting)), ..self }
     }
 
+    /// The same, which can run whole trials.
+    #[must_use]
+    pub fn running_trials(self, run: Arc<RunTrial>) -> AgentSetup {
+        AgentSetup { trials: Some(run), ..self }
+    }
+
     fn hello(&self) -> Hello {
         Hello {
             protocol: PROTOCOL,
@@ -91,6 +101,7 @@ impl AgentSetup {
             machine: self.machine.clone(),
             facts: self.facts.clone(),
             cpus: self.cpus,
+            boot: self.boot.clone(),
         }
     }
 }
@@ -115,7 +126,7 @@ pub fn serve(
     // Dropped with this function, which ends the watch.
     let (_alive, ended) = channel();
     watch(&setup.clock, &heard, ended, on_silence)?;
-    let mut agent = Agent { setup, out, load: None, made: None, server: None };
+    let mut agent = Agent { setup, out, load: None, made: None, server: None, trial: None };
     let Some(first) = next(input)? else { return Ok(()) };
     agent.greet(&first)?;
     while let Some(order) = next(input)? {
@@ -183,6 +194,8 @@ struct Agent {
     made: Option<(Work, MadeWorkload)>,
     /// Its server, once it has been ordered to do something with one.
     server: Option<ServerThread>,
+    /// The trial that it runs, or has run.
+    trial: Option<TrialThread>,
 }
 
 /// A load that goes on, or has ended.
@@ -236,6 +249,11 @@ impl Agent {
                 }
                 Err(message) => self.out.say(&Answer::Undone { task, message, log: Vec::new() }),
             },
+            Order::Trial(order) => {
+                let run = self.setup.trials.as_ref().ok_or("this agent cannot run trials")?;
+                self.trial = Some(TrialThread::start(Arc::clone(run), *order, self.out.clone())?);
+                Ok(())
+            }
             Order::Sample { id } => {
                 if let Ok(server) = self.server() {
                     server.sample(id);
@@ -244,6 +262,7 @@ impl Agent {
             }
             Order::Stop => {
                 self.load.iter().for_each(|running| running.abort.raise());
+                self.trial.iter().for_each(TrialThread::stop);
                 Ok(())
             }
         }

@@ -11,6 +11,7 @@ mod probe;
 mod reach;
 mod server;
 mod step;
+mod trial;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ pub(crate) use network::measure as measure_network;
 pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};
+pub(crate) use trial::{FromHost, TrialSite, trial_sites};
 
 /// How long agents may take to be there: a login over a slow network.
 const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
@@ -243,13 +245,17 @@ impl Generators {
 
     /// What is there, in words: the hosts with the names that their machines have for themselves.
     pub(crate) fn in_words(&self) -> String {
+        format!("load generators: {}", self.hosts_in_words())
+    }
+
+    fn hosts_in_words(&self) -> String {
         let hosts = self.channels.0.iter().zip(&self.hellos);
         let hosts: Vec<String> = hosts
             .map(|(channel, hello)| {
                 format!("{} ({}, {} CPUs)", channel.name, hello.machine, hello.cpus)
             })
             .collect();
-        format!("load generators: {}", hosts.join(", "))
+        hosts.join(", ")
     }
 
     /// Ends all agents, and waits for their ends.

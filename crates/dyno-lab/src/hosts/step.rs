@@ -412,7 +412,10 @@ fn load_of(answer: &Answer) -> Option<u64> {
         | Answer::Pong { .. }
         | Answer::Done { .. }
         | Answer::Undone { .. }
-        | Answer::Sampled { .. } => None,
+        | Answer::Sampled { .. }
+        | Answer::TrialEvent(_)
+        | Answer::TrialFile { .. }
+        | Answer::TrialEnded(_) => None,
         Answer::Connected { load, .. }
         | Answer::Interval { load, .. }
         | Answer::Failed { load, .. } => Some(*load),

@@ -10,7 +10,7 @@ use dyno_units::{Direction, MetricId, Unit};
 use super::*;
 use crate::*;
 
-fn manifest(fingerprint: &str) -> Manifest {
+pub(crate) fn manifest(fingerprint: &str) -> Manifest {
     Manifest {
         stopping: None,
         voiding: None,
@@ -57,16 +57,17 @@ fn manifest(fingerprint: &str) -> Manifest {
     }
 }
 
-fn trial(number: u32) -> TrialPlan {
+pub(crate) fn trial(number: u32) -> TrialPlan {
     TrialPlan { number, variant: 0, repetition: number, block: number }
 }
 
-fn summary(number: u32) -> TrialSummary {
+pub(crate) fn summary(number: u32) -> TrialSummary {
     let mut histogram = new_histogram();
     histogram.record_n(2_000_000, 10).unwrap();
     let encoded = EncodedHistogram::encode(&histogram);
     let column = vec![5.0, 5.0];
     TrialSummary {
+        host: None,
         canary: None,
         meanings: std::collections::BTreeMap::new(),
         metrics: Vec::new(),

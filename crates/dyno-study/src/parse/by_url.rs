@@ -103,6 +103,7 @@ pub(super) fn check_further(problems: &mut Problems, raw: &RawTable<'_>, table: 
 /// A server that runs already is taken as it is.
 pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>) {
     let own = [
+        "trials_on",
         "engine",
         "programs",
         "from",

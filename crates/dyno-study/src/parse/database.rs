@@ -77,6 +77,15 @@ const KEYS: &[Key] = &[
          added up.",
     )
     .example("2"),
+    key(
+        "trials_on",
+        Shape::Text,
+        "The [host.NAME] table of the hosts on which whole trials of this database run: server, load, \
+         volumes, jobs and probes, inside an agent there (docs/hosts.md). Each block runs on one host, the \
+         next block on the next one, and trials on different machines run at the same time. If not given, \
+         trials run on the machine that runs the study.",
+    )
+    .example("\"m6g\""),
     key("version", Shape::Text, "The prefix that the server's version must have.")
         .example("\"10.11\""),
     key("engine", Shape::Engine, "The storage engine, if the product has several."),
@@ -366,6 +375,7 @@ impl Database {
             sql_servers: number(table, "sql_servers"),
             on: text("on"),
             servers: number(table, "servers"),
+            trials_on: text("trials_on"),
             version: text("version"),
             engine: text("engine"),
             programs: text("programs"),

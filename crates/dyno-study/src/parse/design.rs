@@ -11,6 +11,7 @@ use super::choice::{self, Involved, report_fixed_and_varied};
 use super::fault;
 use super::host;
 use super::on_hosts;
+use super::trials_on;
 use super::problems::Problems;
 use super::search::{self, SearchRequest};
 use super::steady;
@@ -86,6 +87,8 @@ pub(super) fn read(
     let generators = host::read(problems, &section, hosts);
     let on = (tables, hosts, generators.is_some());
     let server_hosts = on_hosts::check(problems, &section, on, variants.as_deref());
+    let given = generators.as_ref().map(|(_, span)| span.clone());
+    let trial_hosts = trials_on::check(problems, (tables, hosts, given), variants.as_deref());
     if let Some((Some(pool), span)) = &generators {
         let loads = (variants.as_deref(), loads.as_deref());
         let others = (&server_hosts[..], until_steady.is_some());
@@ -104,6 +107,7 @@ pub(super) fn read(
         repetitions_min,
         generators,
         server_hosts,
+        trial_hosts,
         ..design
     };
     let factor_spans = factors.iter().map(|factor| factor.key_span.clone()).collect();
@@ -361,6 +365,7 @@ impl Scalars {
             workers: self.workers,
             generators: None,
             server_hosts: Vec::new(),
+            trial_hosts: Vec::new(),
             generator_cpus: self.generator_cpus,
             server_cpus: self.server_cpus,
             reuse: self.reuse,

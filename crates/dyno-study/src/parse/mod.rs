@@ -18,6 +18,7 @@ pub(crate) mod kind;
 mod like;
 mod money;
 mod on_hosts;
+mod trials_on;
 mod own;
 mod probe;
 mod problems;

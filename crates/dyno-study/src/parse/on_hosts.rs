@@ -91,7 +91,10 @@ pub(super) fn check(
     let mut refuse = |database: &str, message: String, label: &str, help: &str| {
         if !told.contains(&message) {
             problems.add(
-                Diagnostic::new(span(tables, database, section), message.clone())
+                Diagnostic::new(
+                    span_of(tables, (database, "on")).unwrap_or_else(|| section.span.clone()),
+                    message.clone(),
+                )
                     .with_label(label)
                     .with_help(help),
             );
@@ -169,13 +172,16 @@ pub(super) fn check(
     found
 }
 
-/// Where a database names its hosts; the name of its table if that is varied.
-fn span(tables: &[NamedTables<'_>], database: &str, section: &Section<'_>) -> Range<usize> {
+/// Where a database has this key; the name of its table if that is varied.
+pub(super) fn span_of(
+    tables: &[NamedTables<'_>],
+    (database, key): (&str, &str),
+) -> Option<Range<usize>> {
     let mut databases = tables.iter().filter(|tables| tables.kind.name == "database");
     let named = databases.next().and_then(|all| all.tables.iter().find(|one| one.name == database));
     let raw = named.and_then(|named| named.raw.as_ref());
-    let entry = raw.and_then(|raw| raw.entry("on")).map(|entry| entry.span.clone());
-    entry.or_else(|| raw.map(|raw| raw.name_span.clone())).unwrap_or(section.span.clone())
+    let entry = raw.and_then(|raw| raw.entry(key)).map(|entry| entry.span.clone());
+    entry.or_else(|| raw.map(|raw| raw.name_span.clone()))
 }
 
 #[cfg(test)]

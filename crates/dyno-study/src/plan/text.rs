@@ -79,6 +79,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         workers,
         generators,
         server_hosts,
+        trial_hosts,
         generator_cpus,
         server_cpus,
         // In the plan.
@@ -132,7 +133,7 @@ fn conditions(plan: &Plan, study: &Study) -> BTreeMap<String, String> {
         add("generators", list(names.iter().map(|name| quoted(name))));
         add("generators.reach", list(reach.iter().map(|word| quoted(word))));
     }
-    for pool in server_hosts {
+    for pool in server_hosts.iter().chain(trial_hosts) {
         let HostPool {
             name,
             reach,

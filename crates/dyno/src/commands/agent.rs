@@ -4,6 +4,8 @@
 //! starts a server starts a guard before it: another process of Dyno's, in a session of its own, which ends what
 //! the agent leaves behind if it is killed.
 
+mod trial;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use dyno_host::Keeper;
-use dyno_lab::agent::{AgentSetup, Hosting, serve};
+use dyno_lab::agent::{AgentSetup, FromTrial, Hosting, TrialOrder, serve};
+use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
 use crate::clock::SystemClock;
@@ -49,7 +52,12 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
         keeper: guarded_keeper(&clock),
         memory: ByteCount(environment.memory_bytes),
     };
-    let setup = AgentSetup::new(clock, (name, environment.cpus), facts).hosting(hosting);
+    let keepers = guarded_keeper(&clock);
+    let run = move |order: &TrialOrder, abort: &AbortFlag, tell: &mut dyn FnMut(FromTrial<'_>)| {
+        trial::run(order, abort, &keepers, tell)
+    };
+    let setup = AgentSetup::new(clock, (name, environment.cpus), facts);
+    let setup = setup.hosting(hosting).running_trials(Arc::new(run));
     let output = Box::new(std::io::stdout());
     let on_silence = Box::new(|| {
         crate::terminal::say("the controller has sent nothing for a minute: this agent stops");
@@ -67,15 +75,15 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
 fn guarded_keeper(clock: &Arc<dyn Clock>) -> dyno_lab::agent::MakeKeeper {
     let clock = Arc::clone(clock);
     // They close when this process ends, however that happens.
-    let guards: Mutex<Vec<ChildStdin>> = Mutex::default();
+    let guards: Mutex<BTreeMap<PathBuf, ChildStdin>> = Mutex::default();
     Box::new(move |folder| {
         let make = || -> anyhow::Result<Keeper> {
             let root = lab::data_root(folder)?;
             let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
             keeper.end_leftovers(clock.as_ref());
             let mut guards = guards.lock().unwrap_or_else(PoisonError::into_inner);
-            if guards.is_empty() {
-                guards.push(start_guard(keeper.root())?);
+            if !guards.contains_key(keeper.root()) {
+                guards.insert(keeper.root().to_owned(), start_guard(keeper.root())?);
             }
             Ok(keeper)
         };

@@ -55,6 +55,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         decide: None,
         retry_failed: false,
         void: None,
+        text: None,
         watching: None,
         folder: record.path().to_owned(),
     };

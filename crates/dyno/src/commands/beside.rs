@@ -75,6 +75,7 @@ pub(crate) fn watch(
         decide: None,
         retry_failed: false,
         void: None,
+        text: None,
         watching,
         folder: folder.to_owned(),
     };

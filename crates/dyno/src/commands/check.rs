@@ -29,7 +29,9 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
     let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
     beforehand::check_without_programs(&file.products, &plan, memory)?;
-    if plan.drop_caches || plan.variants.iter().any(asks_of_the_machine) {
+    let is_here = study.design.trial_hosts.is_empty();
+    let asks = plan.drop_caches || plan.variants.iter().any(asks_of_the_machine);
+    if is_here && asks {
         let keeper = Keeper::new(&root)?;
         // Whether a device may be formatted is said when the study is run.
         let volumes = plan.variants.iter().flat_map(|variant| variant.volumes());
@@ -49,7 +51,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     if let Some(why) = dyno_study::plan::over_budget(&plan, &context) {
         later += &format!("warning: {why}\n");
     }
-    for why in missing_versions(&plan, &root)? {
+    for why in if is_here { missing_versions(&plan, &root)? } else { Vec::new() } {
         later += &format!("warning: {why}\n");
     }
     if has_programs(&file.products, &plan) {

@@ -167,6 +167,7 @@ fn measure(
         decide: None,
         void: Some(&dyno_analysis::voiding::void_blocks),
         retry_failed: false,
+        text: None,
         watching: None,
         folder: folder.to_owned(),
     };

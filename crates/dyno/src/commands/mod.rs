@@ -141,6 +141,15 @@ fn no_such_study(path: &Path) -> anyhow::Error {
 
 /// Reads a study file. None when it has errors, all of which have been shown then.
 pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
+    let mut file = read_study_as_it_is(path)?;
+    if let Some(file) = &mut file {
+        expand_urls(&mut file.study).map_err(crate::usage_error)?;
+    }
+    Ok(file)
+}
+
+/// The same, with URLs as they are written: without the values of environment variables.
+pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let source = std::fs::read(path)
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => no_such_study(path),
@@ -155,10 +164,9 @@ pub(crate) fn read_study(path: &Path) -> anyhow::Result<Option<StudyFile>> {
         .with_context(|| format!("the study {}", path.display()))
         .map_err(crate::usage_error)?;
     let words = vocabulary::vocabulary_of(&products, &catalog);
-    let Some(mut study) = parse_with(&path.display().to_string(), &source, &words) else {
+    let Some(study) = parse_with(&path.display().to_string(), &source, &words) else {
         return Ok(None);
     };
-    expand_urls(&mut study).map_err(crate::usage_error)?;
     Ok(Some(StudyFile { study, source, catalog, products }))
 }
 
@@ -195,7 +203,8 @@ pub(crate) fn expand_urls(study: &mut Study) -> anyhow::Result<()> {
         probe.hidden_variables.clone_from(&variables);
     }
     let design = &mut study.design;
-    for pool in design.generators.iter_mut().chain(&mut design.server_hosts) {
+    let pools = design.generators.iter_mut().chain(&mut design.server_hosts);
+    for pool in pools.chain(&mut design.trial_hosts) {
         pool.hidden_variables.clone_from(&variables);
     }
     study.map_urls(|name, url| secrets::expand(url).with_context(|| format!("database `{name}`")))

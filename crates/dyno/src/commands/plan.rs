@@ -49,11 +49,13 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
 /// Prints what is applied to a Kubernetes cluster for the hosts of a study.
 pub(crate) fn show_manifests(path: &Path) -> anyhow::Result<End> {
     let Some(file) = read_study(path)? else { return Ok(End::Misused) };
-    let pool = file.study.design.generators.as_ref();
-    match pool.and_then(dyno_lab::kubernetes_manifest) {
-        Some(manifest) => terminal::out(&format!("{manifest}\n")),
-        None => terminal::say("no hosts of this study are reached by `kubernetes`"),
+    let design = &file.study.design;
+    let pools = design.generators.iter().chain(&design.trial_hosts);
+    let manifests: Vec<String> = pools.filter_map(dyno_lab::kubernetes_manifest).collect();
+    if manifests.is_empty() {
+        terminal::say("no hosts of this study are reached by `kubernetes`");
     }
+    manifests.iter().for_each(|manifest| terminal::out(&format!("{manifest}\n")));
     Ok(End::Good)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dyno_lab::datasets::{DataSets, Limits};
-use dyno_lab::{Lab, RunEnd, RunOrder};
+use dyno_lab::{Lab, RunEnd, RunOrder, StudyText};
 use dyno_record::{WriteError, WriteErrorKind};
 use dyno_study::Study;
 use dyno_units::{ByteCount, Seed};
@@ -15,7 +15,7 @@ use crate::commands::{
 };
 use crate::metrics::Metrics;
 use crate::progress::Progress;
-use crate::{End, lab, terminal};
+use crate::{End, lab, scripts, terminal};
 
 /// Runs a study, or continues it, and writes its report.
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
@@ -41,10 +41,24 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let plan = plan::for_run(&study, seed, &folder);
     let manifest =
         dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
-    beforehand::warn_of_disk(&plan, &lab)?;
-    beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
-    products::provide(&lab, &plan, options.fetch)?;
-    beforehand::check_settings(&lab, &plan, &study.design)?;
+    let text = if study.design.trial_hosts.is_empty() {
+        beforehand::warn_of_disk(&plan, &lab)?;
+        beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
+        products::provide(&lab, &plan, options.fetch)?;
+        beforehand::check_settings(&lab, &plan, &study.design)?;
+        None
+    } else {
+        if options.data_folder.is_some() || !options.format_device.is_empty() {
+            return Err(crate::usage_error(anyhow::anyhow!(
+                "--data-folder and --format-device are for trials on this machine, and those of \
+                 this study run on hosts (`trials_on`): use `data_folder` in [design]"
+            )));
+        }
+        // Each host checks what it is to run.
+        let beside = options.study.parent().unwrap_or_else(|| Path::new(""));
+        let files = scripts::files(&source, beside)?;
+        Some(StudyText { source: source.clone(), files, fetch: options.fetch })
+    };
     terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, &folder));
     let order = RunOrder {
         plan: &plan,
@@ -54,6 +68,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         decide: Some(&decide),
         retry_failed: options.retry_failed,
         void: Some(&dyno_analysis::voiding::void_blocks),
+        text: text.as_ref(),
         watching: None,
         folder: folder.clone(),
     };
@@ -253,6 +268,7 @@ mod tests {
             decide: None,
             retry_failed: false,
             void: Some(&void),
+            text: None,
             watching: None,
             folder: folder.join("run"),
         };

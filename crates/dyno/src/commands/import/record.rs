@@ -234,6 +234,7 @@ fn trial(
     // Its defaults are of a server that stores nothing.
     let of_product = ProductFacts { stores_data: true, ..ProductFacts::default() };
     TrialSummary {
+        host: None,
         number,
         variant,
         repetition,

@@ -45,6 +45,7 @@ fn run_trials(product: &str, (trials, seconds): (u32, u32), job: &str) -> Run {
         decide: None,
         retry_failed: false,
         void: None,
+        text: None,
         watching: None,
         folder: folder.path().join("run"),
     };

@@ -1,0 +1,149 @@
+//! A whole trial on the agent's machine: with the code that runs it without hosts, recorded there, and its record sent.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dyno_load::AbortFlag;
+use dyno_record::{Environment, Event, TrialReceiver};
+
+use super::message::{Answer, EndThere, TrialOrder, TrialReport};
+use super::serve::Outlet;
+use crate::failures::Failure;
+use crate::run::{Lab, RunOrder, run_one};
+use crate::trial::TrialEnd;
+
+/// Bytes of a file that are sent at a time.
+const PART: usize = 256 << 10;
+
+/// How long the agent waits for a trial to be torn down when the controller is gone; what is left then is
+/// ended by the guard.
+const END_LIMIT: Duration = Duration::from_secs(30);
+
+/// What a trial tells while it runs, and its record afterwards.
+#[derive(Debug)]
+pub enum FromTrial<'a> {
+    /// Something happened.
+    Event(&'a Event),
+    /// The next part of a file.
+    File {
+        /// Its name.
+        name: &'a str,
+        /// Its bytes.
+        part: &'a [u8],
+    },
+}
+
+/// Runs a trial of a study on this machine, and tells what comes of it.
+pub type RunTrial =
+    dyn Fn(&TrialOrder, &AbortFlag, &mut dyn FnMut(FromTrial<'_>)) -> TrialReport + Send + Sync;
+
+/// Runs the trial of this number, with a record in the order's folder, and sends the record.
+pub fn run_trial(
+    lab: &Lab,
+    order: &RunOrder<'_>,
+    number: u32,
+    tell: &mut dyn FnMut(FromTrial<'_>),
+) -> TrialReport {
+    let environment = lab.environment.clone();
+    let ran = run_one(lab, order, number, &mut |event| tell(FromTrial::Event(event)));
+    let (end, folder) = match ran {
+        Ok(ran) => ran,
+        Err(error) => return unrecorded(environment, format!("{error:#}")),
+    };
+    let end = match end {
+        TrialEnd::Finished => EndThere::Finished { is_clean: true },
+        TrialEnd::FinishedUncleaned => EndThere::Finished { is_clean: false },
+        TrialEnd::Failed(Failure { message, log, was_deployed }) => {
+            EndThere::Failed { message, log, was_deployed }
+        }
+        TrialEnd::Abandoned => return TrialReport { end: EndThere::Abandoned, environment },
+    };
+    let mut part = vec![0; PART];
+    for name in TrialReceiver::files() {
+        let path = folder.join(&name);
+        let mut send = || -> std::io::Result<()> {
+            let mut file = File::open(&path)?;
+            loop {
+                match file.read(&mut part)? {
+                    0 => return Ok(()),
+                    n => tell(FromTrial::File { name: &name, part: &part[..n] }),
+                }
+            }
+        };
+        if let Err(error) = send() {
+            let why = format!("its record cannot be read: {}: {error}", path.display());
+            return unrecorded(environment, why);
+        }
+    }
+    TrialReport { end, environment }
+}
+
+/// A trial that could not be begun, or whose record is lost.
+pub fn unrecorded(environment: Environment, why: String) -> TrialReport {
+    TrialReport { end: EndThere::Unrecorded(why), environment }
+}
+
+/// The thread of a trial. It ends with this.
+pub(super) struct TrialThread {
+    abort: AbortFlag,
+    /// Closed when the thread ends.
+    ended: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TrialThread {
+    pub(super) fn start(
+        run: Arc<RunTrial>,
+        order: TrialOrder,
+        out: Outlet,
+    ) -> Result<TrialThread, String> {
+        let abort = AbortFlag::new();
+        let flag = abort.clone();
+        let (open, ended) = channel();
+        let work = move || {
+            let _open: Sender<()> = open;
+            let lost = flag.clone();
+            let mut tell = |from: FromTrial<'_>| {
+                let answer = match from {
+                    FromTrial::Event(event) => Answer::TrialEvent(Box::new(event.clone())),
+                    FromTrial::File { name, part } => {
+                        Answer::TrialFile { name: name.to_owned(), part: STANDARD.encode(part) }
+                    }
+                };
+                // Nobody is there any more who could want the rest.
+                if out.say(&answer).is_err() {
+                    lost.raise();
+                }
+            };
+            let report = run(&order, &flag, &mut tell);
+            let _ = out.say(&Answer::TrialEnded(Box::new(report)));
+        };
+        let thread = thread::Builder::new().name("dyno-trial".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(TrialThread { abort, ended, thread: Some(thread) })
+    }
+
+    /// Stops the trial, as Ctrl-C does.
+    pub(super) fn stop(&self) {
+        self.abort.raise();
+        // Code that waits for a silent server does not check the flag.
+        dyno_database::stop_waiting();
+    }
+}
+
+impl Drop for TrialThread {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.stop();
+        if self.ended.recv_timeout(END_LIMIT) == Err(RecvTimeoutError::Disconnected) {
+            // Its panic has been reported.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A whole trial on a host: an agent there runs it, and sends what happens and its record.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dyno_record::{Event, TrialHost};
+use dyno_study::{HostPool, Lost};
+use dyno_units::Nanoseconds;
+
+use super::channel::Said;
+use super::reach::{Reached, Say};
+use super::{Generators, LOST_LIMIT, LOST_PAUSE, POLL, StartError};
+use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
+use crate::run::{self, Lab};
+use crate::trial::TrialError;
+
+/// How long a trial that is to stop may take to be torn down.
+const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
+
+/// What comes from a trial on a host.
+pub(crate) enum FromHost {
+    /// Something happened there.
+    Event(Box<Event>),
+    /// The next part of a file of its record.
+    Part {
+        /// The file's name.
+        name: String,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Something is worth knowing before it begins.
+    Note(String),
+}
+
+/// Who takes it. What breaks stops the trial.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(FromHost) -> ControlFlow<()>;
+
+/// A host on which trials run.
+pub(crate) struct TrialSite<'a> {
+    pub(crate) pool: &'a HostPool,
+    /// Its number in the pool.
+    pub(crate) host: usize,
+    /// What tells its kernel from others: hosts with the same one are one machine.
+    pub(crate) machine: String,
+    reached: Arc<Reached>,
+}
+
+impl TrialSite<'_> {
+    /// What the study calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.pool.names[self.host]
+    }
+
+    /// Whether trials may still be placed there.
+    pub(crate) fn is_used(&self) -> bool {
+        self.reached.hosts(self.pool).contains(&self.host)
+    }
+
+    /// Runs a trial there.
+    ///
+    /// # Errors
+    ///
+    /// The host cannot be reached, or is lost: a message with its name.
+    pub(crate) fn run(
+        &self,
+        lab: &Lab,
+        order: &TrialOrder,
+        take: Take<'_>,
+    ) -> Result<(EndThere, TrialHost), TrialError> {
+        let agents = self.start(lab, &mut |note| {
+            // Whoever wants no more says so again.
+            let _ = take(FromHost::Note(note));
+        })?;
+        agents.channels.0[0].say(&Order::Trial(Box::new(order.clone())));
+        let TrialReport { end, environment } = follow(lab, &agents, take)?;
+        let host = TrialHost {
+            pool: self.pool.name.clone(),
+            name: self.name().to_owned(),
+            place: self.reached.place(self.host),
+            environment,
+        };
+        agents.stop();
+        Ok((end, host))
+    }
+
+    /// Starts its agent. A host that has had one is tried for a minute, or given up, as the study says.
+    fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Generators, TrialError> {
+        let until = lab.clock.now() + LOST_LIMIT;
+        loop {
+            let hosts = [self.host];
+            let error = match Generators::on(lab, self.pool, (&self.reached, &hosts)) {
+                Ok(agents) => return Ok(agents),
+                Err(StartError { host: None, error }) => return Err(error),
+                Err(StartError { error, .. }) => error,
+            };
+            self.reached.forget_copy(self.host);
+            let TrialError::Failed { message, .. } = &error else { return Err(error) };
+            match self.pool.lost {
+                Lost::Continue if self.reached.hosts(self.pool).len() > 1 => {
+                    self.reached.give_up(self.host);
+                    say(format!("{message}; the run goes on with the other hosts"));
+                    return Err(error);
+                }
+                Lost::Stop if lab.clock.now() < until => {
+                    say(format!("{message}; it is tried again"));
+                    run::sleep(lab, LOST_PAUSE);
+                    if lab.abort.is_raised() {
+                        return Err(TrialError::Abandoned);
+                    }
+                }
+                _ => {
+                    lab.hosts.lose(&format!(
+                        "{message}. The other trials were not begun, because it was there before \
+                         and is needed: the same command continues the run"
+                    ));
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Reaches all hosts of a pool, and sees that an agent of this version can be started on each.
+///
+/// # Errors
+///
+/// One is not there: a message with its name.
+pub(crate) fn trial_sites<'a>(
+    lab: &Lab,
+    pool: &'a HostPool,
+    say: Say<'_>,
+) -> Result<(Vec<TrialSite<'a>>, String), TrialError> {
+    let agents = Generators::start(lab, pool, 1..=pool.names.len(), say)?;
+    let machines: Vec<String> = agents.hellos.iter().map(|hello| hello.boot.clone()).collect();
+    let words = agents.hosts_in_words();
+    agents.stop();
+    let reached = lab.hosts.reach(lab, pool, say)?;
+    let hosts = reached.hosts(pool).into_iter().zip(machines);
+    let site = |(host, machine)| TrialSite { pool, host, machine, reached: Arc::clone(&reached) };
+    Ok((hosts.map(site).collect(), words))
+}
+
+/// Passes on what comes, to the end of the trial.
+fn follow(lab: &Lab, agents: &Generators, take: Take<'_>) -> Result<TrialReport, TrialError> {
+    let channel = &agents.channels.0[0];
+    let mut stop_until: Option<Nanoseconds> = None;
+    let mut is_wanted = true;
+    loop {
+        if stop_until.is_none() && (lab.abort.is_raised() || !is_wanted) {
+            channel.say(&Order::Stop);
+            stop_until = Some(lab.clock.now() + STOP_LIMIT);
+        }
+        if stop_until.is_some_and(|until| lab.clock.now() > until) {
+            let why = channel.lose(&format!("its trial has not stopped within {STOP_LIMIT}"));
+            return Err(TrialError::new(why));
+        }
+        let Ok((_, said)) = agents.answers.recv_timeout(POLL) else { continue };
+        let from = match said {
+            Said::Lost(why) => return Err(TrialError::new(why)),
+            Said::Answer(answer) => match *answer {
+                Answer::TrialEnded(report) => return Ok(*report),
+                Answer::TrialEvent(event) => FromHost::Event(event),
+                Answer::TrialFile { name, part } => {
+                    let bytes = STANDARD.decode(part);
+                    let Ok(bytes) = bytes else {
+                        let why = channel.lose("a part of the trial's record cannot be decoded");
+                        return Err(TrialError::new(why));
+                    };
+                    FromHost::Part { name, bytes }
+                }
+                _ => {
+                    let why = channel.lose("its agent answered what it was not asked");
+                    return Err(TrialError::new(why));
+                }
+            },
+        };
+        is_wanted &= take(from).is_continue();
+    }
+}

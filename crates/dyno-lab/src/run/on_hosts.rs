@@ -1,0 +1,356 @@
+//! Trials that run on hosts: each block on one of them, at the same time where they are on different machines.
+//!
+//! Blocks are done in waves of as many as there are hosts. In a wave each machine does its trials one after the
+//! other, on a thread of its own that talks to the agents; this thread writes the record. Listeners see one trial
+//! after the other, as if they had run so: what happens in the others is kept back until it is their turn.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use anyhow::Context;
+use dyno_load::AbortFlag;
+use dyno_record::{Event, EventKind, TrialHost, TrialOutcome, TrialReceiver, TrialSummary, WriteError};
+use dyno_study::PlannedTrial;
+use dyno_units::Nanoseconds;
+
+use super::{Course, Lab, sleep, trial_plan};
+use crate::agent::TrialOrder;
+use crate::agent::message::EndThere;
+use crate::failures::Failure;
+use crate::hosts::{FromHost, TrialSite, trial_sites};
+use crate::trial::{Results, TrialEnd, TrialError};
+
+/// What the threads have told and nobody has taken: then they wait, and with them the agents.
+const INBOX: usize = 256;
+
+/// What a thread tells of a trial.
+enum Told {
+    /// It begins now.
+    Began,
+    /// Something came from it.
+    From(FromHost),
+    /// It has ended, or could not be run.
+    Ended(Result<(EndThere, TrialHost), TrialError>),
+}
+
+/// The trials of one machine, in their order.
+type Lane<'a> = Vec<(&'a TrialSite<'a>, TrialOrder)>;
+
+/// A trial that has begun.
+struct Running {
+    /// None once it has ended.
+    receiver: Option<TrialReceiver>,
+    began: Nanoseconds,
+    began_unix_ms: u64,
+    /// What was not shown yet.
+    kept_back: Vec<Event>,
+}
+
+impl<'a> Course<'a, '_> {
+    /// Runs the trials that have not ended yet, on their hosts.
+    pub(super) fn all_trials_on_hosts(&mut self) -> anyhow::Result<()> {
+        let sites = match self.sites() {
+            Ok(sites) => sites,
+            Err(TrialError::Failed { message, .. }) => {
+                self.end.stopped = Some(message);
+                return Ok(());
+            }
+            Err(TrialError::Abandoned) => {
+                self.end.interrupted = true;
+                return Ok(());
+            }
+            Err(TrialError::Record(error)) => return Err(error.into()),
+        };
+        let mut used = BTreeSet::new();
+        loop {
+            let wave = self.next_wave(&sites)?;
+            if wave.is_empty() {
+                return Ok(());
+            }
+            if self.lab.abort.is_raised() {
+                self.end.interrupted = true;
+                return Ok(());
+            }
+            if self.wave(&sites, &wave, &mut used)?.is_break() {
+                return Ok(());
+            }
+            self.repeat_void_blocks()?;
+        }
+    }
+
+    /// Reaches all hosts, and notes what they are. None are needed if all trials have ended.
+    fn sites(&mut self) -> Result<Vec<TrialSite<'a>>, TrialError> {
+        let (lab, order) = (self.lab, self.order);
+        let mut sites = Vec::new();
+        if self.queue.iter().all(|planned| self.ended.contains(&planned.number)) {
+            return Ok(sites);
+        }
+        for pool in &order.design.trial_hosts {
+            let mut told = Ok(());
+            let (events, record) = (&mut self.events, &mut self.record);
+            let mut say = |message: String| {
+                let event = events.in_run(record, EventKind::Noted { message });
+                told = std::mem::replace(&mut told, Ok(())).and(event);
+            };
+            let found = trial_sites(lab, pool, &mut say);
+            told?;
+            let (found, words) = found?;
+            let message = format!("hosts of {}: {words}", pool.name);
+            self.events.in_run(&mut self.record, EventKind::Noted { message })?;
+            sites.extend(found);
+        }
+        let machines: BTreeSet<&str> = sites.iter().map(|site| site.machine.as_str()).collect();
+        if machines.len() < sites.len() {
+            let message =
+                "some of these hosts are the same machine: their trials run one after the other";
+            let message = message.to_owned();
+            self.events.in_run(&mut self.record, EventKind::Noted { message })?;
+        }
+        Ok(sites)
+    }
+
+    /// The next trials to run: of as many blocks as each pool has hosts; of one block if it depends on the blocks
+    /// before it which trials are needed.
+    fn next_wave(&mut self, sites: &[TrialSite<'_>]) -> anyhow::Result<Vec<&'a PlannedTrial>> {
+        let n_hosts = |pool: &str| {
+            sites.iter().filter(|site| site.pool.name == pool && site.is_used()).count()
+        };
+        let pools = &self.order.design.trial_hosts;
+        let most = match self.order.plan.repetitions_min {
+            Some(_) => 1,
+            None => pools.iter().map(|pool| n_hosts(&pool.name)).min().unwrap_or(1).max(1),
+        };
+        let mut blocks = BTreeSet::new();
+        let mut wave: Vec<&PlannedTrial> = Vec::new();
+        while let Some(planned) = self.queue.front().copied() {
+            if blocks.len() == most && !blocks.contains(&planned.block) {
+                break;
+            }
+            self.queue.pop_front();
+            if !self.is_left_out(planned)? {
+                blocks.insert(planned.block);
+                wave.push(planned);
+            }
+        }
+        Ok(wave)
+    }
+
+    /// Runs the trials of a wave. `used` are the machines that have had a trial. Breaks where the run has to end
+    /// with it.
+    fn wave(
+        &mut self,
+        sites: &[TrialSite<'_>],
+        wave: &[&'a PlannedTrial],
+        used: &mut BTreeSet<String>,
+    ) -> anyhow::Result<ControlFlow<()>> {
+        let (lab, rest) = (self.lab, self.order.plan.rest);
+        let mut lanes: BTreeMap<&str, Lane<'_>> = BTreeMap::new();
+        for planned in wave {
+            let variant = &self.order.plan.variants[planned.variant];
+            let site = site_of(sites, variant.database.trials_on.as_deref(), planned.block);
+            let site = site.context("the study has trials without a host")?;
+            lanes.entry(&site.machine).or_default().push((site, self.order_of(planned)));
+        }
+        let stop = AbortFlag::new();
+        let (tell, told) = sync_channel(INBOX);
+        thread::scope(|scope| {
+            for (machine, lane) in lanes {
+                // The first trial of all on a machine follows nothing.
+                let rests = !used.insert(machine.to_owned());
+                let (tell, stop) = (tell.clone(), &stop);
+                scope.spawn(move || run_lane(lab, &lane, (rests, rest), (&tell, stop)));
+            }
+            drop(tell);
+            let result = self.take_in(wave, &told);
+            if result.is_err() {
+                stop.raise();
+            }
+            // Threads that still tell something find nobody, and stop.
+            drop(told);
+            result
+        })?;
+        self.end.stopped = self.failures.ends_run().or_else(|| lab.hosts.lost());
+        let is_over = self.end.interrupted || self.end.stopped.is_some();
+        Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn order_of(&self, planned: &PlannedTrial) -> TrialOrder {
+        let (lab, order) = (self.lab, self.order);
+        let study = order.text.cloned().unwrap_or_default();
+        TrialOrder {
+            study: study.source,
+            files: study.files,
+            seed: order.plan.seed.0,
+            number: planned.number,
+            variant: order.plan.variants[planned.variant].name.clone(),
+            reuse: order.design.reuse,
+            fetch: study.fetch,
+            keep_bytes: lab.data_sets.bytes.0,
+            keep_for: lab.data_sets.unused,
+        }
+    }
+
+    /// Records and shows what the threads tell, until they have ended.
+    fn take_in(
+        &mut self,
+        wave: &[&'a PlannedTrial],
+        told: &Receiver<(u32, Told)>,
+    ) -> anyhow::Result<()> {
+        let mut running: BTreeMap<u32, Running> = BTreeMap::new();
+        // In the order in which they began: the first one is shown.
+        let mut shown: VecDeque<u32> = VecDeque::new();
+        for (number, told) in told {
+            let plan = wave.iter().find(|planned| planned.number == number);
+            let plan = plan.context("a trial began that is not of this wave")?;
+            if matches!(told, Told::Began) {
+                running.insert(number, self.begin(plan)?);
+                shown.push_back(number);
+                continue;
+            }
+            let Some(one) = running.get_mut(&number) else { continue };
+            let kinds = match told {
+                Told::Began => Vec::new(),
+                Told::From(FromHost::Event(event)) => vec![event.kind],
+                Told::From(FromHost::Note(message)) => vec![EventKind::Noted { message }],
+                Told::From(FromHost::Part { name, bytes }) => {
+                    // If it is refused, a file is missing at the end.
+                    if let Some(receiver) = &mut one.receiver {
+                        let _ = receiver.part(&name, &bytes)?;
+                    }
+                    Vec::new()
+                }
+                Told::Ended(result) => {
+                    let (end, last) = self.end_of(plan, one, result)?;
+                    let took = self.lab.clock.now().saturating_sub(one.began);
+                    self.longest = self.longest.max(took);
+                    self.count(plan.variant, &end);
+                    last
+                }
+            };
+            for kind in kinds {
+                let event = self.events.stamp(kind);
+                if let Some(receiver) = &mut one.receiver {
+                    receiver.event(&event)?;
+                }
+                one.kept_back.push(event);
+            }
+            while let Some(first) = shown.front().and_then(|first| running.get_mut(first)) {
+                first.kept_back.drain(..).for_each(|event| (self.events.listener)(&event));
+                if first.receiver.is_some() {
+                    break;
+                }
+                shown.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, planned: &PlannedTrial) -> Result<Running, WriteError> {
+        let variant = &self.order.plan.variants[planned.variant].name;
+        Ok(Running {
+            receiver: Some(self.record.receive_trial(&trial_plan(planned), variant)?),
+            began: self.lab.clock.now(),
+            began_unix_ms: self.lab.clock.unix_millis(),
+            kept_back: Vec::new(),
+        })
+    }
+
+    /// Records the end of a trial; returns it, with the events that the host has not sent.
+    fn end_of(
+        &mut self,
+        planned: &PlannedTrial,
+        one: &mut Running,
+        result: Result<(EndThere, TrialHost), TrialError>,
+    ) -> Result<(TrialEnd, Vec<EventKind>), WriteError> {
+        let Some(mut receiver) = one.receiver.take() else {
+            return Ok((TrialEnd::Abandoned, Vec::new()));
+        };
+        let abandoned = || vec![EventKind::TrialAbandoned { trial: planned.number }];
+        let (why, host) = match result {
+            Err(TrialError::Record(error)) => return Err(error),
+            // The host has told it.
+            Ok((EndThere::Abandoned, _)) => return Ok((TrialEnd::Abandoned, Vec::new())),
+            Err(TrialError::Abandoned) => return Ok((TrialEnd::Abandoned, abandoned())),
+            // What was cut off by the user fails for no other reason.
+            Err(_) if self.lab.abort.is_raised() => return Ok((TrialEnd::Abandoned, abandoned())),
+            Err(TrialError::Failed { message, .. }) => (message, None),
+            Ok((EndThere::Unrecorded(why), host)) => {
+                (format!("host {}: {why}", host.name), Some(host))
+            }
+            Ok((EndThere::Finished { is_clean }, host)) => match receiver.finish(host.clone())? {
+                Ok(_) if is_clean => return Ok((TrialEnd::Finished, Vec::new())),
+                Ok(_) => return Ok((TrialEnd::FinishedUncleaned, Vec::new())),
+                Err((back, why)) => {
+                    receiver = *back;
+                    (format!("host {}: {why}", host.name), Some(host))
+                }
+            },
+            Ok((EndThere::Failed { message, log, was_deployed }, host)) => {
+                match receiver.finish(host.clone())? {
+                    Ok(_) => {
+                        let failure = Failure { message, log, was_deployed };
+                        return Ok((TrialEnd::Failed(failure), Vec::new()));
+                    }
+                    Err((back, why)) => {
+                        receiver = *back;
+                        (format!("host {}: {why}", host.name), Some(host))
+                    }
+                }
+            }
+        };
+        let outcome = TrialOutcome::Failed { message: why.clone(), server_log: Vec::new() };
+        let times = (one.began_unix_ms, self.lab.clock.unix_millis());
+        let summary = Results::default().into_summary(&trial_plan(planned), outcome, times, None);
+        let failed = EventKind::TrialFailed {
+            trial: planned.number,
+            message: why.clone(),
+            server_log: Vec::new(),
+        };
+        receiver.event(&self.events.stamp(failed.clone()))?;
+        receiver.finish_without(TrialSummary { host, ..summary })?;
+        // It says nothing of the variant's server.
+        let failure = Failure { message: why, log: Vec::new(), was_deployed: true };
+        Ok((TrialEnd::Failed(failure), vec![failed]))
+    }
+}
+
+/// The host of a block: one after the other of those of the pool that are still used, round and round.
+fn site_of<'a>(
+    sites: &'a [TrialSite<'a>],
+    pool: Option<&str>,
+    block: u32,
+) -> Option<&'a TrialSite<'a>> {
+    let is_its = |site: &&TrialSite<'_>| pool == Some(site.pool.name.as_str()) && site.is_used();
+    let own: Vec<&TrialSite<'_>> = sites.iter().filter(is_its).collect();
+    own.get((block.max(1) as usize - 1).checked_rem(own.len())?).copied()
+}
+
+/// Runs the trials of one machine.
+fn run_lane(
+    lab: &Lab,
+    lane: &[(&TrialSite<'_>, TrialOrder)],
+    (mut rests, rest): (bool, Nanoseconds),
+    (tell, stop): (&SyncSender<(u32, Told)>, &AbortFlag),
+) {
+    for (site, order) in lane {
+        if std::mem::replace(&mut rests, true) {
+            sleep(lab, rest);
+        }
+        if lab.abort.is_raised() || stop.is_raised() || lab.hosts.lost().is_some() {
+            return;
+        }
+        let told = |told| match tell.send((order.number, told)) {
+            Ok(()) if !stop.is_raised() => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        };
+        if told(Told::Began).is_break() {
+            return;
+        }
+        let result = site.run(lab, order, &mut |from| told(Told::From(from)));
+        if told(Told::Ended(result)).is_break() {
+            return;
+        }
+    }
+}

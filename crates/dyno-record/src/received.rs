@@ -1,0 +1,220 @@
+//! A trial that was run, and recorded, on another host: its files come from there, a part at a time.
+//!
+//! The host is as trusted as what it measures, and no more: only files of a trial are taken, of bounded size, and only
+//! a summary of the trial that was to be run. Until all have come, the trial's folder is that of one that has not ended.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use crate::files::{append, read_bounded, with_suffix};
+use crate::writer::{EVENTS, INTERVALS, READINGS, SUMMARY, write_summary};
+use crate::{
+    Event, RunWriter, TrialHost, TrialPlan, TrialSummary, TrialWriter, WHOLE_MOST, WriteError,
+};
+
+/// The most bytes that the files of a trial may have.
+const FILES_MOST: u64 = 16 << 30;
+
+/// What is added to the name of a file that is coming in.
+const COMING: &str = ".received";
+
+/// Takes in one trial.
+pub struct TrialReceiver {
+    writer: TrialWriter,
+    planned: TrialPlan,
+    bytes: u64,
+}
+
+impl RunWriter {
+    /// Begins a trial that is run on another host. What an earlier try left is moved aside, as by
+    /// [`RunWriter::begin_trial`].
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written.
+    pub fn receive_trial(
+        &mut self,
+        trial: &TrialPlan,
+        variant: &str,
+    ) -> Result<TrialReceiver, WriteError> {
+        let writer = self.begin_trial(trial, variant)?;
+        Ok(TrialReceiver { writer, planned: trial.clone(), bytes: 0 })
+    }
+}
+
+impl TrialReceiver {
+    /// The files that a trial on another host consists of: the packed logs, and the summary.
+    pub fn files() -> [String; 4] {
+        [packed(EVENTS), packed(INTERVALS), READINGS.to_owned(), SUMMARY.to_owned()]
+    }
+
+    /// Appends an event that was seen here; those that are only sent while something goes on are left out.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
+        if event.kind.is_passing() { Ok(()) } else { self.writer.event(event) }
+    }
+
+    /// Appends to a file that comes in.
+    ///
+    /// # Errors
+    ///
+    /// `Ok(Err(why))` if that is no file of a trial, or they are too large together. `Err` if it cannot be written.
+    pub fn part(&mut self, name: &str, bytes: &[u8]) -> Result<Result<(), String>, WriteError> {
+        if !TrialReceiver::files().iter().any(|file| file == name) {
+            return Ok(Err("it sent a file that is none of a trial".to_owned()));
+        }
+        self.bytes += bytes.len() as u64;
+        if self.bytes > FILES_MOST {
+            return Ok(Err(format!("its record is larger than {} GiB", FILES_MOST >> 30)));
+        }
+        let path = self.coming(name);
+        let written = append(&path).and_then(|mut file| file.write_all(bytes));
+        written.map(Ok).map_err(|error| WriteError::io(&path, &error))
+    }
+
+    /// Ends the trial with the files that have come, and with the name of the host. The summary is what marks it as
+    /// ended.
+    ///
+    /// # Errors
+    ///
+    /// `Ok(Err(…))` gives the receiver back, with the reason, if the files are not those of this trial.
+    pub fn finish(
+        self,
+        host: TrialHost,
+    ) -> Result<Result<TrialSummary, (Box<TrialReceiver>, String)>, WriteError> {
+        let mut summary = match self.summary() {
+            Ok(summary) => summary,
+            Err(why) => return Ok(Err((Box::new(self), why))),
+        };
+        summary.host = Some(host);
+        let folder = self.writer.folder.clone();
+        // What was written here is in the files from there as well.
+        for name in [EVENTS, INTERVALS, READINGS] {
+            let path = folder.join(name);
+            fs::remove_file(&path).map_err(|error| WriteError::io(&path, &error))?;
+        }
+        let [events, intervals, readings, coming] = TrialReceiver::files();
+        for name in [&events, &intervals, &readings] {
+            let (from, path) = (self.coming(name), folder.join(name));
+            let moved = fs::rename(&from, &path).and_then(|()| File::open(&path)?.sync_all());
+            moved.map_err(|error| WriteError::io(&path, &error))?;
+        }
+        let coming = self.coming(&coming);
+        fs::remove_file(&coming).map_err(|error| WriteError::io(&coming, &error))?;
+        write_summary(&folder, &summary, [&folder.join(intervals), &folder.join(readings)])?;
+        Ok(Ok(summary))
+    }
+
+    /// Ends the trial with a summary that was made here, because the host's did not come. What has come of its files is
+    /// removed.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn finish_without(self, summary: TrialSummary) -> Result<(), WriteError> {
+        for name in TrialReceiver::files() {
+            // It may not have come.
+            let _ = fs::remove_file(self.coming(&name));
+        }
+        self.writer.finish(summary)
+    }
+
+    /// The summary that has come, if it and all logs have, and it is of this trial.
+    fn summary(&self) -> Result<TrialSummary, String> {
+        let files = TrialReceiver::files();
+        if let Some(missing) = files.iter().find(|name| !self.coming(name).is_file()) {
+            return Err(format!("it did not send {missing}"));
+        }
+        let bytes = read_bounded(&self.coming(SUMMARY), WHOLE_MOST);
+        let bytes = bytes.map_err(|error| format!("its summary cannot be read: {error}"))?;
+        let summary: TrialSummary = serde_json::from_slice(&bytes)
+            .map_err(|error| format!("its summary cannot be read: {error}"))?;
+        let TrialPlan { number, variant, repetition, block } = self.planned;
+        let is_it = (summary.number, summary.variant, summary.repetition, summary.block)
+            == (number, variant, repetition, block);
+        if is_it { Ok(summary) } else { Err("its summary is of another trial".to_owned()) }
+    }
+
+    fn coming(&self, name: &str) -> PathBuf {
+        with_suffix(&self.writer.folder.join(name), COMING)
+    }
+}
+
+fn packed(name: &str) -> String {
+    format!("{name}.gz")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::tests::{manifest, summary, trial};
+    use crate::{EventKind, TrialOutcome, read_run};
+
+    fn host() -> TrialHost {
+        TrialHost { pool: "m5".into(), name: "m5-1".into(), ..TrialHost::default() }
+    }
+
+    /// The files of a trial that ran elsewhere.
+    fn recorded(number: u32) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunWriter::create(&folder.path().join("run"), &manifest("x")).unwrap();
+        let writer = run.begin_trial(&trial(number), "base").unwrap();
+        let there = writer.folder().to_owned();
+        writer.finish(summary(number)).unwrap();
+        (folder, there)
+    }
+
+    fn send(receiver: &mut TrialReceiver, there: &std::path::Path) {
+        for name in TrialReceiver::files() {
+            for part in fs::read(there.join(&name)).unwrap().chunks(100) {
+                receiver.part(&name, part).unwrap().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_trial_of_another_host_is_read_like_one_of_this_machine() {
+        let (_kept, there) = recorded(1);
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunWriter::create(&folder.path().join("run"), &manifest("x")).unwrap();
+        let mut receiver = run.receive_trial(&trial(1), "base").unwrap();
+        let event = |kind| Event { at_ns: 1, unix_ms: 1, kind };
+        receiver.event(&event(EventKind::Noted { message: "x".into() })).unwrap();
+        send(&mut receiver, &there);
+        receiver.finish(host()).unwrap().map_err(|(_, why)| why).unwrap();
+        let read = read_run(&folder.path().join("run")).unwrap();
+        let expected = TrialSummary { host: Some(host()), ..summary(1) };
+        assert_eq!(read.trials[0].host, expected.host);
+        assert_eq!(read.trials[0].steps.len(), expected.steps.len());
+        let names = fs::read_dir(run.folder().join("trials/0001-base")).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let all = ["checksums.json", "events.jsonl.gz", "intervals.hlog.gz", READINGS, SUMMARY];
+        assert_eq!(names, all);
+    }
+
+    #[test]
+    fn what_is_no_record_of_the_trial_is_refused_and_the_trial_can_fail() {
+        let (_kept, there) = recorded(2);
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunWriter::create(&folder.path().join("run"), &manifest("x")).unwrap();
+        let mut receiver = run.receive_trial(&trial(1), "base").unwrap();
+        for name in ["../../manifest.json", "checksums.json", "", "events.jsonl"] {
+            assert!(receiver.part(name, b"x").unwrap().is_err(), "{name}");
+        }
+        let (mut receiver, why) = receiver.finish(host()).unwrap().unwrap_err();
+        assert_eq!(why, "it did not send events.jsonl.gz");
+        send(&mut receiver, &there);
+        let (receiver, why) = receiver.finish(host()).unwrap().unwrap_err();
+        assert_eq!(why, "its summary is of another trial");
+        let outcome = TrialOutcome::Failed { message: why, server_log: Vec::new() };
+        receiver.finish_without(TrialSummary { outcome, ..summary(1) }).unwrap();
+        let read = read_run(&folder.path().join("run")).unwrap();
+        assert!(matches!(read.trials[0].outcome, TrialOutcome::Failed { .. }));
+        assert!(fs::read_dir(run.folder().join("trials/0001-base")).unwrap().count() == 5);
+    }
+}

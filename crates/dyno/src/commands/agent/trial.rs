@@ -1,0 +1,129 @@
+//! A whole trial that an agent runs: the study is read again here, and the trial of that number is run as `dyno run`
+//! would run it on this machine.
+
+use std::fs;
+use std::path::{Component, Path};
+
+use anyhow::{Context, bail};
+use dyno_lab::agent::{FromTrial, MakeKeeper, TrialOrder, TrialReport, run_trial, unrecorded};
+use dyno_lab::datasets::{DataSets, Limits};
+use dyno_lab::{Lab, RunOrder};
+use dyno_load::AbortFlag;
+use dyno_record::Environment;
+use dyno_study::{Plan, Study};
+use dyno_units::{ByteCount, Seed};
+
+use crate::commands::{StudyFile, beforehand, products, read_study_as_it_is};
+use crate::lab;
+
+/// The name of the study's file.
+const STUDY: &str = "study.toml";
+
+/// Runs a trial in folders of a keeper.
+pub(super) fn run(
+    order: &TrialOrder,
+    abort: &AbortFlag,
+    keeper: &MakeKeeper,
+    tell: &mut dyn FnMut(FromTrial<'_>),
+) -> TrialReport {
+    let usual = || {
+        let root = lab::data_root(None);
+        root.map(|root| lab::environment(&root)).unwrap_or_else(|_| Environment::default())
+    };
+    match begin(order, abort, keeper, tell) {
+        Ok(report) => report,
+        Err(error) => unrecorded(usual(), format!("{error:#}")),
+    }
+}
+
+fn begin(
+    order: &TrialOrder,
+    abort: &AbortFlag,
+    make_keeper: &MakeKeeper,
+    tell: &mut dyn FnMut(FromTrial<'_>),
+) -> anyhow::Result<TrialReport> {
+    // The study may name another folder for data; it is read from one under the usual folder.
+    let usual = make_keeper(None).map_err(anyhow::Error::msg)?;
+    let folder = usual.make_folder("study")?;
+    let result = in_folder(order, abort, &folder, (make_keeper, tell));
+    let removed = usual.remove_folder(&folder);
+    let report = result?;
+    removed?;
+    Ok(report)
+}
+
+fn in_folder(
+    order: &TrialOrder,
+    abort: &AbortFlag,
+    folder: &Path,
+    (make_keeper, tell): (&MakeKeeper, &mut dyn FnMut(FromTrial<'_>)),
+) -> anyhow::Result<TrialReport> {
+    write_files(order, folder)?;
+    let Some(file) = read_study_as_it_is(&folder.join(STUDY))? else {
+        bail!("the study cannot be read there; is it the same version of Dyno?");
+    };
+    let StudyFile { mut study, source, catalog, products: known } = file;
+    let seed = Seed(order.seed);
+    let plan = dyno_study::plan(&study, seed);
+    let trials = plan.trials.iter();
+    let planned = trials.filter(|planned| planned.number == order.number).next();
+    let variant = planned.map(|planned| &plan.variants[planned.variant]);
+    let Some(variant) = variant.filter(|variant| variant.name == order.variant) else {
+        bail!("the plan made there is not that of the controller");
+    };
+    let data_folder = study.design.data_folder.clone();
+    let keeper = make_keeper(data_folder.as_deref().map(Path::new)).map_err(anyhow::Error::msg)?;
+    let mut lab = lab::make_with(keeper);
+    lab.abort = abort.clone();
+    lab.catalog = catalog;
+    lab.products = known;
+    lab.data_sets = Limits { bytes: ByteCount(order.keep_bytes), unused: order.keep_for };
+    let only = Plan { variants: vec![variant.clone()], trials: Vec::new(), ..plan.clone() };
+    // Everything is on this machine now.
+    study.design.trial_hosts.clear();
+    study.design.reuse = order.reuse;
+    check(&lab, &only, &study, order.fetch)?;
+    let now = lab.clock.unix_millis();
+    let manifest =
+        dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
+    let run = RunOrder {
+        plan: &plan,
+        design: &study.design,
+        manifest: &manifest,
+        probes: &study.probes,
+        decide: None,
+        retry_failed: false,
+        void: None,
+        text: None,
+        watching: None,
+        folder: folder.join("run"),
+    };
+    let report = run_trial(&lab, &run, order.number, tell);
+    // What cannot be inspected is reported when it is needed.
+    let _ = DataSets::of(&lab.keeper).clean(&lab.data_sets, lab.clock.unix_millis());
+    Ok(report)
+}
+
+/// What is checked of the trial's variant before it begins, as before a run.
+fn check(lab: &Lab, only: &Plan, study: &Study, fetch: bool) -> anyhow::Result<()> {
+    beforehand::warn_of_disk(only, lab)?;
+    beforehand::check_volumes(&lab.keeper, &[], only)?;
+    products::provide(lab, only, fetch)?;
+    beforehand::check_settings(lab, only, &study.design)
+}
+
+/// Writes the study, and the files that it names, into a folder of Dyno's own.
+fn write_files(order: &TrialOrder, folder: &Path) -> anyhow::Result<()> {
+    fs::write(folder.join(STUDY), &order.study).context("the study cannot be written")?;
+    for (name, text) in &order.files {
+        let path = Path::new(name);
+        if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+            bail!("the study names a file outside its folder: {name}");
+        }
+        let path = folder.join(path);
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = written.and_then(|()| fs::write(&path, text));
+        written.with_context(|| format!("{name} cannot be written"))?;
+    }
+    Ok(())
+}
