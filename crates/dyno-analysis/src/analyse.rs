@@ -25,6 +25,7 @@ use crate::settings::setting_differences;
 use crate::stalls::{made_dips, stalls};
 use crate::statistics::Rule;
 use crate::stopping;
+use crate::trial_hosts::trial_hosts;
 use crate::vectors::vectors;
 use crate::words::begin;
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
@@ -78,7 +79,10 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         threshold: options.threshold.or(first.map(|m| m.threshold)).unwrap_or(0.0),
         confidence: options.confidence,
     };
-    let cpus = first.map_or(0, |manifest| manifest.environment.cpus);
+    let trial_hosts = trial_hosts(&joined);
+    // Of several machines, that with the most.
+    let most = trial_hosts.iter().map(|host| host.environment.cpus).max();
+    let cpus = most.or(first.map(|manifest| manifest.environment.cpus)).unwrap_or(0);
     let measured = measure_all(&joined);
     let levels = stopping::levels_of(runs, &joined, &rule);
     let steps = step_facts(&joined, cpus);
@@ -104,6 +108,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         stopping: stopping::facts(runs, &joined, &rule),
         hosts: hosts(&joined),
         server_hosts: server_hosts(&joined),
+        trial_hosts,
         made_dips: made_dips(&joined, &stalls),
         faults: faults(&joined),
         stalls,
@@ -302,14 +307,23 @@ fn environment(runs: &[Run]) -> BTreeMap<String, String> {
         }
     };
     for run in runs {
-        let environment = &run.manifest.environment;
+        add("dyno", run.manifest.dyno.clone());
+    }
+    let of_trials = |run: &Run| {
+        let hosts = run.trials.iter().filter_map(|trial| trial.host.clone());
+        hosts.map(|host| host.environment).collect::<Vec<_>>()
+    };
+    let of_run = |run: &Run| match of_trials(run) {
+        none if none.is_empty() => vec![run.manifest.environment.clone()],
+        some => some,
+    };
+    for environment in runs.iter().flat_map(of_run) {
         add("machine", environment.machine.clone());
         add("cpus", environment.cpus.to_string());
         // Of imported results the machine is not known.
         if environment.memory_bytes > 0 {
             add("memory", dyno_units::ByteCount(environment.memory_bytes).to_string());
         }
-        add("dyno", run.manifest.dyno.clone());
         for (name, value) in &environment.facts {
             add(name, value.clone());
         }

@@ -9,6 +9,7 @@ mod imported;
 mod in_memory;
 mod joined;
 mod law;
+mod machines;
 mod missed;
 mod not_on_disk;
 mod uncompressed;
@@ -60,6 +61,7 @@ pub(crate) fn caveats(
     caveats.extend(too_few_repetitions(joined, findings));
     caveats.extend(generator_limit(joined, findings));
     caveats.extend(hosts::caveats(findings));
+    caveats.extend(machines::caveats(joined, findings));
     caveats.extend(errors(joined, findings));
     caveats.extend(dead_end::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));

@@ -89,6 +89,10 @@ pub struct Findings {
     /// The hosts on which agents started servers; none where these were on the machine that runs the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_hosts: Vec<crate::hosts::ServerHostFacts>,
+    /// The hosts on which whole trials ran, in the order of the trials; none where that was the machine that ran the
+    /// study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trial_hosts: Vec<crate::TrialHostFacts>,
     /// Dips that were made by lowering the limit of a volume, against the stalls that were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub made_dips: Vec<MadeDips>,

@@ -318,6 +318,11 @@ impl<'a> Joined<'a> {
                 summary: summary_of(run, plan),
                 step_indexes: steps.to_vec(),
             });
+            // Where whole trials run on hosts, the machine is one of these.
+            if let Some(host) = summary_of(run, plan).and_then(|summary| summary.host.as_ref()) {
+                self.machines[variant].clone_from(&host.pool);
+                self.cpus[variant] = host.environment.cpus;
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The rule sees readings of the host alone, never what was measured, so that it cannot prefer an
 //! outcome: CPU time that the hypervisor took away, CPU time of other processes, and how long the
-//! canary took. Each trial is held against the quietest trial *of the same variant* so far; so what a
+//! canary took. Each trial is held against the quietest trial *of the same variant* (and on the same host) so far; so what a
 //! variant itself does to the host never makes it void, and on a machine that is always busy nothing
 //! is. It is asked whenever a block has ended, of all that have ended until then; so the first block
 //! may become void when a quieter one has ended. What it says is kept in the record, and never taken
@@ -14,6 +14,7 @@ use dyno_record::{Run, StepSummary, TrialSummary, VoidBlock};
 use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
+use crate::trial_hosts::{environment_of, machine_of};
 use crate::words::{list, seconds};
 use crate::{Caveat, CaveatKind};
 
@@ -72,7 +73,6 @@ impl Disturbance {
 /// trials have ended.
 pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     let Some(rule) = &run.manifest.voiding else { return Vec::new() };
-    let cpus = run.manifest.environment.cpus;
     let left = (rule.repeats_max as usize).saturating_sub(run.voids.len());
     let ended: BTreeSet<u32> = run.trials.iter().map(|trial| trial.number).collect();
     let mut missing = run.manifest.trials.iter().filter(|plan| !ended.contains(&plan.number));
@@ -81,16 +81,24 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
         .trials
         .iter()
         .filter(|trial| !open.contains(&trial.block))
-        .map(|trial| (trial, Disturbance::of(trial, cpus)))
+        .map(|trial| {
+            let cpus = environment_of(trial, &run.manifest).cpus;
+            (trial, Disturbance::of(trial, cpus))
+        })
         .collect();
-    let mut quietest: BTreeMap<usize, Disturbance> = BTreeMap::new();
+    // Machines differ in what they take for the same work.
+    let same = |trial: &'_ TrialSummary| {
+        let (pool, host) = machine_of(trial);
+        (trial.variant, pool.to_owned(), host.to_owned())
+    };
+    let mut quietest: BTreeMap<(usize, String, String), Disturbance> = BTreeMap::new();
     for (trial, disturbance) in &seen {
-        let known = quietest.entry(trial.variant).or_insert(*disturbance);
+        let known = quietest.entry(same(trial)).or_insert(*disturbance);
         *known = known.quieter(*disturbance);
     }
     let mut void: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for (trial, disturbance) in &seen {
-        if let Some(why) = rule_broken(rule, disturbance, &quietest[&trial.variant]) {
+        if let Some(why) = rule_broken(rule, disturbance, &quietest[&same(trial)]) {
             let variant = &run.manifest.variants[trial.variant].name;
             let why = format!("trial {} ({variant}): {why}", trial.number);
             void.entry(trial.block).or_default().push(why);

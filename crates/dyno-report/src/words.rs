@@ -85,6 +85,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::DriftingDifferences => "drifting differences",
         CaveatKind::OneDataSet => "one data set per variant",
         CaveatKind::SeparateRuns => "runs not interleaved",
+        CaveatKind::SeveralMachines => "several machines",
         CaveatKind::DifferentMemory => "different memory",
         CaveatKind::DifferentBuilders => "different builders",
         CaveatKind::DifferentProtocol => "different connections",

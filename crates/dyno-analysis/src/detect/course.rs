@@ -1,13 +1,16 @@
 //! What happened in the course of the run: order and drift, a busy host, servers that were started
 //! anew, quotas and debts that were left over, verdicts that were left open.
 
+use std::collections::BTreeMap;
+
 use dyno_record::{Canary, StepSummary};
 use dyno_units::reading::{Role, known};
 
 use crate::attribution::readings::{mean_rate, measured_values};
 use crate::cells::Measured;
-use crate::join::Joined;
+use crate::join::{Joined, JoinedTrial};
 use crate::statistics::{mean, median, t_two_sided_p};
+use crate::trial_hosts::machine_of;
 use crate::words::{count, list, percent, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, metrics};
 
@@ -199,25 +202,35 @@ fn over(
 }
 
 /// The slowest canary, against the median of the run, with the variants of all that were slow.
-fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<usize>)> {
-    let canary = |trial: &crate::join::JoinedTrial<'_>| {
-        let canary: &Canary = trial.finished()?.canary.as_ref()?;
-        Some((trial.variant, trial.number, canary.before_s.max(canary.after_s), canary.clone()))
+fn slow_canary<'a>(joined: &Joined<'a>, findings: &Findings) -> Option<(String, Vec<usize>)> {
+    let canary = |trial: &JoinedTrial<'a>| {
+        let summary = trial.finished()?;
+        let canary: &Canary = summary.canary.as_ref()?;
+        let most = canary.before_s.max(canary.after_s);
+        Some((trial.variant, trial.number, most, canary.clone(), machine_of(summary)))
     };
-    let all: Vec<(usize, u32, f64, Canary)> = joined.trials.iter().filter_map(canary).collect();
-    let times: Vec<f64> = all.iter().flat_map(|(.., c)| [c.before_s, c.after_s]).collect();
-    let ordinary = median(&times);
-    let slow: Vec<_> =
-        all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
-    let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let all: Vec<_> = joined.trials.iter().filter_map(canary).collect();
+    // Machines differ in what they take for the same work.
+    let mut machines: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
+    all.iter().for_each(|one| machines.entry(one.4).or_default().push(one));
+    let mut slow = Vec::new();
+    for trials in machines.into_values() {
+        let times: Vec<f64> =
+            trials.iter().flat_map(|one| [one.3.before_s, one.3.after_s]).collect();
+        let ordinary = median(&times);
+        let is_slow = |most: f64| ordinary > 0.0 && most > CANARY_SLOW * ordinary;
+        slow.extend(trials.iter().filter(|one| is_slow(one.2)).map(|one| (*one, ordinary)));
+    }
+    let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
+    let ((variant, number, most, ..), ordinary) = worst;
     let text = format!(
         "the canary (a fixed piece of CPU work timed before and after each trial) took {} in trial {number} \
          ({}), against a median of {}",
         seconds(*most),
         findings.variants[*variant].name,
-        seconds(ordinary),
+        seconds(*ordinary),
     );
-    (ordinary > 0.0).then(|| (text, slow.iter().map(|(variant, ..)| *variant).collect()))
+    Some((text, slow.iter().map(|(one, _)| one.0).collect()))
 }
 
 /// Whether the server became younger during a step, and not by a fault of the study's.

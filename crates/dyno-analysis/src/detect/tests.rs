@@ -1,6 +1,6 @@
 //! Each kind of caveat is provoked, and stays away where it has no place.
 
-use dyno_record::Run;
+use dyno_record::{Environment, Run, TrialHost};
 
 use super::*;
 use crate::fixtures::{fail, run};
@@ -268,4 +268,74 @@ fn a_simulation_says_so() {
         }
     });
     contains(&caveat.message, "nothing real was measured");
+}
+
+/// Gives each trial a host: `of` says the pool, the name and the CPUs for variant and block.
+fn place(run: &mut Run, of: impl Fn(usize, u32) -> (&'static str, &'static str, u32)) {
+    for trial in &mut run.trials {
+        let (pool, name, cpus) = of(trial.variant, trial.block);
+        let environment = Environment {
+            machine: name.to_owned(),
+            cpus,
+            memory_bytes: 4 << 30,
+            ..Default::default()
+        };
+        let (pool, name) = (pool.to_owned(), name.to_owned());
+        trial.host = Some(TrialHost { pool, name, place: None, environment });
+    }
+}
+
+#[test]
+fn trials_on_machines_that_are_alike_give_no_caveat() {
+    let mut run = sound();
+    place(&mut run, |_, block| ("m5", ["m5-1", "m5-2", "m5-3"][block as usize - 1], 2));
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
+fn unlike_machines_of_a_variant() {
+    let caveat = only(CaveatKind::SeveralMachines, |run| {
+        place(run, |_, block| if block == 2 { ("m5", "m5-2", 4) } else { ("m5", "m5-1", 2) });
+    });
+    contains(
+        &caveat.message,
+        "on unlike machines. m5: m5-1 (2 CPUs, 4 GiB) and m5-2 (4 CPUs, 4 GiB)",
+    );
+    contains(&caveat.advice, "[host.NAME] table");
+    assert_eq!(caveat.variants, [0, 1]);
+}
+
+#[test]
+fn variants_on_different_machines() {
+    let caveat = only(CaveatKind::SeveralMachines, |run| {
+        place(run, |variant, _| [("m5", "x", 2), ("m6", "y", 8)][variant]);
+    });
+    contains(&caveat.message, "a on x (2 CPUs, 4 GiB); b on y (8 CPUs, 4 GiB)");
+    assert_eq!(caveat.variants, [0, 1]);
+}
+
+#[test]
+fn a_block_that_was_torn_between_hosts() {
+    let caveat =
+        only(CaveatKind::SeveralMachines, |run| {
+            place(run, |variant, block| {
+                if (variant, block) == (1, 2) { ("m5", "m5-2", 2) } else { ("m5", "m5-1", 2) }
+            });
+        });
+    contains(&caveat.message, "In block 2 a variant and its baseline ran on different hosts");
+}
+
+#[test]
+fn a_canary_is_held_against_those_of_its_own_machine() {
+    let mut run = sound();
+    // One of the machines is half as fast.
+    place(&mut run, |_, block| ("m5", ["m5-1", "m5-2", "m5-3"][block as usize - 1], 2));
+    for trial in &mut run.trials {
+        let took = if trial.block == 3 { 0.1 } else { 0.05 };
+        trial.canary = Some(dyno_record::Canary { before_s: took, after_s: took });
+    }
+    assert_eq!(caveats_of(run.clone()), []);
+    run.trials[0].canary = Some(dyno_record::Canary { before_s: 0.05, after_s: 0.1 });
+    let kinds: Vec<CaveatKind> = caveats_of(run).iter().map(|caveat| caveat.kind).collect();
+    assert_eq!(kinds, [CaveatKind::NoisyHost]);
 }

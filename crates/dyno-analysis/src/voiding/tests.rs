@@ -208,3 +208,21 @@ fn void_blocks_find_more_and_raise_no_false_alarms() {
     let most = 0.05 * STUDIES as f64 + 3.0 * (0.05 * 0.95 * STUDIES as f64).sqrt();
     assert!(f64::from(alarms) <= most, "{alarms} false alarms of {STUDIES}");
 }
+
+#[test]
+fn a_slower_machine_makes_no_block_void() {
+    let mut run = quiet(5, 2);
+    for trial in &mut run.trials {
+        let name = format!("m5-{}", trial.block % 2);
+        let environment = dyno_record::Environment { cpus: 2, ..Default::default() };
+        trial.host =
+            Some(dyno_record::TrialHost { pool: "m5".into(), name, place: None, environment });
+        if trial.block % 2 == 0 {
+            trial.canary = Some(Canary { before_s: 0.100, after_s: 0.101 });
+        }
+    }
+    check(&run, &[]);
+    // On the same machine it does.
+    run.trials.iter_mut().for_each(|trial| trial.host = None);
+    check(&run, &[2, 4]);
+}

@@ -62,6 +62,8 @@ pub struct TrialOrder {
     pub number: u32,
     /// The name of its variant, to be sure that both have made the same plan.
     pub variant: String,
+    /// The folder for data, if not the usual one.
+    pub data_folder: Option<String>,
     /// Whether it may begin on a copy of a data set that is kept there.
     pub reuse: bool,
     /// Whether programs and images may be fetched.

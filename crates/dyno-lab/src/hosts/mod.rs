@@ -11,9 +11,9 @@ mod probe;
 mod reach;
 mod server;
 mod step;
-mod trial;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::cell::Cell;
 use std::ops::RangeInclusive;

@@ -11,7 +11,9 @@ use std::thread;
 
 use anyhow::Context;
 use dyno_load::AbortFlag;
-use dyno_record::{Event, EventKind, TrialHost, TrialOutcome, TrialReceiver, TrialSummary, WriteError};
+use dyno_record::{
+    Event, EventKind, TrialHost, TrialOutcome, TrialReceiver, TrialSummary, WriteError,
+};
 use dyno_study::PlannedTrial;
 use dyno_units::Nanoseconds;
 
@@ -151,7 +153,7 @@ impl<'a> Course<'a, '_> {
             let variant = &self.order.plan.variants[planned.variant];
             let site = site_of(sites, variant.database.trials_on.as_deref(), planned.block);
             let site = site.context("the study has trials without a host")?;
-            lanes.entry(&site.machine).or_default().push((site, self.order_of(planned)));
+            lanes.entry(&site.machine).or_default().push((site, self.order_of(planned, site)));
         }
         let stop = AbortFlag::new();
         let (tell, told) = sync_channel(INBOX);
@@ -176,15 +178,19 @@ impl<'a> Course<'a, '_> {
         Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn order_of(&self, planned: &PlannedTrial) -> TrialOrder {
+    fn order_of(&self, planned: &PlannedTrial, site: &TrialSite<'_>) -> TrialOrder {
         let (lab, order) = (self.lab, self.order);
         let study = order.text.cloned().unwrap_or_default();
+        // That of the command line is known to be of this machine.
+        let here = || lab.keeper.root().to_str().filter(|_| site.pool.is_local());
+        let data_folder = order.design.data_folder.clone();
         TrialOrder {
             study: study.source,
             files: study.files,
             seed: order.plan.seed.0,
             number: planned.number,
             variant: order.plan.variants[planned.variant].name.clone(),
+            data_folder: data_folder.or_else(|| here().map(str::to_owned)),
             reuse: order.design.reuse,
             fetch: study.fetch,
             keep_bytes: lab.data_sets.bytes.0,

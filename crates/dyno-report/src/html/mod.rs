@@ -31,6 +31,7 @@ mod server_hosts;
 mod spectra;
 mod steadiness;
 mod tables;
+mod trial_hosts;
 pub(crate) mod vectors;
 
 #[cfg(test)]
@@ -137,6 +138,7 @@ const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
     scaling::section,
     price::section,
     hosts::section,
+    trial_hosts::section,
     server_hosts::section,
     audit::section,
     method::section,

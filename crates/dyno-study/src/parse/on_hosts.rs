@@ -95,8 +95,8 @@ pub(super) fn check(
                     span_of(tables, (database, "on")).unwrap_or_else(|| section.span.clone()),
                     message.clone(),
                 )
-                    .with_label(label)
-                    .with_help(help),
+                .with_label(label)
+                .with_help(help),
             );
             told.push(message);
         }

@@ -53,8 +53,7 @@ pub(super) fn check(
         }
         let others = variant.other_database.iter();
         for other in others.filter(|other| other.trials_on.as_ref().is_some_and(|it| it != pool)) {
-            let message =
-                format!("`{}` is the other database of a job on other hosts", other.name);
+            let message = format!("`{}` is the other database of a job on other hosts", other.name);
             refuse(
                 &other.name,
                 message,

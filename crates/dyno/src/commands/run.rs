@@ -48,10 +48,12 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         beforehand::check_settings(&lab, &plan, &study.design)?;
         None
     } else {
-        if options.data_folder.is_some() || !options.format_device.is_empty() {
+        let is_remote = study.design.trial_hosts.iter().any(|pool| !pool.is_local());
+        if (options.data_folder.is_some() && is_remote) || !options.format_device.is_empty() {
             return Err(crate::usage_error(anyhow::anyhow!(
-                "--data-folder and --format-device are for trials on this machine, and those of \
-                 this study run on hosts (`trials_on`): use `data_folder` in [design]"
+                "--data-folder and --format-device are for this machine, and the trials of this study \
+                 run on hosts (`trials_on`): name a folder with `data_folder` in [design]; devices \
+                 cannot be formatted there"
             )));
         }
         // Each host checks what it is to run.

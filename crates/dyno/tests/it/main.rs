@@ -65,6 +65,7 @@ mod sysbench_machine;
 mod sysbench_tool;
 mod tpcb;
 mod tpcc;
+mod trials_on;
 mod up;
 mod vectors;
 mod volumes;

@@ -42,21 +42,26 @@ fn begin(
     make_keeper: &MakeKeeper,
     tell: &mut dyn FnMut(FromTrial<'_>),
 ) -> anyhow::Result<TrialReport> {
-    // The study may name another folder for data; it is read from one under the usual folder.
-    let usual = make_keeper(None).map_err(anyhow::Error::msg)?;
-    let folder = usual.make_folder("study")?;
-    let result = in_folder(order, abort, &folder, (make_keeper, tell));
-    let removed = usual.remove_folder(&folder);
-    let report = result?;
+    let folder = order.data_folder.as_deref().map(Path::new);
+    let keeper = make_keeper(folder).map_err(anyhow::Error::msg)?;
+    let mut lab = lab::make_with(keeper);
+    lab.abort = abort.clone();
+    lab.data_sets = Limits { bytes: ByteCount(order.keep_bytes), unused: order.keep_for };
+    let folder = lab.keeper.make_folder("study")?;
+    let report = in_folder(order, &mut lab, &folder, tell);
+    let removed = lab.keeper.remove_folder(&folder);
+    // What cannot be inspected is reported when it is needed.
+    let _ = DataSets::of(&lab.keeper).clean(&lab.data_sets, lab.clock.unix_millis());
+    let report = report?;
     removed?;
     Ok(report)
 }
 
 fn in_folder(
     order: &TrialOrder,
-    abort: &AbortFlag,
+    lab: &mut Lab,
     folder: &Path,
-    (make_keeper, tell): (&MakeKeeper, &mut dyn FnMut(FromTrial<'_>)),
+    tell: &mut dyn FnMut(FromTrial<'_>),
 ) -> anyhow::Result<TrialReport> {
     write_files(order, folder)?;
     let Some(file) = read_study_as_it_is(&folder.join(STUDY))? else {
@@ -71,18 +76,13 @@ fn in_folder(
     let Some(variant) = variant.filter(|variant| variant.name == order.variant) else {
         bail!("the plan made there is not that of the controller");
     };
-    let data_folder = study.design.data_folder.clone();
-    let keeper = make_keeper(data_folder.as_deref().map(Path::new)).map_err(anyhow::Error::msg)?;
-    let mut lab = lab::make_with(keeper);
-    lab.abort = abort.clone();
     lab.catalog = catalog;
     lab.products = known;
-    lab.data_sets = Limits { bytes: ByteCount(order.keep_bytes), unused: order.keep_for };
     let only = Plan { variants: vec![variant.clone()], trials: Vec::new(), ..plan.clone() };
     // Everything is on this machine now.
     study.design.trial_hosts.clear();
     study.design.reuse = order.reuse;
-    check(&lab, &only, &study, order.fetch)?;
+    check(lab, &only, &study, order.fetch)?;
     let now = lab.clock.unix_millis();
     let manifest =
         dyno_lab::make_manifest(&lab.catalog, &plan, (&study, &source), &lab.environment, now)?;
@@ -98,10 +98,7 @@ fn in_folder(
         watching: None,
         folder: folder.join("run"),
     };
-    let report = run_trial(&lab, &run, order.number, tell);
-    // What cannot be inspected is reported when it is needed.
-    let _ = DataSets::of(&lab.keeper).clean(&lab.data_sets, lab.clock.unix_millis());
-    Ok(report)
+    Ok(run_trial(lab, &run, order.number, tell))
 }
 
 /// What is checked of the trial's variant before it begins, as before a run.

@@ -1,0 +1,108 @@
+//! The hosts on which whole trials ran: machines, and which trials ran where.
+
+use dyno_record::{Environment, Manifest, TrialSummary};
+use dyno_units::ByteCount;
+use serde::{Deserialize, Serialize};
+
+use crate::join::Joined;
+
+/// Facts in which two machines of one kind are alike.
+const KIND: [&str; 2] = ["cpu.model", "cpu.architecture"];
+
+/// Facts that tell a machine that was changed during a run.
+const STAY: [&str; 4] = ["cpu.model", "kernel", "filesystem", "filesystem.device"];
+
+/// Memories that differ by less than this part are of one size: firmware and kernel keep some of it.
+const MEMORY_ALIKE: f64 = 0.02;
+
+/// A host on which trials ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrialHostFacts {
+    /// The table of the study that names it.
+    pub pool: String,
+    /// Its name there.
+    pub host: String,
+    /// What is there, if the study does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The machine.
+    pub environment: Environment,
+    /// Indexes of the variants of which it ran trials.
+    pub variants: Vec<usize>,
+    /// Blocks of which it ran trials.
+    pub blocks: Vec<u32>,
+    /// Trials that ended there.
+    pub n: u32,
+}
+
+impl TrialHostFacts {
+    /// Whether another machine is of the same kind: CPUs and memory.
+    pub(crate) fn is_alike(&self, other: &TrialHostFacts) -> bool {
+        let (ours, theirs) = (&self.environment, &other.environment);
+        let (a, b) = (ours.memory_bytes as f64, theirs.memory_bytes as f64);
+        let fact = |name: &&str| ours.facts.get(*name) == theirs.facts.get(*name);
+        ours.cpus == theirs.cpus
+            && (a - b).abs() <= MEMORY_ALIKE * a.max(b)
+            && KIND.iter().all(fact)
+    }
+
+    /// The machine in a few words: `AMD EPYC, 2 CPUs, 4 GiB`.
+    pub(crate) fn in_words(&self) -> String {
+        let Environment { cpus, memory_bytes, facts, .. } = &self.environment;
+        let model = facts.get("cpu.model").map(|model| format!("{model}, ")).unwrap_or_default();
+        let plural = if *cpus == 1 { "" } else { "s" };
+        format!("{model}{cpus} CPU{plural}, {}", ByteCount(*memory_bytes))
+    }
+}
+
+/// The hosts of all trials that have ended, in the order of the trials. A machine that changed is another one.
+pub(crate) fn trial_hosts(joined: &Joined<'_>) -> Vec<TrialHostFacts> {
+    let mut all: Vec<TrialHostFacts> = Vec::new();
+    for trial in &joined.trials {
+        let Some(host) = trial.summary.and_then(|summary| summary.host.as_ref()) else { continue };
+        // Some facts change from trial to trial without making another machine of it.
+        let stays = |environment: &Environment| {
+            let fact = |name: &str| environment.facts.get(name).cloned();
+            let Environment { machine, cpus, memory_bytes, .. } = environment;
+            (machine.clone(), *cpus, *memory_bytes, STAY.map(fact))
+        };
+        let is_it = |one: &TrialHostFacts| {
+            (&one.pool, &one.host, &one.place) == (&host.pool, &host.name, &host.place)
+                && stays(&one.environment) == stays(&host.environment)
+        };
+        let idx = all.iter().position(is_it).unwrap_or_else(|| {
+            all.push(TrialHostFacts {
+                pool: host.pool.clone(),
+                host: host.name.clone(),
+                place: host.place.clone(),
+                environment: host.environment.clone(),
+                ..TrialHostFacts::default()
+            });
+            all.len() - 1
+        });
+        let one = &mut all[idx];
+        one.n += 1;
+        one.blocks.push(trial.block);
+        one.variants.push(trial.variant);
+    }
+    for one in &mut all {
+        one.blocks.sort_unstable();
+        one.blocks.dedup();
+        one.variants.sort_unstable();
+        one.variants.dedup();
+    }
+    all
+}
+
+/// The machine on which a trial ran.
+pub(crate) fn environment_of<'a>(
+    trial: &'a TrialSummary,
+    manifest: &'a Manifest,
+) -> &'a Environment {
+    trial.host.as_ref().map_or(&manifest.environment, |host| &host.environment)
+}
+
+/// What tells the machine of a trial from those of others of the same run; empty for the one that ran the study.
+pub(crate) fn machine_of(trial: &TrialSummary) -> (&str, &str) {
+    trial.host.as_ref().map_or(("", ""), |host| (host.pool.as_str(), host.name.as_str()))
+}

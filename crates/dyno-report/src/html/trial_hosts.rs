@@ -1,0 +1,87 @@
+//! The hosts on which whole trials ran.
+
+use dyno_analysis::TrialHostFacts;
+use dyno_units::ByteCount;
+
+use super::Page;
+use crate::document::{Block, Cell, Section, Table};
+
+/// The section; none where trials ran on the machine that ran the study.
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let hosts = &page.view.findings.trial_hosts;
+    if hosts.is_empty() {
+        return None;
+    }
+    let lead = "Each trial ran as a whole on one of these machines: server, load and probes. All trials of a \
+                block that are on hosts of the same table ran on the same host.";
+    let mut section = Section::new("machines", "Machines", "Machines", lead);
+    let heads = [
+        "Host", "Table", "Machine", "CPUs", "CPU", "Memory", "Kernel", "Disk", "Variants",
+        "Blocks", "Trials",
+    ];
+    let mut table = Table::new("hosts of trials", &heads, 3);
+    hosts.iter().for_each(|host| table.row(row(page, host).to_vec()));
+    section.add(Block::Table(table));
+    Some(section)
+}
+
+fn row(page: &Page<'_>, host: &TrialHostFacts) -> [Cell; 11] {
+    let environment = &host.environment;
+    let fact = |name: &str| environment.facts.get(name).map_or("", String::as_str);
+    let name = match &host.place {
+        Some(place) => format!("{} ({place})", host.host),
+        None => host.host.clone(),
+    };
+    let disk = [fact("filesystem"), fact("filesystem.device")];
+    let disk: Vec<&str> = disk.into_iter().filter(|part| !part.is_empty()).collect();
+    let variants: Vec<&str> = host.variants.iter().map(|&idx| page.view.variant(idx)).collect();
+    let blocks: Vec<String> = host.blocks.iter().map(u32::to_string).collect();
+    [
+        Cell::from(name),
+        Cell::from(host.pool.as_str()),
+        Cell::from(environment.machine.as_str()),
+        Cell::from(environment.cpus.to_string()),
+        Cell::from(fact("cpu.model")),
+        Cell::from(ByteCount(environment.memory_bytes).to_string()),
+        Cell::from(fact("kernel")),
+        Cell::from(disk.join(" on ")),
+        Cell::from(variants.join(", ")),
+        Cell::from(blocks.join(", ")),
+        Cell::from(host.n.to_string()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_analysis::Findings;
+    use dyno_record::Environment;
+
+    use super::*;
+    use crate::html::written;
+
+    #[test]
+    fn each_machine_has_a_row() {
+        let mut findings = Findings { variants: vec![Default::default()], ..Findings::default() };
+        assert_eq!(written(&findings, section), "");
+        let facts =
+            [("kernel", "Linux 6.1"), ("filesystem", "xfs"), ("filesystem.device", "nvme0n1")];
+        findings.trial_hosts = vec![TrialHostFacts {
+            pool: "m5".to_owned(),
+            host: "m5-1".to_owned(),
+            place: Some("node c1".to_owned()),
+            environment: Environment {
+                machine: "ip-10".to_owned(),
+                cpus: 8,
+                memory_bytes: 4 << 30,
+                facts: facts.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+            },
+            variants: vec![0],
+            blocks: vec![1, 3],
+            n: 2,
+        }];
+        let page = written(&findings, section);
+        for part in ["m5-1 (node c1)", "ip-10", "4 GiB", "Linux 6.1", "xfs on nvme0n1", "1, 3"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+}
