@@ -30,6 +30,18 @@ impl Deployment {
         })
     }
 
+    /// Gives the servers on hosts the names of the hosts that they are really on: where one was lost, others have their
+    /// places.
+    pub(crate) fn name_hosted(&mut self, hosts: &[String]) {
+        for member in &mut self.members {
+            if let Source::Hosted(_, idx) = member.source
+                && let Some(host) = hosts.get(idx)
+            {
+                member.facts.name.clone_from(host);
+            }
+        }
+    }
+
     /// The addresses of all members that take the load; none if one of them has no address.
     pub(crate) fn load_endpoints(&self) -> Vec<Endpoint> {
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));

@@ -26,6 +26,8 @@ const GROUP: &str = "*.";
 /// Reads the probes of all hosts.
 struct HostsProbe {
     channels: Vec<Arc<Channel>>,
+    /// What the study calls the hosts.
+    names: Vec<String>,
     registered: Vec<Reading>,
     /// Whether it has been noted of a host that it did not answer in time.
     is_late: Vec<bool>,
@@ -36,10 +38,10 @@ impl ServerHosts {
     /// A probe of its hosts.
     pub(crate) fn probe(&self) -> Box<dyn Probe> {
         let channels = self.channels.clone();
-        let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
-        let registered = registered(&names);
+        let names = self.names().to_vec();
+        let registered = registered(&names.iter().map(String::as_str).collect::<Vec<&str>>());
         let is_late = vec![false; channels.len()];
-        Box::new(HostsProbe { registered, is_late, channels, notes: Vec::new() })
+        Box::new(HostsProbe { registered, is_late, channels, names, notes: Vec::new() })
     }
 }
 
@@ -119,7 +121,7 @@ impl Probe for HostsProbe {
                 ));
             }
             self.is_late[idx] |= is_late;
-            found.push((channel.name.as_str(), values));
+            found.push((self.names[idx].as_str(), values));
         }
         put(&found, readings);
     }

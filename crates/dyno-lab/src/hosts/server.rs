@@ -40,6 +40,8 @@ const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// them.
 pub(crate) struct ServerHosts {
     pub(super) channels: Vec<Arc<Channel>>,
+    /// What the study calls the hosts.
+    names: Vec<String>,
     hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Agents>,
@@ -89,6 +91,7 @@ impl ServerHosts {
         let here = || lab.keeper.root().to_str().map(str::to_owned);
         Ok(ServerHosts {
             channels: all.channels.0.clone(),
+            names: all.hosts.iter().map(|(name, _)| name.clone()).collect(),
             addresses: all.addresses.clone(),
             hellos: all.hellos.clone(),
             agents: Mutex::new(Agents { all, n_tasks: Cell::new(0) }),
@@ -97,6 +100,11 @@ impl ServerHosts {
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
             cpus: design.server_cpus.clone(),
         })
+    }
+
+    /// What the study calls the hosts.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// What is there, in words.

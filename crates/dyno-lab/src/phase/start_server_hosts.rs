@@ -34,6 +34,7 @@ impl Phase for StartServerHosts {
         told?;
         let hosts = started?;
         let message = hosts.in_words();
+        trial.deployment.name_hosted(hosts.names());
         trial.deployment.hosts = Some(Arc::new(hosts));
         trial.note(message)
     }

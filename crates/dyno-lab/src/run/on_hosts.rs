@@ -29,8 +29,8 @@ const INBOX: usize = 256;
 
 /// What a thread tells of a trial.
 enum Told {
-    /// It begins now.
-    Began,
+    /// It begins now, on the host of this name.
+    Began(String),
     /// Something came from it.
     From(FromHost),
     /// It has ended, or could not be run.
@@ -210,14 +210,16 @@ impl<'a> Course<'a, '_> {
         for (number, told) in told {
             let plan = wave.iter().find(|planned| planned.number == number);
             let plan = plan.context("a trial began that is not of this wave")?;
-            if matches!(told, Told::Began) {
+            if let Told::Began(_) = &told {
                 running.insert(number, self.begin(plan)?);
                 shown.push_back(number);
-                continue;
             }
             let Some(one) = running.get_mut(&number) else { continue };
             let kinds = match told {
-                Told::Began => Vec::new(),
+                Told::Began(host) => {
+                    let message = format!("trial {number} runs on host {host}");
+                    vec![EventKind::Noted { message }]
+                }
                 Told::From(FromHost::Event(event)) => vec![event.kind],
                 Told::From(FromHost::Note(message)) => vec![EventKind::Noted { message }],
                 Told::From(FromHost::Part { name, bytes }) => {
@@ -351,7 +353,7 @@ fn run_lane(
             Ok(()) if !stop.is_raised() => ControlFlow::Continue(()),
             _ => ControlFlow::Break(()),
         };
-        if told(Told::Began).is_break() {
+        if told(Told::Began(site.name().to_owned())).is_break() {
             return;
         }
         let result = site.run(lab, order, &mut |from| told(Told::From(from)));

@@ -140,6 +140,81 @@ fn a_server_ends_with_a_controller_that_is_killed() {
     await_removal(&data);
 }
 
+/// What may be a password in these bytes: 32 hexadecimal digits in a row, no more and no fewer.
+fn tokens(bytes: &[u8]) -> Vec<String> {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let runs = bytes.split(|byte| !is_digit(byte)).filter(|run| run.len() == 32);
+    runs.map(|run| String::from_utf8_lossy(run).into_owned()).collect()
+}
+
+/// The processes that descend from one, with those that it has detached in a session of their own.
+fn descendants(of: u32) -> Vec<u32> {
+    let mut all = vec![of];
+    let pids = || {
+        let entries = fs::read_dir("/proc").unwrap();
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+    };
+    let parent_of = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let mut known = 0;
+    while known < all.len() {
+        let parents = all[known..].to_vec();
+        known = all.len();
+        let children = pids().filter(|&pid| parent_of(pid).is_some_and(|it| parents.contains(&it)));
+        all.extend(children.collect::<Vec<u32>>());
+    }
+    all
+}
+
+#[test]
+fn the_password_of_a_server_is_on_no_command_line_in_no_environment_and_in_no_record() {
+    assert_eq!(tokens(b"-p0123456789abcdef0123456789abcdef x").len(), 1);
+    for product in ["mariadb", "postgresql"] {
+        let (bench, data) = (Workbench::new(), DataFolder::new());
+        bench.write("study.toml", &study(product, ONE, "duration = \"60s\""));
+        let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
+        run.wait_for(&["measuring"]);
+        let processes = descendants(run.child.id());
+        let is_there = |word: &str| {
+            processes.iter().any(|pid| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains(word)
+            })
+        };
+        let server = if product == "mariadb" { "mariadbd" } else { "postgres" };
+        assert!(is_there(server) && is_there("agent"), "{product}: {processes:?}");
+        for pid in processes {
+            for file in ["cmdline", "environ"] {
+                let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
+                assert_eq!(
+                    tokens(&bytes),
+                    Vec::<String>::new(),
+                    "{product}, {file} of {pid}: {text}"
+                );
+            }
+        }
+        run.signal(rustix::process::Signal::INT);
+        assert_eq!(run.end(), 130);
+        let mut folders = vec![bench.path("runs/study")];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let bytes = fs::read(&path).unwrap();
+                    let found = tokens(&bytes);
+                    assert_eq!(found, Vec::<String>::new(), "{product}: {}", path.display());
+                }
+            }
+        }
+        await_removal(&data);
+    }
+}
+
 /// An OpenSSH server in a folder of the bench; none, which is said, if it is not installed.
 fn sshd(bench: &Workbench) -> Option<Sshd> {
     fs::create_dir(bench.path("ssh")).unwrap();
@@ -166,7 +241,7 @@ fn a_server_is_started_over_openssh() {
 }
 
 /// The study of SQL servers in minutes, made shorter.
-fn sql_servers(data: &DataFolder) -> String {
+pub(crate) fn sql_servers(data: &DataFolder) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/sql-servers/bench-top.toml");
     let mut text = fs::read_to_string(path).unwrap();
     let data = format!("generators = \"sql\"\ndata_folder = \"{}\"", data.text());
@@ -187,7 +262,7 @@ fn sql_servers(data: &DataFolder) -> String {
 
 /// Checks a run of one server and of three independent ones.
 #[track_caller]
-fn check_sql_servers(bench: &Workbench) {
+pub(crate) fn check_sql_servers(bench: &Workbench) {
     for number in [1, 2] {
         let folder = trial_folder(&bench.path("runs/study"), number);
         let trial = read_json(&folder.join("summary.json"));
@@ -202,7 +277,8 @@ fn check_sql_servers(bench: &Workbench) {
         // The processes of all servers are seen through their agents.
         assert!(step["server_cpu_s"].as_f64().unwrap() > 0.0, "{}", step["server_cpu_s"]);
         let known = trial["meanings"].as_object().unwrap();
-        assert!(known.keys().any(|name| name.starts_with("host.sql1.memory.")), "{names:?}");
+        let is_of_host = |name: &String| name.starts_with("host.sql1.memory.");
+        assert!(known.keys().any(is_of_host), "{:?}", known.keys());
         if names.len() == 1 {
             continue;
         }

@@ -10,7 +10,8 @@ use rustix::process::Signal;
 
 use crate::agents::{Sshd, await_end, committed, kill, summary};
 use crate::reach::{Database, agents_with, await_that};
-use crate::support::{Answer, Running, Workbench, read_json};
+use crate::server_hosts::{check_sql_servers, sql_servers};
+use crate::support::{Answer, DataFolder, Running, Workbench, read_json};
 
 /// A cluster of a test's own: an authentication daemon, a controller, and node daemons on the loopback,
 /// all with their files in one folder.
@@ -275,5 +276,28 @@ fn a_node_whose_daemon_is_killed_is_named_and_the_run_goes_on_without_it() {
     let names: Vec<&str> =
         hosts.as_array().unwrap().iter().map(|host| host["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["load-1", "load-3"]);
+    cluster.await_no_jobs();
+}
+
+#[test]
+fn the_study_of_sql_servers_runs_over_slurm_with_one_line_changed() {
+    let bench = Workbench::new();
+    let Some(cluster) = Cluster::start(&bench.path("slurm"), 3) else { return };
+    let data = DataFolder::new();
+    let text = sql_servers(&data);
+    let line = "reach = \"local\" ";
+    assert!(text.contains(line), "{text}");
+    bench.write("study.toml", &text.replace(line, &request("")));
+    // Where nodes look for programs, there is Dyno.
+    let program = Path::new(env!("CARGO_BIN_EXE_dyno"));
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", program.parent().unwrap().display());
+    let mut command = bench.command(&["run", "study.toml"]);
+    command.env("PATH", path);
+    let answer = Answer::from(cluster.with(command).output().unwrap());
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    check_sql_servers(&bench);
+    let trial = summary(&bench, "study", 1);
+    let members = trial["members"].as_array().unwrap();
+    assert!(members.iter().all(|member| member["host"]["machine"].is_string()), "{members:#?}");
     cluster.await_no_jobs();
 }
