@@ -36,7 +36,7 @@ pub use manifest::{
 };
 pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, PlaceFacts};
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
-pub use received::TrialReceiver;
+pub use received::{TrialReceiver, cleaned};
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{

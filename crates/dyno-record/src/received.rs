@@ -7,6 +7,11 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use dyno_units::{clean_text, is_unsafe_char};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::files::{append, read_bounded, with_suffix};
 use crate::writer::{EVENTS, INTERVALS, READINGS, SUMMARY, write_summary};
 use crate::{
@@ -131,7 +136,10 @@ impl TrialReceiver {
         }
         let bytes = read_bounded(&self.coming(SUMMARY), WHOLE_MOST);
         let bytes = bytes.map_err(|error| format!("its summary cannot be read: {error}"))?;
-        let summary: TrialSummary = serde_json::from_slice(&bytes)
+        let mut summary: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| format!("its summary cannot be read: {error}"))?;
+        clean(&mut summary);
+        let summary: TrialSummary = serde_json::from_value(summary)
             .map_err(|error| format!("its summary cannot be read: {error}"))?;
         let TrialPlan { number, variant, repetition, block } = self.planned;
         let is_it = (summary.number, summary.variant, summary.repetition, summary.block)
@@ -141,6 +149,33 @@ impl TrialReceiver {
 
     fn coming(&self, name: &str) -> PathBuf {
         with_suffix(&self.writer.folder.join(name), COMING)
+    }
+}
+
+/// Something of another host's, with all its texts cleaned, as what servers say is: no text can do anything to a terminal.
+///
+/// # Errors
+///
+/// It is none any more; says why.
+pub fn cleaned<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
+    let mut json = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    clean(&mut json);
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+fn clean(value: &mut Value) {
+    match value {
+        // What is only long, such as a histogram, stays whole.
+        Value::String(text) if text.contains(is_unsafe_char) => *text = clean_text(text),
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.contains(is_unsafe_char)) {
+                let all = std::mem::take(fields).into_iter();
+                fields.extend(all.map(|(name, value)| (clean_text(&name), value)));
+            }
+            fields.values_mut().for_each(clean);
+        }
+        _ => {}
     }
 }
 
@@ -195,6 +230,17 @@ mod tests {
         names.sort();
         let all = ["checksums.json", "events.jsonl.gz", "intervals.hlog.gz", READINGS, SUMMARY];
         assert_eq!(names, all);
+    }
+
+    #[test]
+    fn texts_of_a_host_are_harmless() {
+        let kind = EventKind::Noted { message: "a\x1b[31mb".into() };
+        let event = cleaned(&Event { at_ns: u64::MAX, unix_ms: 1, kind }).unwrap();
+        let expected = EventKind::Noted { message: "a\u{fffd}[31mb".into() };
+        assert_eq!((event.at_ns, event.kind), (u64::MAX, expected));
+        let names = std::collections::BTreeMap::from([("x\ny".to_owned(), "z".repeat(10_000))]);
+        let names = cleaned(&names).unwrap();
+        assert_eq!(names["x y"].len(), 10_000);
     }
 
     #[test]

@@ -242,7 +242,10 @@ impl<'a> Course<'a, '_> {
                 if let Some(receiver) = &mut one.receiver {
                     receiver.event(&event)?;
                 }
-                one.kept_back.push(event);
+                // What is only of interest while it goes on would fill the memory.
+                if shown.front() == Some(&number) || !event.kind.is_passing() {
+                    one.kept_back.push(event);
+                }
             }
             while let Some(first) = shown.front().and_then(|first| running.get_mut(first)) {
                 first.kept_back.drain(..).for_each(|event| (self.events.listener)(&event));
