@@ -101,8 +101,8 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
             crate::numbers::p_value(p),
         ),
         advice: "Something is drifting: a disk that fills up, the temperature, or a noisy neighbour, for example. \
-                 Comparisons within blocks cancel it; the CIs of single variants are wider because of \
-                 it."
+                 Comparisons within blocks cancel it; the CIs of individual variants are wider because \
+                 of it."
             .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),
@@ -198,7 +198,8 @@ fn over(
     Some((text, over.iter().map(|(_, variant, _)| *variant).collect()))
 }
 
-/// The slowest canary, against the median of the run, with the variants of all that were slow.
+/// The slowest canary (the CPU probe, in words), against the median of the run, with the variants of all that
+/// were slow.
 fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<usize>)> {
     let canary = |trial: &crate::join::JoinedTrial<'_>| {
         let canary: &Canary = trial.finished()?.canary.as_ref()?;
@@ -211,8 +212,8 @@ fn slow_canary(joined: &Joined<'_>, findings: &Findings) -> Option<(String, Vec<
         all.iter().filter(|(_, _, most, _)| *most > CANARY_SLOW * ordinary).collect();
     let (variant, number, most, _) = slow.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let text = format!(
-        "the canary (a fixed piece of CPU work timed before and after each trial) took {} in trial {number} \
-         ({}), against a median of {}",
+        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} at trial \
+         {number} ({}); the median over all trials that were kept is {}",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(ordinary),
