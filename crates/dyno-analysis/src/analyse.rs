@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{MemberRole, Run, TrialOutcome, TrialSummary};
+use dyno_record::{MemberFacts, MemberRole, Run, TrialOutcome, TrialSummary};
 use dyno_units::Seed;
 
 use crate::answer::{Ranker, answer, is_watched};
@@ -134,7 +134,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     tell_unneeded(&mut findings, &joined, runs);
     tell_reruns(&mut findings, runs);
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
-    findings.caveats = caveats(&joined, &measured, &findings);
+    findings.caveats = caveats(&joined, &measured, &findings, runs);
     if is_watched(&findings) {
         // Nothing was measured that more repetitions or a longer time would make surer.
         findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
@@ -173,6 +173,7 @@ fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
         name: step.name.clone(),
         clients: step.clients,
         rate: step.rate,
+        duration_s: Some(step.duration_s).filter(|_| step.search.is_none() && step.own.is_none()),
         search: step_search(step),
         main_metric: joined.main[idx],
         own: step.own.clone(),
@@ -297,6 +298,24 @@ fn tell_reruns(findings: &mut Findings, runs: &[Run]) {
     }
 }
 
+/// `23.5 GiB`, `16 GiB`.
+fn memory_in_words(bytes: u64) -> String {
+    let text = dyno_units::ByteCount(bytes).to_string();
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let rounded = number.parse().map(|number: f64| format!("{number:.1}"));
+    let number = rounded.as_deref().unwrap_or(number);
+    format!("{} {unit}", number.trim_end_matches(".0"))
+}
+
+/// `ext4 on vda`: where the data of a member lie. None where Dyno did not put them there, or the kernel
+/// did not say.
+fn storage(member: &MemberFacts) -> Option<String> {
+    let place = member.place.as_ref().filter(|_| member.role != MemberRole::Router)?;
+    let filesystem = place.filesystem.as_deref()?;
+    let device = place.device.as_deref().and_then(|device| device.strip_prefix("/dev/"));
+    Some(device.map_or_else(|| filesystem.to_owned(), |device| format!("{filesystem} on {device}")))
+}
+
 /// Facts of the machine; of several machines, all values that differ.
 fn environment(runs: &[Run]) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -308,6 +327,9 @@ fn environment(runs: &[Run]) -> BTreeMap<String, String> {
     };
     for run in runs {
         add("dyno", run.manifest.dyno.clone());
+        for place in run.trials.iter().flat_map(|trial| &trial.members).filter_map(storage) {
+            add("storage", place);
+        }
     }
     let of_trials = |run: &Run| {
         let hosts = run.trials.iter().filter_map(|trial| trial.host.clone());
@@ -322,7 +344,7 @@ fn environment(runs: &[Run]) -> BTreeMap<String, String> {
         add("cpus", environment.cpus.to_string());
         // Of imported results the machine is not known.
         if environment.memory_bytes > 0 {
-            add("memory", dyno_units::ByteCount(environment.memory_bytes).to_string());
+            add("memory", memory_in_words(environment.memory_bytes));
         }
         for (name, value) in &environment.facts {
             add(name, value.clone());

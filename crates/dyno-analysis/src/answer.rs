@@ -36,8 +36,8 @@ pub use watched::is_watched;
 use crate::numbers::value;
 use crate::words::{ci_of, count, list, rate, share};
 use crate::{
-    Answer, CaveatKind, Cell, Comparison, Findings, Metric, MetricId, MetricRole, StepSearch,
-    metrics,
+    Answer, CaveatKind, Cell, Comparison, Estimate, Findings, Metric, MetricId, MetricRole,
+    StepSearch, metrics,
 };
 
 /// Most lines below the headline.
@@ -123,7 +123,8 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
     details.extend(writer.repeated_looks());
-    Answer { headline, lines, details, against: writer.safe_one() }
+    let note = writer.safety_note().filter(|_| headline.starts_with(durability::HEADLINE));
+    Answer { headline, note, lines, details, against: writer.safe_one() }
 }
 
 struct AnswerWriter<'a> {
@@ -229,6 +230,11 @@ impl AnswerWriter<'_> {
     /// A metric's name in a sentence.
     fn title(&self, metric: MetricId) -> &str {
         &self.findings.metrics.get(metric).title
+    }
+
+    /// A value whose unit says what is counted: `8,590 transactions/s`.
+    fn value_named(&self, metric: MetricId, estimate: &Estimate) -> String {
+        metrics::with_thing(metric, &value(estimate))
     }
 
     /// The metrics that are always said, those that steps are judged by first of all.
@@ -337,7 +343,7 @@ impl AnswerWriter<'_> {
         match (cells.as_slice(), peak) {
             ([only], _) => self.cell_sentence(only),
             (_, Some(peak)) if n_closed > 1 && throughput(peak) > 0.0 => {
-                let value = rate(throughput(peak));
+                let value = metrics::with_thing(metrics::THROUGHPUT, &rate(throughput(peak)));
                 format!("{name} peaks {} with {value}{}.", self.at(peak.step), self.p95_of(peak))
             }
             (_, Some(peak)) => self.cell_sentence(peak),
@@ -380,7 +386,7 @@ impl AnswerWriter<'_> {
         let (at, main) = (self.at(cell.step), self.findings.steps[cell.step].main_metric);
         match cell.metrics.get(&metrics::THROUGHPUT) {
             Some(rate) if rate.max > 0.0 => {
-                let value = value(rate);
+                let value = self.value_named(metrics::THROUGHPUT, rate);
                 format!("{name} does {value} {at}{}.", self.p95_of(cell))
             }
             // Without load there is what a job declares.
@@ -398,7 +404,7 @@ impl AnswerWriter<'_> {
             None => format!("{name} met {limit} at none of the loads tried."),
             Some(found) => {
                 let precision = share(search.precision);
-                let value = value(found);
+                let value = self.value_named(search.metric, found);
                 format!("{name} sustains {value} within {limit} (search precision: {precision}).")
             }
         }
@@ -414,7 +420,7 @@ impl AnswerWriter<'_> {
                 .filter(|(i, metric)| *i == 0 || *metric != self.main_metric(cell.step))
                 .filter_map(|(_, metric)| {
                     let estimate = cell.metrics.get(&metric).filter(|e| e.max > 0.0)?;
-                    let (title, value) = (self.title(metric), value(estimate));
+                    let (title, value) = (self.title(metric), self.value_named(metric, estimate));
                     Some(format!("{title} {value} ({})", ci_of(estimate, confidence)))
                 })
                 .collect();

@@ -21,7 +21,7 @@ pub use imported::is_imported;
 
 use std::collections::BTreeMap;
 
-use dyno_record::{StepSummary, TrialSummary};
+use dyno_record::{Run, StepSummary, TrialSummary};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::known;
 
@@ -30,7 +30,7 @@ use crate::cells::Measured;
 use crate::join::Joined;
 use crate::metrics::quantile;
 use crate::numbers::grouped;
-use crate::words::{count, list, rate, share};
+use crate::words::{count, list, rate, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, MetricId, TrialFacts, metrics};
 
 /// Fewest repetitions that are thought enough.
@@ -56,6 +56,7 @@ pub(crate) fn caveats(
     joined: &Joined<'_>,
     measured: &[Measured],
     findings: &Findings,
+    runs: &[Run],
 ) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     caveats.extend(too_few_repetitions(joined, findings));
@@ -73,13 +74,14 @@ pub(crate) fn caveats(
     caveats.extend(uncompressed::caveat(joined, findings));
     caveats.extend(missing_trials(findings));
     caveats.extend(audit_failed(findings));
-    caveats.extend(short_measurement(measured));
+    caveats.extend(short_measurement(measured, findings));
     caveats.extend(crate::time::caveats::caveats(findings));
     caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(alike::caveats(joined, findings));
     caveats.extend(course::caveats(joined, measured, findings));
     caveats.extend(differences::caveats(joined, measured, findings));
-    caveats.extend(crate::voiding::caveat(&findings.void_blocks));
+    let discarded = crate::voiding::caveat(&findings.void_blocks, runs, &caveats);
+    caveats.extend(discarded);
     caveats.extend(law::law_misses(findings));
     caveats.extend(joined::caveats(joined, findings));
     caveats.extend(imported::caveat(joined));
@@ -436,7 +438,7 @@ fn audit_failed(findings: &Findings) -> Option<Caveat> {
         kind: CaveatKind::AuditFailed,
         message: format!(
             "After the load, the tables of {} of {} did not match the transactions that the server \
-             had confirmed. In trial {} ({}), {}: expected {}, found {}.",
+             had acknowledged. In trial {} ({}), {}: expected {}, found {}.",
             failed.len(),
             count(n_audited as u64, "audited trial"),
             first.number,
@@ -499,19 +501,19 @@ impl Short<'_> {
         }
     }
 
-    /// The quantiles below it, which have observations enough if it is the first that has not.
+    /// What has observations enough if it is the first quantile that has not.
     fn nearer(&self) -> &'static str {
         match self.metric {
-            metrics::RESPONSE_P95 => "the mean and p50",
-            metrics::RESPONSE_P99 => "p50 and p95",
-            _ => "p50, p95 and p99",
+            metrics::RESPONSE_P95 => "Throughput, the mean and p50",
+            metrics::RESPONSE_P99 => "Throughput, p50 and p95",
+            _ => "Throughput, p50, p95 and p99",
         }
     }
 }
 
 /// One caveat for all quantiles that rest on too few observations: whoever has too few for p95 has
 /// too few for what is beyond it.
-fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
+fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
     let quantiles = [metrics::RESPONSE_P95, metrics::RESPONSE_P99, metrics::RESPONSE_P999];
     let short: Vec<Short<'_>> =
         quantiles.into_iter().filter_map(|metric| Short::of(measured, metric)).collect();
@@ -534,19 +536,21 @@ fn short_measurement(measured: &[Measured]) -> Option<Caveat> {
     });
     let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);
     let n = last.least.committed;
+    let planned = findings.steps.get(last.least.step).and_then(|step| step.duration_s);
+    let now = planned.map_or(String::new(), |planned| format!(", which is {}", seconds(planned)));
     let noun = if n == 1 { "transaction" } else { "transactions" };
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
             "The {names} {times} {rest} on too few observations: {trial} has {} {noun}, of which about \
-             {beyond}.",
+             {beyond}. {} are not affected.",
             grouped(n),
+            short.first().map_or("Throughput and p50", Short::nearer),
         ),
         advice: format!(
-            "Each trial needs {needed} at each step, at this trial's rate of {}: increase `duration`. \
-             Until then, rely only on {} of the response times.",
-            rate(throughput),
-            short.first().map_or("p50", Short::nearer),
+            "At this trial's rate of {}, each trial needs {needed} at each step: increase `duration` in the \
+             study's `[design]`{now}.",
+            metrics::with_thing(metrics::THROUGHPUT, &rate(throughput)),
         ),
         variants: sorted(last.places.iter().map(|m| m.variant)),
         steps: sorted(last.places.iter().map(|m| m.step)),

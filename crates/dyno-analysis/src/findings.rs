@@ -162,6 +162,9 @@ pub struct OtherEffect {
 pub struct Answer {
     /// One sentence of about 25 words at most.
     pub headline: String,
+    /// Which variants the headline compares, where what stands below compares others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// At most five short sentences that support it, with confidence intervals and repetitions.
     #[serde(default)]
     pub lines: Vec<String>,
@@ -219,6 +222,9 @@ pub struct StepFacts {
     pub clients: u64,
     /// Offered rate, transactions per second; none under closed load.
     pub rate: Option<f64>,
+    /// Planned length of the measurement phase in seconds; none where the step ends by something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
     /// Whether it is low or high concurrency.
     pub concurrency: ConcurrencyGroup,
     /// What is searched, if the step is a search: its load is then not given but found.
@@ -255,6 +261,7 @@ impl Default for StepFacts {
             name: String::new(),
             clients: 0,
             rate: None,
+            duration_s: None,
             concurrency: ConcurrencyGroup::Low,
             search: None,
             main_metric: THROUGHPUT,

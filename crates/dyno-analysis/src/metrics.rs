@@ -46,9 +46,9 @@ ids! {
 /// The built-in metrics, in the order in which they are shown.
 #[rustfmt::skip]
 const BUILT_IN: &[BuiltIn] = &[
-    built_in(metric("rate_at_limit", PerSecond, Higher, "sustained rate", "highest offered rate that met the limit twice").main(), Derived(|step| step.rate_at_limit())),
+    built_in(metric("rate_at_limit", PerSecond, Higher, "sustained rate", "highest offered rate that met the limit twice").main(), Derived(|step| step.rate_at_limit())).of("transactions"),
     built_in(metric("clients_at_limit", Unit::other("clients"), Higher, "sustained clients", "most clients that met the limit twice").main(), Derived(|step| step.clients_at_limit())),
-    built_in(metric("throughput", PerSecond, Higher, "throughput", "committed transactions per second").main(), Derived(|step| step.throughput())),
+    built_in(metric("throughput", PerSecond, Higher, "throughput", "committed transactions per second").main(), Derived(|step| step.throughput())).of("transactions"),
     built_in(metric("step_time", Microseconds, Lower, "step time", "time until all quotas were met").main(), Derived(|step| step.step_time())),
     built_in(metric("response_mean", Microseconds, Lower, "mean response time", "from the due time to completion, committed transactions only, mean").secondary(), Response(Mean)),
     built_in(metric("response_p50", Microseconds, Lower, "median response time", "from the due time to completion, committed transactions only, median").secondary(), Response(Quantile("p50", 0.5))),
@@ -73,10 +73,33 @@ use Statistic::{Longest, Mean, Quantile};
 pub(crate) struct BuiltIn {
     pub(crate) metric: Metric,
     pub(crate) derivation: Derivation,
+    /// What it counts, of a rate.
+    thing: Option<&'static str>,
 }
 
 const fn built_in(metric: Metric, derivation: Derivation) -> BuiltIn {
-    BuiltIn { metric, derivation }
+    BuiltIn { metric, derivation, thing: None }
+}
+
+impl BuiltIn {
+    /// It is a rate of these.
+    const fn of(mut self, thing: &'static str) -> BuiltIn {
+        self.thing = Some(thing);
+        self
+    }
+}
+
+/// What a rate is a rate of, in the plural: `transactions`. None of other metrics.
+pub fn thing(metric: MetricId) -> Option<&'static str> {
+    find(metric)?.thing
+}
+
+/// A value of a metric as it was written, with what it counts: `8,590 transactions/s` of `8,590/s`.
+pub fn with_thing(metric: MetricId, value: &str) -> String {
+    match (thing(metric), value.strip_suffix("/s")) {
+        (Some(thing), Some(number)) => format!("{number} {thing}/s"),
+        _ => value.to_owned(),
+    }
 }
 
 /// A value, or why there is none. None where the step does not have such a thing at all.
@@ -350,7 +373,7 @@ impl<'a> Source<'a> {
     fn step_time(&self) -> Value {
         self.step.own_of(self.variant).filter(|own| own.ends_by_quota)?;
         let is_done = self.summary.ended_by.as_deref() == Some("quota");
-        let unfinished = || "its quotas were not finished within its time limit".to_owned();
+        let unfinished = || "its quotas were not met within its time limit".to_owned();
         Some(is_done.then_some(self.summary.measured_s * 1e6).ok_or_else(unfinished))
     }
 

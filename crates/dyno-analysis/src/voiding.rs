@@ -107,6 +107,9 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     void.into_iter().take(left).collect()
 }
 
+/// What a disturbed trial is held against.
+const QUIETEST: &str = "this variant's quietest trial";
+
 /// What of the host was worse than at the quietest trial of the same variant by more than the rule
 /// allows, in words.
 fn rule_broken(
@@ -120,11 +123,11 @@ fn rule_broken(
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        parts.push(format!("CPU steal was {} (quietest: {})", percent(found), percent(least)));
+        parts.push(format!("CPU steal was {} ({} in {QUIETEST})", percent(found), percent(least)));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
         parts.push(format!(
-            "other processes used {} of the CPUs (quietest: {})",
+            "other processes used {} of the CPUs ({} in {QUIETEST})",
             percent(found),
             percent(least)
         ));
@@ -133,27 +136,58 @@ fn rule_broken(
         && found > least * (1.0 + rule.canary)
     {
         let (found, least) = (seconds(found), seconds(least));
-        parts.push(format!(
-            "the canary (a fixed piece of CPU work) took {found} (quietest: {least})"
-        ));
+        parts.push(format!("the CPU probe took {found} ({least} in {QUIETEST})"));
     }
     (!parts.is_empty()).then(|| list(&parts))
+}
+
+/// How the reasons begin that rest on the canary.
+const PROBE: &str = "the CPU probe";
+
+/// That as many blocks of a run were discarded as may be, so that what was disturbed after them was kept;
+/// empty where no run came that far.
+fn at_limit(runs: &[Run]) -> String {
+    let is_at_limit = |run: &&Run| {
+        let most = run.manifest.voiding.as_ref().map_or(u32::MAX, |rule| rule.repeats_max);
+        run.voids.len() as u32 >= most
+    };
+    let Some(run) = runs.iter().filter(|run| !run.voids.is_empty()).find(is_at_limit) else {
+        return String::new();
+    };
+    let n_blocks = run.manifest.trials.iter().map(|plan| plan.block).max().unwrap_or(0);
+    let n = run.voids.len();
+    let were = if n == 1 { "was" } else { "were" };
+    format!(
+        " {n} of {n_blocks} blocks {were} discarded, the most allowed for {n_blocks} repetitions; any that were \
+         disturbed after that were kept."
+    )
 }
 
 /// Most blocks whose reasons a caveat gives.
 const REASONS_MOST: usize = 4;
 
-/// Says which blocks were void, and why.
-pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
+/// Says which blocks were void, why, and whether more of them would have been: `before` are the caveats
+/// that a reader has read by then.
+pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Option<Caveat> {
     if void.is_empty() {
         return None;
     }
+    let is_defined = before.iter().any(|caveat| caveat.message.contains(PROBE));
+    let is_used = void.iter().flat_map(|one| one.why.first()).any(|why| why.contains(PROBE));
+    let definition = match (is_used, is_defined) {
+        (true, true) => " Of the CPU probe's two times, the longer counts here.",
+        (true, false) => {
+            " The CPU probe is a fixed piece of CPU work, timed before and after each trial; the longer of \
+             the two times counts here."
+        }
+        (false, _) => "",
+    };
     let reason = |one: &VoidBlock| {
         let more = one.why.len().saturating_sub(1);
         let more = match more {
             0 => String::new(),
-            1 => "; 1 more trial of this block was also disturbed".to_owned(),
-            n => format!("; {n} more trials of this block were also disturbed"),
+            1 => "; 1 more trial of this block was disturbed".to_owned(),
+            n => format!("; {n} more trials of this block were disturbed"),
         };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
         format!("Block {}, {why}{more}", one.block)
@@ -166,19 +200,19 @@ pub(crate) fn caveat(void: &[VoidBlock]) -> Option<Caveat> {
         kind: CaveatKind::NoisyHost,
         message: format!(
             "{} and run again (a block is one trial of each variant), because the host was much busier \
-             than in the quietest trial of the same variant. {}.",
+             than in the quietest trial of the same variant. {}.{definition}",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),
             },
             reasons.join(". ")
         ),
-        advice:
-            "Discarded blocks do not contribute to any result. They are chosen by the readings of the host alone, \
+        advice: format!(
+            "Discarded blocks do not contribute to any result. They are chosen from host readings alone, \
              without regard to throughput and response times, so a block that was kept may show worse results \
-             than one that was discarded. At most (repetitions − 1) / 2 blocks are discarded; any further ones are kept, \
-             however busy the host was. `void_blocks = \"keep\"` in the study turns this rule off."
-                .to_owned(),
+             than one that was discarded.{} `void_blocks = \"keep\"` in the study turns this rule off.",
+            at_limit(runs)
+        ),
         variants: Vec::new(),
         steps: Vec::new(),
     })

@@ -60,14 +60,14 @@ pub fn fetch(
     let mut specs = product.packages(request.version);
     if specs.is_empty() {
         return Err(DeployError::new(format!(
-            "Dyno knows no packages for {title}{at}; `dyno products` lists what can be fetched"
+            "Dyno does not know of any packages for {title}{at}; `dyno products` lists what can be fetched"
         )));
     }
     specs.retain(|spec| request.from.is_none_or(|from| spec.source == from));
     if specs.is_empty() {
         let from = request.from.unwrap_or_default();
         return Err(DeployError::new(format!(
-            "Dyno knows no packages for {title}{at} from {from}; leave `--from` out to look in all \
+            "Dyno does not know of any packages for {title}{at} from {from}; leave `--from` out to look in all \
              sources"
         )));
     }

@@ -145,7 +145,7 @@ impl Host {
         // A metal instance of a cloud has the cloud's name, but no hypervisor under it.
         let is_metal = text.contains(".metal");
         if has_flag || hypervisor.is_some() || (is_named && !is_metal) {
-            return Some(if text.is_empty() { "unnamed hypervisor".into() } else { text });
+            return Some(if text.is_empty() { "unidentified hypervisor".into() } else { text });
         }
         None
     }
@@ -260,13 +260,13 @@ fn add_cpu(host: &Host, found: &mut FactList) {
     found.add("architecture", Some(std::env::consts::ARCH));
 }
 
-/// `2 in force, 1 open`; `off` if they were switched off.
+/// `2 mitigated, 1 not`; `off` if they were switched off.
 pub(crate) fn mitigations_in_words(host: &Host) -> Option<String> {
     if host.has_mitigations_off() {
         return Some("off".into());
     }
     let (in_force, open) = host.mitigations()?;
-    Some(format!("{in_force} in force, {open} open"))
+    Some(format!("{in_force} mitigated, {open} not"))
 }
 
 fn add_kernel(host: &Host, found: &mut FactList) {

@@ -197,8 +197,8 @@ impl Register {
                 return Ok(false);
             }
             return Err(KeeperError(format!(
-                "the deployment `{name}` is held by a process that is not visible from here (in a \
-                 container?); end it there"
+                "the deployment `{name}` is owned by a process that cannot be seen from here (in a \
+                 container?); stop it there"
             )));
         };
         for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
@@ -207,7 +207,7 @@ impl Register {
                 return Ok(true);
             }
         }
-        Err(KeeperError(format!("process {}, which holds `{name}`, does not end", holder.pid)))
+        Err(KeeperError(format!("process {}, which owns `{name}`, does not exit", holder.pid)))
     }
 
     /// Whether nobody holds a deployment any more at some time before the limit.
@@ -385,7 +385,7 @@ mod tests {
         let text = serde_json::to_vec(&description).expect("it is JSON");
         fs::write(register.path("a", DESCRIPTION), text).expect("written");
         let error = register.end_holder("a", &ManualClock::new()).expect_err("it is refused").0;
-        assert!(error.contains("not visible from here"), "{error}");
+        assert!(error.contains("cannot be seen from here"), "{error}");
         assert!(child.try_wait().expect("it is ours").is_none(), "it still runs");
         child.kill().expect("it is ours");
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));

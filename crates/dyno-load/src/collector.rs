@@ -339,7 +339,7 @@ impl Collector {
         let planned_end = finished_at.unwrap_or(self.timeline.ended);
         if planned_end <= self.timeline.measure_began {
             return Err(LoadError(
-                "all quotas were finished before the warm-up ended, so nothing was measured; \
+                "all quotas were met before the warm-up ended, so nothing was measured; \
                  shorten the warm-up or raise the quotas"
                     .to_owned(),
             ));

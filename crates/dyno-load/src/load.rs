@@ -159,7 +159,7 @@ pub(crate) fn check_slice(spec: &StepSpec, slice: Slice) -> Result<(), LoadError
         ));
     }
     if spec.until_steady.is_some() || matches!(spec.load, Load::Roles(_)) {
-        return refuse("several generators run steps that end by time, without roles");
+        return refuse("several generators can only run steps that end by time and have no roles");
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ impl Opener {
 fn no_helper() -> ConnectError {
     ConnectError {
         address: "the server".to_owned(),
-        reason: "no thread could be started for it; raise the limit of threads".to_owned(),
+        reason: "no thread could be started for it; raise the thread limit".to_owned(),
         details: None,
     }
 }

@@ -138,7 +138,7 @@ const DECIMALS: DeclaredKey =
 /// All generators.
 pub const GENERATORS: &[DeclaredGenerator] = &[
     generator(
-        needed("sequence", V::First, "Numbers from this one on; of a table, after its rows."),
+        needed("sequence", V::First, "Numbers starting at this one; of a table, after its rows."),
         &[may("step", V::Whole(i64::MIN, i64::MAX), "The distance between two numbers.")],
     ),
     generator(needed("uniform", V::Bounds, "Numbers, uniformly distributed."), &[DECIMALS]),

@@ -200,6 +200,9 @@ pub enum EventKind {
     Audited {
         /// Demands that are met.
         n_passed: usize,
+        /// Each of them in words; empty in older records.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        passed: Vec<String>,
         /// Demands that are not met, each in words.
         failed: Vec<String>,
         /// Seconds.

@@ -28,12 +28,12 @@ pub(crate) fn mode(view: &View<'_>, (variant, step): (usize, usize)) -> String {
 
 /// What is written over the main column: of the Insert Benchmark, throughput is that of different kinds
 /// together.
-pub(crate) fn main_head<'a>(view: &View<'a>, metric: MetricId) -> &'a str {
+pub(crate) fn main_head(view: &View<'_>, metric: MetricId) -> String {
     match metric {
         metrics::THROUGHPUT if !view.findings.insert_benchmark.is_empty() => {
-            "throughput, all kinds"
+            "throughput, all kinds".to_owned()
         }
-        metric => &view.metric(metric).title,
+        metric => format!("{}{}", view.metric(metric).title, View::unit_of(metric)),
     }
 }
 

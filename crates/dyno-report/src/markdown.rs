@@ -37,6 +37,7 @@ fn document(view: &View<'_>) -> Vec<Block> {
         Block::Title(findings.title.clone()),
         Block::Headline(findings.answer.headline.clone()),
     ];
+    all.extend(findings.answer.note.clone().map(Block::Paragraph));
     if !findings.answer.lines.is_empty() {
         all.push(Block::List(findings.answer.lines.clone()));
     }
@@ -78,9 +79,7 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let confidence = view.confidence();
-    let threshold = view.threshold();
-    let text =
-        format!("Effects against the baseline with {confidence} CIs; threshold {threshold}.");
+    let text = format!("Effects relative to the baseline with {confidence} CIs; {}.", view.signs());
     let main = view.main_metric();
     let mut compared = vec![main];
     compared.extend(view.beside_main().into_iter().filter(|metric| *metric != main));

@@ -1,7 +1,7 @@
 //! What was measured, in one line: the workload, the server, the size of the design; and in another one,
 //! on what machine, for how long, and how quiet it was.
 
-use dyno_analysis::{CaveatKind, VariantFacts, is_watched};
+use dyno_analysis::{CaveatKind, StepFacts, VariantFacts, is_watched, metrics};
 use dyno_record::sends_nothing;
 
 use crate::format;
@@ -14,26 +14,70 @@ const NAMES_MOST: usize = 3;
 /// The parts of the line, the workload first.
 pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
     let findings = view.findings;
-    let confidence = view.confidence();
     let threshold = view.threshold();
     if is_watched(findings) {
         // There was no design, and no load.
         return names(view, "servers", |variant| &variant.server).into_iter().collect();
     }
     let mut parts = Vec::new();
-    parts.extend(names(view, "workloads", |variant| match sends_nothing(&variant.workload) {
-        true => "no load",
-        false => &variant.workload,
-    }));
+    parts.extend(workloads(view));
     parts.extend(names(view, "servers", |variant| &variant.server));
-    parts.push(words::counted(findings.variants.len(), "variant", "variants"));
-    if findings.steps.len() > 1 {
-        parts.push(words::counted(findings.steps.len(), "step", "steps"));
-    }
+    parts.push(design(view));
     parts.push(trials(view));
-    parts.push(format!("threshold {threshold}"));
-    parts.push(format!("{confidence} confidence"));
+    if !findings.comparisons.is_empty() {
+        parts.push(format!("differences under {threshold} count as none"));
+    }
     parts
+}
+
+/// `workload tpcb, 10,000 rows`, `5 workloads`; without rows where trials had different numbers of them.
+fn workloads(view: &View<'_>) -> Option<String> {
+    let trials = view.findings.trials.iter().filter(|trial| trial.state == "finished");
+    let mut rows: Vec<u64> = trials.map(|trial| trial.rows).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let rows = match rows[..] {
+        [rows] if rows > 0 => format!(", {} rows", format::grouped(rows)),
+        _ => String::new(),
+    };
+    let text = names(view, "workloads", |variant| match sends_nothing(&variant.workload) {
+        true => NO_LOAD,
+        false => &variant.workload,
+    })?;
+    let is_said = text == NO_LOAD || text.ends_with(" workloads");
+    Some(if is_said { format!("{text}{rows}") } else { format!("workload {text}{rows}") })
+}
+
+/// The workload that sends nothing, in words.
+const NO_LOAD: &str = "no load";
+
+/// `4 variants × 5 repetitions of 2 s`, `3 variants × 5 repetitions × 2 steps of 30 s`; without repetitions
+/// where variants were given different numbers of them, without times where steps have different ones.
+fn design(view: &View<'_>) -> String {
+    let findings = view.findings;
+    let planned = |variant: usize| findings.trials.iter().filter(|t| t.variant == variant).count();
+    let mut repetitions: Vec<usize> = (0..findings.variants.len()).map(planned).collect();
+    repetitions.dedup();
+    let mut parts = vec![words::counted(findings.variants.len(), "variant", "variants")];
+    if let [n] = repetitions[..]
+        && n > 1
+    {
+        parts.push(format!("{n} repetitions"));
+    }
+    if findings.steps.len() > 1 {
+        parts.push(format!("{} steps", findings.steps.len()));
+    }
+    let is_by_time =
+        |step: &StepFacts| [metrics::THROUGHPUT, metrics::RESPONSE_P95].contains(&step.main_metric);
+    let mut times: Vec<Option<f64>> =
+        findings.steps.iter().map(|step| step.duration_s.filter(|_| is_by_time(step))).collect();
+    times.dedup();
+    let time = match times[..] {
+        [Some(time)] if parts.len() > 1 => format!(" of {}", format::seconds(time)),
+        [Some(time)] => format!(", measured for {}", format::seconds(time)),
+        _ => String::new(),
+    };
+    format!("{}{time}", parts.join(" × "))
 }
 
 /// `tpcb`, `tpcb; tpcc`, `5 workloads`; none where nothing has a name.
@@ -68,6 +112,10 @@ fn trials(view: &View<'_>) -> String {
             trials += &format!(", {} {state}", in_state(state));
         }
     }
+    let discarded: usize = findings.void_blocks.iter().map(|block| block.trials.len()).sum();
+    if discarded > 0 {
+        trials += &format!(", {discarded} more discarded");
+    }
     trials
 }
 
@@ -84,7 +132,8 @@ pub(crate) fn conditions(view: &View<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-/// `AMD EPYC, 2 CPUs, 23.54 GiB of memory`; of several machines their number.
+/// `AMD EPYC, 2 CPUs, 23.5 GiB of memory, ext4 on vda`; of several machines their number. The filesystem is
+/// that of the data, if Dyno put them there, and all trials have the same.
 fn machine(view: &View<'_>) -> Option<String> {
     let findings = view.findings;
     let fact = |name: &str| findings.environment.get(name).filter(|text| !text.is_empty());
@@ -97,6 +146,7 @@ fn machine(view: &View<'_>) -> Option<String> {
         fact("cpu.model").cloned(),
         (findings.cpus > 0).then_some(cpus),
         fact("memory").map(|memory| format!("{memory} of memory")),
+        fact("storage").filter(|storage| !storage.contains("; ")).cloned(),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -135,13 +185,14 @@ fn host(view: &View<'_>) -> Option<String> {
     let is_known = is_known.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
     let state = match (is_busy, is_known) {
         (true, _) => "host busy with other work",
+        (false, true) if n > 0 => "host otherwise idle in the trials that were kept",
         (false, true) => "host otherwise idle",
         (false, false) => "other load on the host unknown",
     };
+    let blocks = words::counted(n, "block", "blocks");
     Some(match n {
         0 => state.to_owned(),
-        1 => format!("{state}, 1 block (one trial of each variant) discarded and repeated"),
-        n => format!("{state}, {n} blocks (each one trial per variant) discarded and repeated"),
+        _ => format!("{state} · {blocks} (one trial of each variant) discarded and repeated"),
     })
 }
 
@@ -158,7 +209,12 @@ mod tests {
             .retain(|c| !matches!(c.kind, CaveatKind::NoisyHost | CaveatKind::Simulated));
         findings.void_blocks.clear();
         findings.cpus = 2;
-        let facts = [("machine", "a"), ("cpu.model", "AMD EPYC"), ("memory", "16 GiB")];
+        let facts = [
+            ("machine", "a"),
+            ("cpu.model", "AMD EPYC"),
+            ("memory", "16 GiB"),
+            ("storage", "ext4 on vda"),
+        ];
         findings.environment = facts.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
         for trial in &mut findings.trials {
             (trial.began_unix_ms, trial.ended_unix_ms) = (Some(1_000), Some(91_000));
@@ -167,7 +223,8 @@ mod tests {
         let check = |findings: &dyno_analysis::Findings, expected: &str| {
             assert_eq!(line(findings).as_deref(), Some(expected));
         };
-        let machine = "AMD EPYC, 2 CPUs, 16 GiB of memory · run time 1 min 30 s, 1970-01-01";
+        let machine =
+            "AMD EPYC, 2 CPUs, 16 GiB of memory, ext4 on vda · run time 1 min 30 s, 1970-01-01";
         let uses = findings.attribution.iter().flat_map(|facts| &facts.uses);
         let is_read = uses.clone().any(|u| u.name == "cpu.rest" && u.per_second.is_some());
         let quiet = if is_read { "host otherwise idle" } else { "other load on the host unknown" };
@@ -188,13 +245,41 @@ mod tests {
             why: Vec::new(),
             trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
         }];
-        let busy =
-            "host busy with other work, 1 block (one trial of each variant) discarded and repeated";
+        let busy = "host busy with other work · 1 block (one trial of each variant) discarded and repeated";
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());
         assert!(line(&findings).is_some_and(|line| line.starts_with("2 machines · run time")));
         findings.caveats.push(dyno_analysis::Caveat { kind: CaveatKind::Simulated, ..noisy });
         assert_eq!(line(&findings), None);
+    }
+
+    #[test]
+    fn a_line_says_what_one_run_was() {
+        let (mut findings, _) = fixture::three_variants();
+        let check = |findings: &dyno_analysis::Findings, expected: &str| {
+            let parts = parts(&View::new(findings)).join(" · ");
+            assert!(parts.contains(expected), "{parts}");
+        };
+        check(&findings, " · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · ");
+        findings.steps.iter_mut().for_each(|step| step.duration_s = Some(30.0));
+        findings.trials.iter_mut().for_each(|trial| trial.rows = 10_000);
+        check(&findings, "workload oltp_read_write, 10,000 rows · ");
+        check(&findings, " × 5 steps of 30 s · ");
+        findings.steps[1].duration_s = Some(60.0);
+        check(&findings, " × 5 steps · ");
+        findings.trials.pop();
+        check(&findings, " · 3 variants × 5 steps · ");
+        findings.trials[0].rows += 1;
+        check(&findings, "workload oltp_read_write · ");
+        let trials = vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }; 3];
+        findings.void_blocks = vec![dyno_record::VoidBlock { block: 1, why: Vec::new(), trials }];
+        check(
+            &findings,
+            "8 trials, 1 failed, 3 more discarded · differences under 3 % count as none",
+        );
+        let mut one = fixture::single().0;
+        one.steps[0].duration_s = Some(90.0);
+        check(&one, " · 1 variant, measured for 1 min 30 s · 1 trial");
     }
 }

@@ -33,9 +33,10 @@ fn document(view: &View<'_>, screen: &Screen) -> Vec<Block> {
     let mut all = vec![
         Block::Title(findings.title.clone()),
         Block::Headline(findings.answer.headline.clone()),
-        Block::List(findings.answer.lines.clone()),
-        Block::Paragraph(measured::parts(view).join(" · ")),
     ];
+    all.extend(findings.answer.note.clone().map(Block::Paragraph));
+    all.push(Block::List(findings.answer.lines.clone()));
+    all.push(Block::Paragraph(measured::parts(view).join(" · ")));
     all.extend(measured::conditions(view).map(Block::Paragraph));
     all.extend(tables(view, screen));
     all.push(Block::Caveats(findings.caveats.clone()));
@@ -75,12 +76,14 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
     let confidence = view.confidence();
     let corrected = match main_comparisons(view).count() {
         0 | 1 => "",
-        _ => "; verdicts are corrected for the number of comparisons",
+        _ => " Verdicts are adjusted for multiple comparisons (Holm's method), CIs are not.",
     };
+    let signs = view.signs_of(&mut main_comparisons(view));
+    let signs = if signs.is_empty() { String::new() } else { format!(" {signs}.") };
     let main = view.main_metric();
     let marked = view.few_in_words(&[metrics::RESPONSE_P95, main]);
-    let marked = marked.map_or(String::new(), |text| format!("; {}", text.trim_end_matches('.')));
-    let legend = format!("n: repetitions; (low–high): {confidence} CI{corrected}{marked}");
+    let marked = marked.map_or(String::new(), |text| format!(" {text}"));
+    let legend = format!("n: repetitions. (low–high): {confidence} CI.{corrected}{signs}{marked}");
     let legend = Block::Paragraph(legend);
     std::iter::once(legend).chain(shown.into_iter().map(Block::Table)).collect()
 }
@@ -102,7 +105,8 @@ const PLACE_AND_VALUE: usize = 4;
 
 fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
     let is_compared = !view.findings.comparisons.is_empty();
-    let mut heads = vec!["variant", "step", "n", field::main_head(view, view.main_metric())];
+    let main_head = field::main_head(view, view.main_metric());
+    let mut heads = vec!["variant", "step", "n", &*main_head];
     heads.extend(beside.iter().map(|metric| short(view, *metric)));
     let effect_head = effect_head(view);
     if is_compared {
@@ -123,7 +127,7 @@ fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
 /// The table with a last column of what each effect is against.
 fn with_baselines(view: &View<'_>, table: &Table) -> Table {
     let mut heads: Vec<&str> = table.columns.iter().map(|column| &*column.head).collect();
-    heads.push("against");
+    heads.push("relative to");
     let mut wider = Table::new("", &heads, 2).with_text(&[heads.len() - 2, heads.len() - 1]);
     let places = view.places().filter(|(variant, step)| view.cell(*variant, *step).is_some());
     for ((variant, step), row) in places.zip(&table.rows) {

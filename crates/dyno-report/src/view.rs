@@ -177,6 +177,16 @@ impl<'a> View<'a> {
         if is_percentile { name.to_string() } else { sentence(name) }
     }
 
+    /// [`View::heading`] with what a rate counts: `Throughput (transactions/s)`.
+    pub(crate) fn heading_with_unit(&self, metric: MetricId) -> String {
+        format!("{}{}", self.heading(metric), View::unit_of(metric))
+    }
+
+    /// ` (transactions/s)` of a rate of transactions; empty of metrics whose values say what they are.
+    pub(crate) fn unit_of(metric: MetricId) -> String {
+        metrics::thing(metric).map_or(String::new(), |thing| format!(" ({thing}/s)"))
+    }
+
     /// Whether more of a metric is better.
     pub(crate) fn is_more_better(&self, metric: MetricId) -> bool {
         self.metric(metric).better == Direction::Higher
@@ -184,21 +194,52 @@ impl<'a> View<'a> {
 
     /// What a comparison is called.
     pub(crate) fn judged(&self, comparison: &Comparison) -> Judged {
-        self.judged_pair((comparison.variant, comparison.baseline), comparison.verdict)
+        let pair = (comparison.variant, comparison.baseline);
+        self.judged_pair(pair, comparison.metric, comparison.verdict)
     }
 
-    /// The signs of verdicts with their words, as a legend.
+    /// The signs of verdicts with their words, as a legend: those that comparisons have.
     pub(crate) fn signs(&self) -> String {
-        let is_used =
-            self.findings.comparisons.iter().any(|c| self.judged(c) == Judged::LessDurable);
-        let gain = if is_used { ", ◇ a gain, but less durable" } else { "" };
-        format!("✓ better, ✗ worse, = no difference, ? inconclusive{gain}")
+        self.signs_of(&mut self.findings.comparisons.iter())
+    }
+
+    /// The same of some comparisons.
+    pub(crate) fn signs_of(&self, all: &mut dyn Iterator<Item = &Comparison>) -> String {
+        let used: Vec<Judged> = all.map(|comparison| self.judged(comparison)).collect();
+        let same = format!("no difference (the CI lies within ± {})", self.threshold());
+        let all: [(&str, &str, &dyn Fn(Judged) -> bool); 6] = [
+            ("✓", "better", &|one| one == Judged::Verdict(Verdict::Better)),
+            ("◇", "faster, but less durable", &|one| {
+                one == Judged::LessDurable { is_faster: true }
+            }),
+            ("◇", "better, but less durable", &|one| {
+                one == Judged::LessDurable { is_faster: false }
+            }),
+            ("✗", "worse", &|one| one == Judged::Verdict(Verdict::Worse)),
+            ("=", &same, &|one| one == Judged::Verdict(Verdict::NoDifference)),
+            ("?", "inconclusive (the data do not decide)", &|one| {
+                one == Judged::Verdict(Verdict::Inconclusive)
+            }),
+        ];
+        let shown = all.iter().filter(|(_, _, is_it)| used.iter().any(|one| is_it(*one)));
+        let shown: Vec<String> = shown.map(|(sign, words, _)| format!("{sign} {words}")).collect();
+        shown.join(", ")
     }
 
     /// What this verdict on a variant and its baseline is called.
-    pub(crate) fn judged_pair(&self, pair: (usize, usize), verdict: Verdict) -> Judged {
+    pub(crate) fn judged_pair(
+        &self,
+        pair: (usize, usize),
+        metric: MetricId,
+        verdict: Verdict,
+    ) -> Judged {
+        let metric = self.metric(metric);
+        let is_faster =
+            metric.unit == dyno_units::Unit::PerSecond || metric.title.ends_with(" time");
         match verdict {
-            Verdict::Better if self.findings.is_less_durable(pair.0, pair.1) => Judged::LessDurable,
+            Verdict::Better if self.findings.is_less_durable(pair.0, pair.1) => {
+                Judged::LessDurable { is_faster }
+            }
             verdict => Judged::Verdict(verdict),
         }
     }

@@ -7,15 +7,18 @@ use dyno_analysis::{CaveatKind, ConcurrencyGroup, MetricId, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     Verdict(Verdict),
-    /// It would be better if it promised as much.
-    LessDurable,
+    /// It would be better if it promised as much; whether the metric is one of speed.
+    LessDurable {
+        is_faster: bool,
+    },
 }
 
 impl Judged {
     /// All of them, in the order in which they are counted.
-    pub(crate) const ALL: [Judged; 5] = [
+    pub(crate) const ALL: [Judged; 6] = [
         Judged::Verdict(Verdict::Better),
-        Judged::LessDurable,
+        Judged::LessDurable { is_faster: true },
+        Judged::LessDurable { is_faster: false },
         Judged::Verdict(Verdict::Worse),
         Judged::Verdict(Verdict::NoDifference),
         Judged::Verdict(Verdict::Inconclusive),
@@ -27,7 +30,8 @@ impl Judged {
             Judged::Verdict(Verdict::Worse) => "worse",
             Judged::Verdict(Verdict::NoDifference) => "no difference",
             Judged::Verdict(Verdict::Inconclusive) => "inconclusive",
-            Judged::LessDurable => "less durable",
+            Judged::LessDurable { is_faster: true } => "faster, less durable",
+            Judged::LessDurable { is_faster: false } => "less durable",
         }
     }
 
@@ -38,7 +42,7 @@ impl Judged {
             Judged::Verdict(Verdict::Worse) => "✗",
             Judged::Verdict(Verdict::NoDifference) => "=",
             Judged::Verdict(Verdict::Inconclusive) => "?",
-            Judged::LessDurable => "◇",
+            Judged::LessDurable { .. } => "◇",
         }
     }
 
@@ -48,7 +52,7 @@ impl Judged {
             Judged::Verdict(Verdict::Better) => "better",
             Judged::Verdict(Verdict::Worse) => "worse",
             Judged::Verdict(Verdict::NoDifference) => "same",
-            Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable => "open",
+            Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable { .. } => "open",
         }
     }
 }

@@ -253,8 +253,8 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "find_precision",
         Shape::Percentage,
-        "Precision of a search: how close the highest load that meets the limit and the lowest \
-         that does not have to be; 5% if not given.",
+        "Precision of a search: the maximum distance between the highest load that meets the limit and \
+         the lowest that exceeds it; 5% if not given.",
     )
     .example("\"2%\""),
     with_default(
@@ -300,7 +300,7 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Words(&["repeat", "keep"]),
         "\"repeat\"",
         "Repeat: a block during which the host was disturbed (CPU time that the hypervisor took, \
-         other processes, a slow canary) is discarded and measured again, at most (repetitions − 1) / 2 blocks, rounded down \
+         other processes, a slow CPU probe) is discarded and measured again, at most (repetitions − 1) / 2 blocks, rounded down \
          (with 3 or more repetitions, interleaved, without `stop`). Keep: all blocks count.",
     ),
     key(

@@ -114,7 +114,7 @@ const OF_COMMANDS: &[(&str, &[Example])] = &[
             ("dyno capture - > study.toml", "from standard input"),
         ],
     ),
-    ("check", &[("dyno check study.toml", "all errors of a study, each with its line")]),
+    ("check", &[("dyno check study.toml", "all errors in a study, each with its line")]),
     ("plan", &[("dyno plan study.toml", "its trials, with time and disk space")]),
     (
         "gate",

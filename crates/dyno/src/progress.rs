@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dyno_analysis::metrics::{self, with_thing};
 use dyno_analysis::numbers::{Unit, grouped};
 use dyno_lab::Lab;
 use dyno_record::{Event, EventKind};
@@ -17,6 +18,12 @@ const LOG_LINES: usize = 5;
 
 /// How often populating or waiting is reported if lines stay.
 const POPULATE_PAUSE: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// From this many seconds on it is said that something without a process of its own is ready.
+const READY_LEAST_S: f64 = 0.5;
+
+/// Most checks of an audit that are named.
+const CHECKS_NAMED: usize = 2;
 
 /// Consumes events, prints progress.
 pub(crate) struct Progress {
@@ -52,6 +59,11 @@ pub(crate) struct Progress {
     noted: BTreeSet<String>,
     /// Trials that have begun once: those of a discarded block begin again.
     begun: BTreeSet<u32>,
+    /// Trials of a block, one of each variant.
+    n_variants: usize,
+    /// Trials of blocks that were discarded, and those of them that have begun again.
+    n_repeats: usize,
+    nth_repeat: usize,
 }
 
 impl Progress {
@@ -79,6 +91,9 @@ impl Progress {
             wait_reported: Nanoseconds::ZERO,
             noted: BTreeSet::new(),
             begun: BTreeSet::new(),
+            n_variants: plan.variants.len(),
+            n_repeats: 0,
+            nth_repeat: 0,
         }
     }
 
@@ -87,20 +102,22 @@ impl Progress {
         match &event.kind {
             EventKind::TrialBegan { trial, variant, repetition } => {
                 self.current = Some(*trial);
-                let again = if self.begun.insert(*trial) { "" } else { ", run again" };
-                self.context =
-                    format!("trial {trial}/{} {variant} #{repetition}{again}", self.n_trials);
+                let trial = match self.begun.insert(*trial) {
+                    true => format!("trial {trial}/{}", self.n_trials),
+                    false => {
+                        self.nth_repeat += 1;
+                        let n = self.n_repeats.max(self.nth_repeat);
+                        format!("repeat {}/{n}, trial {trial}", self.nth_repeat)
+                    }
+                };
+                self.context = format!("{trial} {variant} #{repetition}");
                 if self.is_interactive {
                     self.line("deploying");
                 }
             }
-            EventKind::Audited { n_passed, failed, took_s } => {
-                let n = n_passed + failed.len();
-                if failed.is_empty() && n > 0 {
-                    let took = Unit::Micros.show(took_s * 1e6);
-                    let checks =
-                        if n == 1 { "1 check".to_owned() } else { format!("{n} of {n} checks") };
-                    self.line(&format!("audit: {checks} passed in {took}"));
+            EventKind::Audited { passed, failed, .. } => {
+                if failed.is_empty() && !passed.is_empty() {
+                    self.line(&audit_passed(passed));
                 }
                 for demand in failed {
                     self.permanent(&format!("AUDIT FAILED: {demand}"));
@@ -118,9 +135,11 @@ impl Progress {
                 self.permanent(&format!("CLEAN-UP FAILED: {message}"));
             }
             EventKind::TrialAbandoned { .. } => self.permanent("abandoned"),
-            EventKind::BlockVoided { block, why } => {
+            EventKind::BlockVoided { block, .. } => {
+                self.n_repeats += self.n_variants;
                 self.permanent(&format!(
-                    "block {block} is discarded ({why}), and will be repeated after the other trials"
+                    "block {block} (one trial of each variant) is discarded, because the host was busy; it is \
+                     repeated after the other trials"
                 ));
             }
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
@@ -201,10 +220,13 @@ impl Progress {
     /// Shows an event of deploying or populating; ignores others.
     fn on_data_event(&mut self, event: &EventKind, at: Nanoseconds) {
         match event {
-            EventKind::ServerReady { server, took_s, .. } => {
+            EventKind::ServerReady { server, took_s, pid } => {
                 (self.populate_began, self.populate_reported) = (at, at);
-                let server = server.split(" (").next().unwrap_or(server);
-                self.line(&format!("{server} ready after {took_s:.1} s"));
+                // There was nothing to wait for in this process, or where a server was up already.
+                if pid.is_some() || *took_s >= READY_LEAST_S {
+                    let server = server.split(" (").next().unwrap_or(server);
+                    self.line(&format!("{server} ready after {took_s:.1} s"));
+                }
             }
             EventKind::PopulateProgressed { rows, rows_total } => {
                 let pause = at.saturating_sub(self.populate_reported);
@@ -322,6 +344,17 @@ impl Progress {
     }
 }
 
+/// What an audit has checked: `audit passed: rows of the history; sums of balances; 3 more checks`.
+fn audit_passed(passed: &[String]) -> String {
+    let mut named: Vec<String> = passed.iter().take(CHECKS_NAMED).cloned().collect();
+    match passed.len().saturating_sub(CHECKS_NAMED) {
+        0 => {}
+        1 => named.push("1 more check".to_owned()),
+        n => named.push(format!("{n} more checks")),
+    }
+    format!("audit passed: {}", named.join("; "))
+}
+
 /// The progress of populating after this time: rows, rate, and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
@@ -337,18 +370,24 @@ fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
             .to_string(),
     };
     let (rows, rows_total) = (grouped(rows), grouped(rows_total));
-    format!("populating, {rows} of {rows_total} rows ({}, {left} left)", rate(rows_per_s))
+    format!("populating, {rows} of {rows_total} rows ({}, {left} left)", row_rate(rows_per_s))
 }
 
-/// That populating is done: `10,000 rows populated in 37.5 ms (267k/s)`.
+/// That populating is done: `10,000 rows populated in 37.5 ms (267k rows/s)`.
 fn populated(rows: u64, took_s: f64) -> String {
     let rows_per_s = rows as f64 / took_s.max(1e-6);
     let took = Unit::Micros.show(took_s * 1e6);
-    format!("{} rows populated in {took} ({})", grouped(rows), rate(rows_per_s))
+    format!("{} rows populated in {took} ({})", grouped(rows), row_rate(rows_per_s))
 }
 
+fn row_rate(per_second: f64) -> String {
+    let text = Unit::PerSecond.show(per_second);
+    format!("{} rows/s", text.trim_end_matches("/s"))
+}
+
+/// A rate of transactions.
 fn rate(per_second: f64) -> String {
-    Unit::PerSecond.show(per_second)
+    with_thing(metrics::THROUGHPUT, &Unit::PerSecond.show(per_second))
 }
 
 /// A load that was tried, with its unit.
@@ -405,7 +444,7 @@ mod tests {
         check("l.i0", "took 47.0 s");
         check("l.x", "took 47.0 s");
         // Its inserts are done at a given rate, until as many are done as that rate asks for.
-        check("qr100", "20.9/s, p95 1.5 ms");
+        check("qr100", "20.9 transactions/s, p95 1.5 ms");
     }
 
     #[test]
@@ -413,9 +452,12 @@ mod tests {
         let check = |rows, seconds, expected: &str| {
             assert_eq!(populating(rows, 1000, Nanoseconds::from_secs(seconds)), expected);
         };
-        check(250, 5, "populating, 250 of 1,000 rows (50/s, 15 s left)");
-        check(0, 1, "populating, 0 of 1,000 rows (0/s, unknown time left)");
+        check(250, 5, "populating, 250 of 1,000 rows (50 rows/s, 15 s left)");
+        check(0, 1, "populating, 0 of 1,000 rows (0 rows/s, unknown time left)");
         check(1000, 20, "1,000 rows populated, building indexes and gathering statistics");
-        assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k/s)");
+        assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k rows/s)");
+        let checks = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(audit_passed(&checks[..2]), "audit passed: a; b");
+        assert_eq!(audit_passed(&checks), "audit passed: a; b; 1 more check");
     }
 }

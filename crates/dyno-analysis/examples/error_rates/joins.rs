@@ -99,7 +99,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         lines.push(("3 more each time", noise, alarms(noise, 3, |_| 3)));
     }
     for noise in [0.02, 0.03] {
-        lines.push(("as many as are said to decide", noise, alarms(noise, 3, needed)));
+        lines.push(("as many as are said to be needed", noise, alarms(noise, 3, needed)));
     }
     for (how, first, more) in
         [("one run, extended by 2 each time", 3, 2), ("one run of 5, extended by 5", 5, 5)]

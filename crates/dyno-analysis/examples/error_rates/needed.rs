@@ -27,7 +27,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         "noise",
         "first run",
         "median of the number asked for",
-        "a new run of so many decides, if the truth is what was measured",
+        "a new run of that size reaches a verdict, if the truth is what was measured",
         "whatever the truth is",
     ];
     head(out, &columns, 0)?;

@@ -136,8 +136,8 @@ fn percent(n: u32, of: u32) -> f64 {
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "| design | false verdict, of 400 | of 4 000 | +5 % found, of 400 | of 4 000 | bounds hold \
-         the truth | trials saved: no effect | +5 % | ±30 % |"
+        "| design | false verdict, of 400 | of 4 000 | +5 % found, of 400 | of 4 000 | CIs that contain \
+         the true effect | trials saved: no effect | +5 % | ±30 % |"
     )?;
     writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")?;
     let designs = [(5, 5), (10, 10), (20, 20), (3, 10), (3, 20), (5, 40)];

@@ -47,7 +47,7 @@ fn headline(metric: &str, verdicts: &[Verdict]) -> String {
         (n > 0).then(|| format!("{n} {}", word(*verdict)))
     });
     let counts: Vec<String> = counts.collect();
-    format!("{metric}, second run against the first, {n}: {}.", list(&counts))
+    format!("{metric}, second run relative to the first, {n}: {}.", list(&counts))
 }
 
 #[cfg(test)]
@@ -62,11 +62,11 @@ mod tests {
         };
         check(
             &[Inconclusive, Worse, Inconclusive],
-            "Throughput, second run against the first, 3 comparisons: 1 worse and 2 inconclusive.",
+            "Throughput, second run relative to the first, 3 comparisons: 1 worse and 2 inconclusive.",
         );
         check(
             &[NoDifference, NoDifference],
-            "Throughput, second run against the first, 2 comparisons: 2 no difference.",
+            "Throughput, second run relative to the first, 2 comparisons: 2 no difference.",
         );
     }
 }

@@ -9,7 +9,7 @@ use dyno_units::Unit;
 use super::AnswerWriter;
 use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
-use crate::numbers::{EffectStyle, value};
+use crate::numbers::EffectStyle;
 use crate::words::{capital, list, share, size};
 use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
@@ -31,7 +31,7 @@ impl AnswerWriter<'_> {
         };
         let place = self.place(&steps);
         let name = self.name(best.variant);
-        let value = value(&best.mean);
+        let value = self.value_named(metric, &best.mean);
         let others = &ranked[1..];
         let of = |standings: &[Standing]| -> Vec<&Ranked> {
             others.iter().filter(|ranked| standings.contains(&ranked.standing)).collect()
@@ -91,7 +91,7 @@ impl AnswerWriter<'_> {
         (metric, steps, place): (MetricId, &[usize], &str),
     ) -> String {
         let name = self.name(best.variant);
-        let value = value(&best.mean);
+        let value = self.value_named(metric, &best.mean);
         let is_best = if self.is_better_at_every_step(best.variant) {
             self.is_best(metric)
         } else {

@@ -87,22 +87,22 @@ mod tests {
             "Does it block?",
             &[2.0, 2.0, 600.0],
             &expect![[r#"
-            The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips makes no difference.
-            skips against without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
+                The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips makes no difference.
+                skips vs. without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
         );
         check(
             "Does it block?",
             &[2.0, 3.0, 600.0],
             &expect![[r#"
-            The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips is also worse.
-            skips against without: p95 response time 1.50× (95 % CI 1.48–1.52×, n = 5), worse."#]],
+                The p95 response time of waits is 302× that of without (95 % CI 297–306×, n = 5); skips is also worse.
+                skips vs. without: p95 response time 1.50× (95 % CI 1.48–1.52×, n = 5), worse."#]],
         );
         check(
             "Does it block?",
             &[2.0, 2.0, 2.0, 600.0],
             &expect![[r#"
-            The p95 response time of holds is 301× that of without (95 % CI 297–304×, n = 5); skips and waits make no difference.
-            skips against without: p95 response time 1.00× (95 % CI 0.990–1.01×, n = 5), no difference."#]],
+                The p95 response time of holds is 301× that of without (95 % CI 297–304×, n = 5); skips and waits make no difference.
+                skips vs. without: p95 response time 1.00× (95 % CI 0.990–1.01×, n = 5), no difference."#]],
         );
     }
 
@@ -112,15 +112,15 @@ mod tests {
             "Does it block?",
             &[2.0, 2.0, 2.0],
             &expect![[r#"
-            No winner at 1000/s offered: without had the shortest p95 response time (3.87 ms), but none of the other 2 differs by more than 3 %.
-            skips against without: p95 response time +0.2 % (95 % CI −1.2 to +1.6 %, n = 5), no difference."#]],
+                No winner at 1000/s offered: without had the shortest p95 response time (3.87 ms), but none of the other 2 differs by more than 3 %.
+                skips vs. without: p95 response time +0.2 % (95 % CI −1.2 to +1.6 %, n = 5), no difference."#]],
         );
         check(
             "Which one?",
             &[2.0, 2.0, 600.0],
             &expect![[r#"
-            At 1000/s offered, without had the shortest p95 response time (3.87 ms), but not significantly ahead of skips; the other one is worse.
-            skips against without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
+                At 1000/s offered, without had the shortest p95 response time (3.87 ms), but not significantly ahead of skips; the other one is worse.
+                skips vs. without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
         );
     }
 }

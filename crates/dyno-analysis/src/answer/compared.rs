@@ -79,7 +79,7 @@ impl AnswerWriter<'_> {
             }
         };
         Some(format!(
-            "{} against {}{at} {text}.",
+            "{} vs. {}{at} {text}.",
             self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
         ))
@@ -227,7 +227,7 @@ impl AnswerWriter<'_> {
             })
             .collect();
         Some(format!(
-            "{} against {} by concurrency, throughput as the geometric mean over loads ({}): {}.",
+            "{} vs. {} by concurrency, throughput as the geometric mean over loads ({}): {}.",
             self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
             self.cis_and_n(first.relative.n, first.relative.n),
@@ -249,7 +249,7 @@ impl AnswerWriter<'_> {
     pub(super) fn repeated_looks(&self) -> Option<String> {
         let facts = self.findings.repeated_looks?;
         Some(format!(
-            "Results could be inspected {} times, because trials were added or runs joined: CIs and \
+            "There were {} opportunities to look at the results, because trials were added or runs joined: CIs and \
              verdicts use a confidence of {} instead of {}, so that repeated looks do not raise the \
              false-positive rate.",
             facts.looks,

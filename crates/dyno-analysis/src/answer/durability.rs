@@ -2,6 +2,8 @@
 //!
 //! The cost is that of the safe variant: how much of the throughput of the fastest one it gives up.
 
+use std::cmp::Ordering;
+
 use dyno_record::CommitSafety;
 
 use super::AnswerWriter;
@@ -9,6 +11,9 @@ use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
 use crate::words::{ci, list, share, size};
 use crate::{Estimate, Verdict, metrics};
+
+/// How the headline begins.
+pub(super) const HEADLINE: &str = "Syncing every commit ";
 
 /// As many settings of a variant are said behind its name.
 const SETTINGS_MOST: usize = 2;
@@ -30,13 +35,6 @@ struct Group {
     effect: (Estimate, Verdict),
 }
 
-impl Group {
-    /// What is said before the two values: that each is the best of several.
-    fn at_best(&self) -> &'static str {
-        if self.is_choice { "at best " } else { "" }
-    }
-}
-
 impl AnswerWriter<'_> {
     /// What a commit of a variant survives.
     pub(super) fn safety(&self, variant: usize) -> Option<CommitSafety> {
@@ -55,55 +53,74 @@ impl AnswerWriter<'_> {
         let at = if groups.len() > 1 { String::new() } else { format!(" {place}") };
         let decided = |group: &Group| match group.effect.1 {
             Verdict::Worse => {
-                Some(format!("{}{}", size(group.effect.0.value), self.of_the_throughput(group)))
+                Some(format!("by {}{}", size(group.effect.0.value), self.interval_of(group)))
             }
             _ => None,
         };
         if let [only] = groups.as_slice() {
             let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-            let value = |ranked: &Ranked| numbers::value(&ranked.mean);
             let cost = match (decided(only), only.effect.1) {
-                (Some(cost), _) => cost,
-                (None, Verdict::NoDifference) => "no measurable throughput".to_owned(),
+                (Some(cost), _) => format!("cuts throughput {cost}"),
+                (None, Verdict::NoDifference) => "costs no measurable throughput".to_owned(),
                 _ => return None,
             };
+            let risk = match self.safety(only.fast.variant) {
+                Some(CommitSafety::DataAtRisk) => " (which risks corruption)",
+                Some(CommitSafety::LastCommitsAtRisk) => " (which risks losing commits)",
+                _ => "",
+            };
             return Some(format!(
-                "Syncing every commit costs {cost}{at}: {}{} with it ({safe}), {} without ({fast}).",
-                only.at_best(),
-                value(&only.safe),
-                value(&only.fast)
+                "{HEADLINE}{cost}{at}: {} with {safe}, {} with {fast}{risk}.",
+                self.value_named(metrics::THROUGHPUT, &only.safe.mean),
+                numbers::value(&only.fast.mean)
             ));
         }
         let parts: Vec<String> = groups
             .iter()
             .map(|group| match (decided(group), group.effect.1) {
                 (Some(cost), _) => format!("{cost} in {}", group.name),
-                (None, Verdict::NoDifference) => format!("nothing measurable in {}", group.name),
-                _ => format!("an undecided amount in {}", group.name),
+                (None, Verdict::NoDifference) => format!("by nothing measurable in {}", group.name),
+                _ => format!("by an undecided amount in {}", group.name),
             })
             .collect();
-        // "Of the throughput" is said once.
-        let repeated = " of the throughput";
-        let text = list(&parts);
-        let text = match text.split_once(repeated) {
-            Some((first, rest)) => format!("{first}{repeated}{}", rest.replace(repeated, "")),
-            None => text,
-        };
-        Some(format!("Syncing every commit costs {text}."))
+        Some(format!("{HEADLINE}cuts throughput {}.", list(&parts)))
     }
 
-    /// ` of the throughput (95 % CI 92.1–93.9 %)`: what a group's safe variant gives up a share of.
-    fn of_the_throughput(&self, group: &Group) -> String {
+    /// Which two variants the headline compares, and that what stands below compares others: none where
+    /// these are the same.
+    pub(super) fn safety_note(&self) -> Option<String> {
+        let (groups, _) = self.safety_groups()?;
+        let [only] = groups.as_slice() else { return None };
+        let reference = self.reference(only);
+        if [only.safe.variant, only.fast.variant].contains(&reference) {
+            return None;
+        }
+        let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
+        let pair = match only.is_choice {
+            true => format!(
+                "the fastest variant that syncs every commit, {safe}, with the fastest that does not, {fast}"
+            ),
+            false => format!("{safe} with {fast}"),
+        };
+        let mut baselines = self.findings.comparisons.iter().map(|c| c.baseline);
+        let below = match baselines.all(|baseline| baseline == reference) {
+            true => format!("the baseline, {}", self.name(reference)),
+            false => "its own baseline".to_owned(),
+        };
+        Some(format!("This compares {pair}. Below, each variant is compared with {below}."))
+    }
+
+    /// ` (95 % CI 92.1–93.9 %)`: the interval of the share that a group's safe variant gives up.
+    fn interval_of(&self, group: &Group) -> String {
         let effect = &group.effect.0;
-        let of = " of the throughput";
         let Some((low, high)) = effect.low.zip(effect.high).filter(|_| effect.n > 2) else {
-            return of.to_owned();
+            return String::new();
         };
         let show = |percent: f64, digits: usize| format!("{:.digits$} %", percent.abs());
         let differ = |digits: &usize| show(low, *digits) != show(high, *digits);
-        let Some(digits) = (1..=3).find(differ) else { return of.to_owned() };
+        let Some(digits) = (1..=3).find(differ) else { return String::new() };
         let range = numbers::range(&show(high, digits), &show(low, digits));
-        format!("{of} ({} CI {range})", share(self.findings.confidence))
+        format!(" ({} CI {range})", share(self.findings.confidence))
     }
 
     /// The groups of the study, and where they were measured.
@@ -201,7 +218,7 @@ impl AnswerWriter<'_> {
         let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
             let name = self.name(ranked.variant);
             let safety = self.safety(ranked.variant)?.words();
-            let value = numbers::value(&ranked.mean);
+            let value = self.value_named(metric, &ranked.mean);
             let against = match effect {
                 _ if ranked.variant == reference => {
                     let confidence = self.findings.confidence;
@@ -210,23 +227,24 @@ impl AnswerWriter<'_> {
                 Some((relative, verdict)) => {
                     let interval = ci(relative, self.findings.confidence, style.interval(relative));
                     let effect = style.show(relative.value);
-                    let remark = match verdict {
-                        Verdict::NoDifference => ", no difference",
-                        Verdict::Inconclusive => ", inconclusive",
-                        Verdict::Better if self.is_less_durable(ranked.variant, reference) => {
-                            ", faster, less durable"
-                        }
-                        Verdict::Better => ", better",
-                        Verdict::Worse => ", worse",
+                    let ours = self.safety(ranked.variant);
+                    let durability = match self.safety(reference).cmp(&ours) {
+                        Ordering::Less => "less durable",
+                        Ordering::Equal => "at the same durability",
+                        Ordering::Greater => "more durable",
                     };
-                    match style {
-                        EffectStyle::Ratio => {
-                            format!(", {effect} the throughput of {theirs} ({interval}){remark}")
-                        }
-                        EffectStyle::Percent => {
-                            format!(", {effect} against {theirs} ({interval}){remark}")
-                        }
-                    }
+                    let comma = if ours == self.safety(reference) { "" } else { "," };
+                    let verdict = match verdict {
+                        Verdict::NoDifference => "no difference",
+                        Verdict::Inconclusive => "inconclusive",
+                        Verdict::Better => "faster",
+                        Verdict::Worse => "slower",
+                    };
+                    let of = match style {
+                        EffectStyle::Ratio => format!("{effect} {theirs}"),
+                        EffectStyle::Percent => format!("{effect} relative to {theirs}"),
+                    };
+                    format!(", {of} ({interval}): {verdict}{comma} {durability}")
                 }
                 None => String::new(),
             };
@@ -254,18 +272,20 @@ impl AnswerWriter<'_> {
 
     /// The fastest safe and the fastest other variant of a group.
     fn group_line(&self, group: &Group) -> String {
-        let value = |ranked: &Ranked| numbers::value(&ranked.mean);
+        let named = |ranked: &Ranked| {
+            let fastest = if group.is_choice { ", the fastest" } else { "" };
+            format!("{}{fastest}", self.name(ranked.variant))
+        };
         let style = EffectStyle::of([&group.effect.0]);
         let interval =
             ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
         format!(
-            "{}: {}{} with every commit synced ({}), {} otherwise ({}): {} ({interval}).",
+            "{}: {} with every commit synced ({}), {} otherwise ({}): {} ({interval}).",
             group.name,
-            group.at_best(),
-            value(&group.safe),
-            self.name(group.safe.variant),
-            value(&group.fast),
-            self.name(group.fast.variant),
+            self.value_named(metrics::THROUGHPUT, &group.safe.mean),
+            named(&group.safe),
+            numbers::value(&group.fast.mean),
+            named(&group.fast),
             style.show(group.effect.0.value),
         )
     }

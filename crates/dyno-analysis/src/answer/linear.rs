@@ -1,7 +1,7 @@
 //! The sentence on whether throughput grows faster than what is varied: shards, workers, threads.
 
 use super::AnswerWriter;
-use crate::numbers::EffectStyle;
+use crate::numbers::{EffectStyle, as_ratio};
 use crate::words::share;
 use crate::{Comparison, metrics};
 
@@ -31,7 +31,7 @@ impl Grown<'_> {
     fn growth(&self) -> Growth {
         let effect = &self.comparison.relative;
         let Some((low, high)) = effect.low.zip(effect.high) else { return Growth::Open };
-        match (1.0 + low > self.multiple, 1.0 + high < self.multiple) {
+        match (as_ratio(low) > self.multiple, as_ratio(high) < self.multiple) {
             (true, _) => Growth::More,
             (_, true) => Growth::Less,
             _ => Growth::Open,
@@ -62,15 +62,15 @@ impl AnswerWriter<'_> {
             Some(first) if verdicts[first..].iter().all(|one| *one == Growth::More) => {
                 let from = match first {
                     0 => String::new(),
-                    _ => format!(" from {} on", all[first].level),
+                    _ => format!(" from {} upwards", all[first].level),
                 };
-                format!("better than linear in {factor}{from}")
+                format!("superlinear in {factor}{from}")
             }
-            Some(first) => format!("better than linear in {factor} at {}", all[first].level),
+            Some(first) => format!("superlinear in {factor} at {}", all[first].level),
             None if verdicts.iter().all(|one| *one == Growth::Less) => {
-                format!("less than linear in {factor}")
+                format!("sublinear in {factor}")
             }
-            None => format!("not shown to be better than linear in {factor}"),
+            None => format!("not shown to be superlinear in {factor}"),
         };
         let style = EffectStyle::of(all.iter().map(|one| &one.comparison.relative));
         let named = all.iter().skip(all.len().saturating_sub(NAMED_MOST));
@@ -142,31 +142,31 @@ mod tests {
         check(
             &[("1", 29.0), ("2", 67.0), ("3", 150.0), ("4", 219.0), ("8", 500.0)],
             &expect![
-                "Throughput is better than linear in shards: 5.15× at 3 (95 % CI 5.09–5.22×), 7.55× at 4 (7.46–7.64×), 17.2× at 8 (17.0–17.5×); n = 5."
+                "Throughput is superlinear in shards: 5.15× at 3 (95 % CI 5.09–5.22×), 7.55× at 4 (7.46–7.64×), 17.2× at 8 (17.0–17.5×); n = 5."
             ],
         );
         check(
             &[("1", 100.0), ("2", 150.0), ("4", 900.0)],
             &expect![
-                "Throughput is better than linear in shards: 1.50× at 2 (95 % CI 1.48–1.52×), 8.97× at 4 (8.84–9.09×); n = 5."
+                "Throughput is superlinear in shards from 4 upwards: 1.50× at 2 (95 % CI 1.48–1.52×), 8.97× at 4 (8.84–9.09×); n = 5."
             ],
         );
         check(
             &[("1", 100.0), ("2", 150.0), ("4", 300.0)],
             &expect![
-                "Throughput is better than linear in shards: 1.50× at 2 (95 % CI 1.48–1.52×), 2.99× at 4 (2.95–3.03×); n = 5."
+                "Throughput is sublinear in shards: 1.50× at 2 (95 % CI 1.48–1.52×), 2.99× at 4 (2.95–3.03×); n = 5."
             ],
         );
         check(
             &[("1", 100.0), ("2", 200.0), ("4", 300.0)],
             &expect![
-                "Throughput is better than linear in shards: 2.00× at 2 (95 % CI 1.97–2.03×), 2.99× at 4 (2.95–3.03×); n = 5."
+                "Throughput is not shown to be superlinear in shards: 2.00× at 2 (95 % CI 1.97–2.03×), 2.99× at 4 (2.95–3.03×); n = 5."
             ],
         );
         check(
             &[("1", 100.0), ("2", 250.0), ("4", 300.0)],
             &expect![
-                "Throughput is better than linear in shards: 2.50× at 2 (95 % CI 2.46–2.54×), 2.99× at 4 (2.95–3.03×); n = 5."
+                "Throughput is superlinear in shards at 2: 2.50× at 2 (95 % CI 2.46–2.54×), 2.99× at 4 (2.95–3.03×); n = 5."
             ],
         );
     }
@@ -175,7 +175,9 @@ mod tests {
     fn levels_that_are_no_numbers_are_ranked_as_usual() {
         check(
             &[("few", 100.0), ("many", 300.0)],
-            &expect!["many is 3.00× as fast as few: 300/s against 100/s at 8 clients."],
+            &expect![
+                "many is 3.00× as fast as few: 300 transactions/s against 100/s at 8 clients."
+            ],
         );
     }
 }

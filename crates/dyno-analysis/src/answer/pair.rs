@@ -102,14 +102,16 @@ impl AnswerWriter<'_> {
         }
     }
 
-    /// `1,500/s against 1,000/s`.
+    /// `1,500 transactions/s against 1,000/s`.
     pub(super) fn both_values(&self, c: &Comparison) -> String {
         let of = |variant: usize| {
             let estimate = self.cell(variant, c.step)?.metrics.get(&c.metric)?;
             Some(value(estimate))
         };
         match (of(c.variant), of(c.baseline)) {
-            (Some(ours), Some(theirs)) => format!("{ours} against {theirs}"),
+            (Some(ours), Some(theirs)) => {
+                format!("{} against {theirs}", metrics::with_thing(c.metric, &ours))
+            }
             _ => self.title(c.metric).to_owned(),
         }
     }
@@ -164,7 +166,7 @@ impl AnswerWriter<'_> {
                 }
                 (true, metric) => {
                     let name = capital(self.title(metric));
-                    format!("{name} of {ours} against {theirs}: {text}.")
+                    format!("{name} of {ours} relative to {theirs}: {text}.")
                 }
             };
         }
@@ -173,7 +175,7 @@ impl AnswerWriter<'_> {
             (false, _) => text,
             (true, metrics::THROUGHPUT) => format!("Compared with {theirs}, {ours} is {text}."),
             (true, metric) => {
-                format!("{} of {ours} against {theirs}: {text}.", capital(self.title(metric)))
+                format!("{} of {ours} relative to {theirs}: {text}.", capital(self.title(metric)))
             }
         }
     }

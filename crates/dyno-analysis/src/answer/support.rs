@@ -181,7 +181,7 @@ impl AnswerWriter<'_> {
     ) -> Option<String> {
         let main = self.main_comparisons(variant);
         let first = main.first()?;
-        let names = format!("{} against {}", self.name(variant), self.name(first.baseline));
+        let names = format!("{} vs. {}", self.name(variant), self.name(first.baseline));
         let text = match main.as_slice() {
             [only] => {
                 let p95 = self.comparisons_of(variant, metrics::RESPONSE_P95);

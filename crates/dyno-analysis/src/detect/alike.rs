@@ -401,7 +401,7 @@ fn unexpected_caching(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
             ),
             (
                 has_none,
-                "Data that do not fit and are not read: the operating system caches them, or the \
+                "If the data do not fit and yet are hardly read, the operating system caches them, or the \
                  workload touches only part of them (inserts at the end of a table, a skewed choice \
                  of rows). Mention it with the result, use direct I/O, or limit the memory.",
             ),

@@ -104,8 +104,8 @@ fn drift(measured: &[Measured], findings: &Findings) -> Option<Caveat> {
             crate::numbers::p_value(p),
         ),
         advice: "Something is drifting: a disk that fills up, the temperature, or a noisy neighbour, for example. \
-                 Comparisons within blocks cancel it; the CIs of single variants are wider because of \
-                 it."
+                 Comparisons within blocks cancel it; the CIs of individual variants are wider because \
+                 of it."
             .to_owned(),
         variants: Vec::new(),
         steps: Vec::new(),
@@ -201,7 +201,8 @@ fn over(
     Some((text, over.iter().map(|(_, variant, _)| *variant).collect()))
 }
 
-/// The slowest canary, against the median of the run, with the variants of all that were slow.
+/// The slowest canary (the CPU probe, in words), against the median of all trials on the same machine, with the variants
+/// of all that were slow.
 fn slow_canary<'a>(joined: &Joined<'a>, findings: &Findings) -> Option<(String, Vec<usize>)> {
     let canary = |trial: &JoinedTrial<'a>| {
         let summary = trial.finished()?;
@@ -224,8 +225,8 @@ fn slow_canary<'a>(joined: &Joined<'a>, findings: &Findings) -> Option<(String, 
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
     let ((variant, number, most, ..), ordinary) = worst;
     let text = format!(
-        "the canary (a fixed piece of CPU work timed before and after each trial) took {} in trial {number} \
-         ({}), against a median of {}",
+        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} at trial \
+         {number} ({}); the median over all trials that were kept is {}",
         seconds(*most),
         findings.variants[*variant].name,
         seconds(*ordinary),

@@ -45,7 +45,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
         seconds(*longest),
         seconds(worst.summary.measured_s),
     );
-    let advice = "Transactions that were still waiting have no response time, and the average of \
+    let advice = "Transactions that were still waiting have no response time, and average \
                   throughput includes the time in which nothing committed. Find out why the server \
                   stopped answering before you use these numbers.";
     let places = dead.iter().map(|(_, place)| (place.variant, place.step));

@@ -88,7 +88,7 @@ fn drifting_differences(
         let change = slope * (by_block[by_block.len() - 1].0 - by_block[0].0);
         if p <= level && change.abs() >= matters {
             parts.push(format!(
-                "{} against {}: {} from the first to the last of {}",
+                "{} vs. {}: {} from the first to the last of {}",
                 place_name(findings, one.variant, one.step),
                 baseline_name(findings, one.variant),
                 percent(change.exp_m1() * 100.0),

@@ -94,7 +94,7 @@ fn lagging(findings: &Findings) -> Option<Caveat> {
         CaveatKind::HostLag,
         (findings.hosts.iter().filter(is_lagging).collect(), &|host| host.lag_p99_us),
         (
-            "Some load generators sent later than the others",
+            "Some load generators sent their transactions later than the others",
             &|host| {
                 let [own, least] = [host.lag_p99_us, beside(host)].map(|us| seconds(us / 1e6));
                 format!("lagged by {own} at p99, the best host by {least}")

@@ -24,7 +24,7 @@ fn different_workload(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::DifferentWorkload,
         message: format!(
-            "The runs did different work, so these are not compared. {}.",
+            "These variants did different work and are not compared: {}.",
             first_of(&parts)
         ),
         advice: "Give both runs the same workload with the same options. To compare workloads or \

@@ -102,7 +102,7 @@ impl Reason {
                 };
                 (
                     format!(
-                        "More syncs per second and client than {what} can do ({most}): {names}."
+                        "More syncs per second per client than {what} can perform ({most}): {names}."
                     ),
                     "Either a cache answers (of a controller, a hypervisor, or a drive that does not \
                      flush), or the kernel is wrong about the disk, as it often is in virtual \
@@ -211,7 +211,7 @@ mod tests {
         };
         let synced = [("sync", "fsync"), ("direct", "off")];
         let direct = [("sync", "none"), ("direct", "on")];
-        check("fsync", &synced, &turning, &["than a spinning disk can do (250)"]);
+        check("fsync", &synced, &turning, &["than a spinning disk can perform (250)"]);
         check("fsync", &synced, &flash, &[]);
         check("fsync", &synced, &place("ext4"), &[]);
         check("fsync", &synced, &place("fuse.zfs"), &["runs in user space (fuse.zfs)"]);

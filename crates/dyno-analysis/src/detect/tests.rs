@@ -212,12 +212,13 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(
         &caveats[0].message,
         "the trial with the fewest has 1,500 transactions, of which about 15 lie beyond p99 and 2 beyond \
-         p99.9.",
+         p99.9. Throughput, p50 and p95 are not affected.",
     );
     contains(
         &caveats[0].advice,
-        "Each trial needs 2,000 transactions for p99 (about 14 s) and 20,000 transactions for p99.9 (about \
-         2 min 14 s) at each step, at this trial's rate of 150/s",
+        "At this trial's rate of 150 transactions/s, each trial needs 2,000 transactions for p99 (about 14 s) \
+         and 20,000 transactions for p99.9 (about 2 min 14 s) at each step: increase `duration` in the study's \
+         `[design]`, which is 10 s.",
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));

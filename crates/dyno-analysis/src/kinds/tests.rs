@@ -178,7 +178,7 @@ fn a_step_that_ends_by_quota_compares_its_time() {
     // What was not done in time has no time, and says why.
     let findings = with_quota("limit");
     assert!(!findings.cells[1].metrics.contains_key(&metrics::STEP_TIME));
-    assert!(findings.cells[1].absent[&metrics::STEP_TIME].contains("not finished"));
+    assert!(findings.cells[1].absent[&metrics::STEP_TIME].contains("quotas were not met"));
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn every_extension_after_results_is_a_look() {
         let findings = analyse(&[run], &Options::default());
         let looked = findings.repeated_looks.map(|facts| facts.looks);
         assert_eq!(looked, (looks > 1).then_some(looks));
-        let sentence = findings.answer.details.iter().any(|d| d.contains("could be inspected"));
+        let sentence = findings.answer.details.iter().any(|d| d.contains("opportunities to look"));
         assert_eq!(sentence, looks > 1);
     };
     check(&[], 1);

@@ -158,8 +158,12 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     assert_eq!(findings.void_blocks[0].block, 2);
     let is_it = |caveat: &&Caveat| caveat.message.contains(". Block 2, trial ");
     let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
+    // Two blocks might have been; of a probe of the CPU nothing has to be explained.
+    assert!(!caveat.advice.contains("the most allowed") && !caveat.message.contains("CPU probe"));
     assert!(
-        caveat.message.contains("other processes used 50 % of the CPUs (quietest: "),
+        caveat
+            .message
+            .contains("other processes used 50 % of the CPUs (2 % in this variant's quietest"),
         "{}",
         caveat.message
     );
@@ -225,4 +229,25 @@ fn a_slower_machine_makes_no_block_void() {
     // On the same machine it does.
     run.trials.iter_mut().for_each(|trial| trial.host = None);
     check(&run, &[2, 4]);
+}
+
+#[test]
+fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() {
+    let mut run = quiet(5, 2);
+    for block in [2, 4, 5] {
+        let hit = run.trials.iter().position(|trial| trial.block == block).expect("it is there");
+        run.trials[hit].canary = Some(Canary { before_s: 0.050, after_s: 0.100 });
+    }
+    let findings = analyse(&[repeated(run)], &Options::default());
+    let is_it = |caveat: &&Caveat| caveat.message.contains(". Block 2, trial ");
+    let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
+    let advice = "2 of 5 blocks were discarded, the most allowed for 5 repetitions; any that were disturbed after \
+                  that were kept.";
+    assert!(caveat.advice.contains(advice), "{}", caveat.advice);
+    let took = "the CPU probe took 100 ms (51 ms in this variant's quietest trial)";
+    assert!(caveat.message.contains(took), "{}", caveat.message);
+    // The other caveat, of the trials that were kept, has said what the probe is.
+    let first = findings.caveats.iter().find(|caveat| caveat.message.contains("CPU probe"));
+    assert!(first.is_some_and(|first| first.message.contains("a fixed piece of CPU work")));
+    assert!(!caveat.message.contains("a fixed piece of CPU work"), "{}", caveat.message);
 }

@@ -201,7 +201,7 @@ impl Batch<'_> {
         for mut row in rows {
             if row.len() != columns.len() + 1 {
                 return Err(ArchiveError::new(format!(
-                    "the {place} sent a row with other columns"
+                    "the {place} sent a row with an unexpected number of columns"
                 )));
             }
             row.truncate(columns.len());

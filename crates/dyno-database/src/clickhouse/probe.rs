@@ -27,7 +27,7 @@ const ITEMS: &[Item] = &[
     rate("event.oswritebytes", reading("clickhouse.disk_written_bytes_per_s", BytesPerSecond, "bytes written to disk", "bytes that threads of statements and merges wrote")),
     rate("event.delayedinserts", reading("clickhouse.inserts_delayed_per_s", PerSecond, "INSERTs delayed", "INSERTs that were delayed because there are many parts").worse()),
     rate("event.rejectedinserts", reading("clickhouse.inserts_rejected_per_s", PerSecond, "INSERTs rejected", "INSERTs that were rejected because there are too many parts").worse()),
-    rate("event.oscpuwaitmicroseconds", reading("clickhouse.cpu_wait_s_per_s", Waiters, "waiting for a CPU", "time that threads of statements and merges were ready but waited for a CPU").worse()).times(1e-6),
+    rate("event.oscpuwaitmicroseconds", reading("clickhouse.cpu_wait_s_per_s", Waiters, "waiting for a CPU", "time that threads of statements and merges were runnable but waiting for a CPU").worse()).times(1e-6),
     rate("event.diskreadelapsedmicroseconds", reading("clickhouse.file_read_s_per_s", Waiters, "time in file reads", "time in reads of files, all threads together")).times(1e-6),
     rate("event.diskwriteelapsedmicroseconds", reading("clickhouse.file_write_s_per_s", Waiters, "time in file writes", "time in writes of files, all threads together")).times(1e-6),
     gauge("metric.query", reading("clickhouse.queries_running", Count, "statements running", "statements that are being executed, including the probe's own")),

@@ -259,7 +259,7 @@ fn query(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, String>
 
 fn with_statement(sql: &str, error: &StatementError) -> String {
     let advice = if NO_RIGHT.contains(&error.code.as_str()) {
-        "; grant the user this privilege, or do not settle on this server"
+        "; grant the user this privilege, or run without waiting for this server to catch up"
     } else if error.class == ErrorClass::Disconnected {
         "; is the server still up?"
     } else {

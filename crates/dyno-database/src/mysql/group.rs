@@ -211,8 +211,8 @@ fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), Dep
         return Ok(());
     }
     Err(DeployError::new(format!(
-        "group replication needs a primary key in each table, and {} has none; choose another workload or other \
-         options of it, or leave `cluster` out",
+        "group replication needs a primary key in each table, and {} has none; choose another workload, or \
+         change its options, or leave `cluster` out",
         names.join(", ")
     )))
 }

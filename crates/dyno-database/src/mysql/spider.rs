@@ -95,7 +95,7 @@ fn check_catalog(connection: &mut MySqlConnection) -> Result<(), DeployError> {
         if !found.is_empty() {
             return Err(DeployError::new(format!(
                 "the tables cannot be split among shards, because they have {kind} ({}); choose another \
-                 workload or other options of it, or leave `shards` out",
+                 workload, or change its options, or leave `shards` out",
                 found.join(", ")
             )));
         }
@@ -209,7 +209,7 @@ fn split_column(table: &str, keys: &[(String, Vec<String>)]) -> Result<String, D
     let refused = |why: String| {
         Err(DeployError::new(format!(
             "the table {table} cannot be split by key: {why}; write shard_by = \"table\", or choose another \
-             workload or other options of it"
+             workload, or change its options"
         )))
     };
     let Some((_, primary)) = keys.iter().find(|(index, _)| index == "PRIMARY") else {

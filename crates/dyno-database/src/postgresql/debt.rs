@@ -78,7 +78,7 @@ impl DebtMeter for PgDebt {
             connection.query(&sql).map_err(|error| {
                 let advice = if error.code == NO_RIGHT {
                     "; grant the user this privilege (`pg_checkpoint` from 15, else superuser), or \
-                     do not settle on this server"
+                     run without waiting for this server to catch up"
                 } else {
                     ""
                 };

@@ -118,7 +118,7 @@ fn check_catalog(connection: &mut PgConnection) -> Result<(), DeployError> {
         if !found.is_empty() {
             return Err(DeployError::new(format!(
                 "the tables cannot be split among shards, because they have {kind} ({}); choose another \
-                 workload or other options of it, or leave `shards` out",
+                 workload, or change its options, or leave `shards` out",
                 found.join(", ")
             )));
         }
@@ -292,7 +292,7 @@ fn split_column(table: &str, keys: &UniqueKeys) -> Result<String, DeployError> {
     let refused = |why: String| {
         Err(DeployError::new(format!(
             "the table {table} cannot be split by key: {why}; write shard_by = \"table\", or choose another \
-             workload or other options of it"
+             workload, or change its options"
         )))
     };
     let primary = keys.iter().find(|(is_primary, _, _)| *is_primary);

@@ -228,8 +228,8 @@ impl AuthRequest<'_> {
                 let password = self.password()?;
                 if !self.endpoint.is_trusted() && !password.is_empty() {
                     return Err(Refusal::Other(format!(
-                        "the server asks for the password in clear text; {}, or let the user log \
-                         in by scram-sha-256",
+                        "the server asks for the password in clear text; {}, or configure \
+                         scram-sha-256 authentication for the user",
                         self.endpoint.trust_advice()
                     )));
                 }
@@ -294,8 +294,8 @@ fn unknown_method(kind: u32) -> String {
         _ => "an unknown kind of",
     };
     format!(
-        "the server asks for {name} authentication; let Dyno's user log in by trust, password, md5 \
-         or scram-sha-256"
+        "the server asks for {name} authentication; allow trust, password, md5 or scram-sha-256 \
+         for Dyno's user"
     )
 }
 

@@ -84,8 +84,8 @@ impl Engine {
             && engine.ask(["info", "--format={{.SecurityOptions}}"])?.contains("name=rootless")
         {
             return Err(KeeperError(format!(
-                "{} runs without root, and then no user of a container is one of this machine; use Podman, which can \
-                 keep users' ids",
+                "{} is rootless, so users in its containers are not users of this machine; use Podman, which can keep \
+                 user IDs",
                 engine.program.display()
             )));
         }

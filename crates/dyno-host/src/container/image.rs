@@ -70,7 +70,7 @@ impl Keeper {
         Image::described(engine, reference, &answer.out).ok_or_else(|| {
             let program = engine.program().display();
             KeeperError(format!(
-                "{program} describes the image `{reference}` in a way that Dyno does not know"
+                "{program} describes the image `{reference}` in a way that Dyno does not understand"
             ))
         })
     }

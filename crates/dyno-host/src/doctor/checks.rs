@@ -128,7 +128,7 @@ pub(super) fn governor(symptoms: &Symptoms) -> Check {
     );
     let Some(governor) = &symptoms.governor else {
         let advice = if symptoms.virtualisation.is_some() {
-            "nothing; in a virtual machine the hypervisor decides"
+            "there is nothing to change: in a virtual machine, the hypervisor decides"
         } else {
             "choose performance in the firmware's power settings"
         };
@@ -286,7 +286,7 @@ pub(super) fn filesystem(symptoms: &Symptoms) -> Check {
              the results",
         ),
         _ if symptoms.is_rotational == Some(true) && symptoms.virtualisation.is_none() => {
-            (Notice, "the disk rotates: expect a few hundred synced commits per second")
+            (Notice, "this is a rotating disk: expect a few hundred synced commits per second")
         }
         _ => (Good, ""),
     };

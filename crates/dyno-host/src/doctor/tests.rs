@@ -30,7 +30,7 @@ fn healthy() -> Symptoms {
         cgroup_cpus: None,
         cgroup_memory_bytes: None,
         n_throttled: None,
-        mitigations: Some("5 in force, 0 open".into()),
+        mitigations: Some("5 mitigated, 0 not".into()),
     }
 }
 

@@ -59,10 +59,10 @@ fn the_facts_of_a_server_are_found() {
     check("cpu.turbo", "off");
     check("cpu.threads_per_core", "several");
     check("cpu.numa_nodes", "2");
-    check("cpu.mitigations", "1 in force, 1 open");
+    check("cpu.mitigations", "1 mitigated, 1 not");
     check("kernel", "6.1.0-13-amd64");
     check("os", "Debian GNU/Linux 12 (bookworm)");
-    check("virtualisation", "unnamed hypervisor");
+    check("virtualisation", "unidentified hypervisor");
     check("clock_source", "tsc");
     check("transparent_huge_pages", "madvise");
     check("memory.swap_bytes", "0");
@@ -100,7 +100,7 @@ fn virtual_machines_are_distinguished_from_metal() {
     check(&[(vendor, "Amazon EC2\n"), (product, "m7g.large\n")], Some("Amazon EC2 m7g.large"));
     check(&[(vendor, "Amazon EC2\n"), (product, "m7g.metal\n")], None);
     check(&[(vendor, "QEMU\n"), ("proc/cpuinfo", CPUINFO)], Some("QEMU"));
-    check(&[("proc/cpuinfo", CPUINFO)], Some("unnamed hypervisor"));
+    check(&[("proc/cpuinfo", CPUINFO)], Some("unidentified hypervisor"));
     check(&[("sys/hypervisor/type", "xen\n")], Some("xen"));
 }
 

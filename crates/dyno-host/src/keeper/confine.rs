@@ -32,7 +32,7 @@ pub(super) fn start(
     let program = command.get_program().to_string_lossy().into_owned();
     let start = || {
         confine(rights).map_err(|e| {
-            KeeperError(format!("{program} cannot be started with fewer rights than Dyno's: {e}"))
+            KeeperError(format!("{program} cannot be started with reduced privileges: {e}"))
         })?;
         bind(cpus)?;
         command.spawn().map_err(|e| KeeperError(format!("{program} cannot be started: {e}")))

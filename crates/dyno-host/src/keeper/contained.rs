@@ -121,7 +121,7 @@ impl Keeper {
         drop(process);
         let _ = image.engine().remove(&name);
         Err(KeeperError(format!(
-            "{} has started the container {name}, but what runs in it is no process of this machine that Dyno can see; \
+            "{} started the container {name}, but Dyno cannot see its processes on this machine; \
              does {} use another host?",
             image.engine().program().display(),
             image.engine().name()

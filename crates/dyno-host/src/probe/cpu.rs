@@ -25,9 +25,9 @@ const STEAL: usize = 7;
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
     reading("cpu.busy_pct", Percent, "CPU", "share of all CPUs that did work: not idle, waiting or stolen").row(260).words("CPU"),
-    reading("cpu.busy_s_per_s", Cpus, "busy CPUs", "CPU time spent on work, of all CPUs together: all time but idle, waiting and stolen"),
-    reading("cpu.unsampled_pct", Percent, "busy, not attributed by ticks", "share of all CPUs that was busy, but not attributed to a mode by the kernel's ticks").chart_if_moving(Topic::CpuMode, 9),
-    reading("cpu.unsampled_s_per_s", Cpus, "busy, not attributed by ticks", "busy CPU time that the kernel's ticks did not attribute to a mode"),
+    reading("cpu.busy_s_per_s", Cpus, "busy CPUs", "CPU time spent on work, summed over all CPUs: all time but idle, waiting and stolen"),
+    reading("cpu.unsampled_pct", Percent, "busy, mode unknown", "share of all CPUs that was busy, but that the kernel's tick sampling did not assign to user, system or any other mode").chart_if_moving(Topic::CpuMode, 9),
+    reading("cpu.unsampled_s_per_s", Cpus, "busy, mode unknown", "busy CPU time that the kernel's tick sampling did not assign to user, system or any other mode"),
     reading("cpu.busiest_pct", Percent, "busiest CPU", "share of time that the busiest single CPU did work").worse().row(270),
     reading("cpu.user_pct", Percent, "user", "share of all CPUs spent in user mode").chart(Topic::CpuMode, 1),
     reading("cpu.user_s_per_s", Cpus, "user", "CPU time spent in user mode"),

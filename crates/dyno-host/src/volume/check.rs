@@ -54,7 +54,7 @@ pub fn volume_problems(keeper: &Keeper, spec: &VolumeSpec) -> Vec<String> {
         }
         _ if spec.cache.is_some() || spec.arc.is_some() => {
             let name = filesystem.name;
-            problems.push(format!("{name} has neither a cache device nor an ARC; zfs has"));
+            problems.push(format!("{name} has neither a cache device nor an ARC; only zfs does"));
         }
         MadeBy::Memory => problems.extend(in_memory(spec)),
         MadeBy::Program(maker) => {

@@ -151,7 +151,7 @@ impl Zfs {
                 ))
             }
             (Some((_, false)), Zfs::Fuse) => {
-                Some(format!("zfs-fuse has no property `{name}`; the kernel's ZFS has"))
+                Some(format!("zfs-fuse has no property `{name}`; the kernel's ZFS does"))
             }
             _ if self == Zfs::Fuse && name == "compression" && newer => Some(format!(
                 "zfs-fuse has no compression {value}, only lzjb, zle and gzip-1 to gzip-9; the \

@@ -155,7 +155,7 @@ impl Generators {
                     say(format!("{message}; the run goes on with the other hosts ({left})"));
                 }
                 Lost::Stop if lab.clock.now() < until => {
-                    say(format!("{message}; it is tried again"));
+                    say(format!("{message}; retrying"));
                     run::sleep(lab, LOST_PAUSE);
                     if lab.abort.is_raised() {
                         return Err(TrialError::Abandoned);
@@ -163,8 +163,8 @@ impl Generators {
                 }
                 _ => {
                     lab.hosts.lose(&format!(
-                        "{message}. The other trials were not begun, because it was there before \
-                         and is needed: the same command continues the run"
+                        "{message}. The remaining trials were not started, because earlier trials used this \
+                         host: when it is reachable again, the same command continues the run"
                     ));
                     return Err(error);
                 }

@@ -115,7 +115,7 @@ impl Probe for HostsProbe {
             let is_late = values.is_none() && channel.lost().is_none();
             if is_late && !self.is_late[idx] {
                 self.notes.push(format!(
-                    "host {}: its probes were not read within {} ms, and are missing in such seconds",
+                    "host {}: its probes could not be read within {} ms; their readings are missing for such seconds",
                     channel.name,
                     LIMIT.as_millis()
                 ));

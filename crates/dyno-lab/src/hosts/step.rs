@@ -245,7 +245,10 @@ impl Course<'_> {
                 false => cpus[nth],
             });
             let step = Step::of(self.spec, own_cpus.collect()).ok_or_else(|| {
-                LoadError("several generators run steps that end by time, without roles".to_owned())
+                LoadError(
+                    "several generators can only run steps that end by time and have no roles"
+                        .to_owned(),
+                )
             })?;
             let endpoint = self.request.endpoint(index);
             let password = endpoint.password.as_ref();
@@ -330,7 +333,7 @@ impl Course<'_> {
                     merge.add(idx, &part, observe).map_err(|error| {
                         LoadError(
                             self.channels()[idx]
-                                .lose(&format!("its agent sent wrong results: {error}")),
+                                .lose(&format!("its agent sent invalid results: {error}")),
                         )
                     })?;
                 }

@@ -135,10 +135,13 @@ impl Trial<'_, '_> {
         rows: Vec<AuditRow>,
         began: Nanoseconds,
     ) -> Result<(), TrialError> {
-        let failed = rows.iter().filter(|row| !row.pass);
+        let (passed, failed): (Vec<&AuditRow>, Vec<&AuditRow>) =
+            rows.iter().partition(|row| row.pass);
         let kind = EventKind::Audited {
-            n_passed: rows.iter().filter(|row| row.pass).count(),
+            n_passed: passed.len(),
+            passed: passed.iter().map(|row| row.name.clone()).collect(),
             failed: failed
+                .iter()
                 .map(|row| {
                     format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
                 })

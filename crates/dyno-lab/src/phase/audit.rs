@@ -27,8 +27,10 @@ impl Phase for Audit {
         let began = trial.lab.clock.now();
         let (connector, dialect) = (server.connector(), server.dialect());
         let rows = audit(&connector, dialect, &trial.workload, &trial.results.did);
+        let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
         let kind = EventKind::Audited {
-            n_passed: rows.iter().filter(|row| row.pass && !row.is_undecided).count(),
+            n_passed: rows.iter().filter(is_passed).count(),
+            passed: rows.iter().filter(is_passed).map(|row| row.name.clone()).collect(),
             failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
             took_s: trial.lab.clock.now().saturating_sub(began).as_secs_f64(),
         };

@@ -226,7 +226,8 @@ impl Step {
                 let limit = self.own.as_ref().map_or(self.planned.duration, |own| own.limit);
                 Some(format!(
                     "step {name} was ended at its time limit, {limit}, before its work was done: \
-                     the tables are not as the workload intends, and its time is not a result"
+                     the tables are not in the state that the workload expects, and the \
+                     step's time cannot be used"
                 ))
             }
             Some("unsteady") => Some(format!(

@@ -388,5 +388,5 @@ fn slices_that_cannot_be_run_are_refused() {
     check(&StepSpec { workers: 3, ..closed(6, 1) }, third, "3 workers of generator 3 of 3");
     let steady = StepSpec { until_steady: Some(MS(5000)), ..closed(6, 9) };
     check(&steady, third, "end by time");
-    check(&roles(vec![role("r", 6, Pacing::Closed, None)], 1), third, "without roles");
+    check(&roles(vec![role("r", 6, Pacing::Closed, None)], 1), third, "have no roles");
 }

@@ -198,7 +198,7 @@ fn verdict_ink(judged: Judged) -> Ink {
         Judged::Verdict(Verdict::Better) => Ink::Good,
         Judged::Verdict(Verdict::Worse) => Ink::Bad,
         Judged::Verdict(Verdict::NoDifference) => Ink::Plain,
-        Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable => Ink::Open,
+        Judged::Verdict(Verdict::Inconclusive) | Judged::LessDurable { .. } => Ink::Open,
     }
 }
 

@@ -29,6 +29,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     // A long answer in the largest letters would fill the first screen by itself.
     let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
     out.raw(format_args!("<h2 class=\"headline{long}\">")).prose(&headline).raw("</h2>");
+    if let Some(note) = &answer.note {
+        out.raw("<p class=\"lead\">").prose(&kept_together(note)).raw("</p>");
+    }
     let conditions = measured::conditions(view);
     let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
     out.classed("p", above, measured::parts(view).join(" · "));
@@ -108,6 +111,7 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     out.raw("<details class=\"fold\">");
     let n = words::counted(rows.len(), "comparison", "comparisons");
     out.element("summary", format!("{n} with CIs and verdicts ({})", tallies(view, &rows)));
+    out.classed("p", "quiet", legend(view, &rows));
     out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
     if findings.steps.len() > 1 {
         out.raw("<th>Step</th>");
@@ -128,7 +132,6 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
         out.raw("</tr>");
     }
     out.raw("</tbody></table></div>");
-    out.classed("p", "quiet", legend(view, &rows));
     if !findings.answer.details.is_empty() {
         out.element("h3", "In words");
         sentences(out, &findings.answer.details);
@@ -151,7 +154,7 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
         let baseline = view.findings.variants[row.variant].baseline.map(|b| view.variant(b));
         out.raw(format_args!("<th scope=\"row\">{}", parts::name(view, row.variant)));
         if let Some(baseline) = baseline {
-            out.raw(format_args!("<small>against {}</small>", escape(baseline)));
+            out.raw(format_args!("<small>vs. {}</small>", escape(baseline)));
         }
         out.raw("</th>");
     } else {
@@ -167,13 +170,14 @@ fn verdict_row(out: &mut Markup, view: &View<'_>, row: &Row<'_>, is_first: bool)
 fn legend(view: &View<'_>, rows: &[Row<'_>]) -> String {
     let (confidence, threshold) = (view.confidence(), view.threshold());
     let mut text = format!(
-        "Effect with its {confidence} CI and n repetitions; effects within the grey band (± \
-         {threshold}) are too small to matter."
+        "Effect with its {confidence} CI and n repetitions. The grey band is ± {threshold}: an effect whose CI \
+         lies within it counts as no difference. Verdicts: {}.",
+        view.signs()
     );
     let has_p = |c: &Comparison| c.p_value_of_verdict.is_some();
     if rows.iter().flat_map(Row::all).any(has_p) {
         text += " p: how often noise alone would produce an effect at least this large (t-test on the \
-                 logarithms, with Holm's correction for the number of comparisons).";
+                 logarithms, adjusted for multiple comparisons by Holm's method; CIs are not adjusted).";
     }
     text
 }
@@ -215,7 +219,7 @@ fn tally(view: &View<'_>, rows: &[Row<'_>], metric: MetricId) -> String {
             (n > 0).then(|| format!("{n} {}", judged.word()))
         })
         .collect::<Vec<_>>()
-        .join(", ")
+        .join(" · ")
 }
 
 /// Three cells: the effect in numbers, as a drawing, and the verdict. A narrow screen shows the metric's

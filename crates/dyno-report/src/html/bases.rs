@@ -22,12 +22,12 @@ pub(crate) fn tables(out: &mut Markup, view: &View<'_>) {
     chooser(out, view);
     let confidence = view.confidence();
     let study = format!(
-        "Against the study's baseline, with {confidence} confidence intervals and verdicts: {}.",
+        "Relative to the study's baseline, with {confidence} confidence intervals and verdicts: {}.",
         view.signs()
     );
     let other = format!(
-        "Estimates against the chosen baseline, each with its own {confidence} confidence interval, not \
-         corrected for the number of comparisons. The study was not designed for this comparison, so \
+        "Estimates relative to the chosen baseline, each with its own {confidence} confidence interval, not \
+         adjusted for multiple comparisons. The study was not designed for this comparison, so \
          there are no verdicts. A variant that the study compares with the chosen baseline keeps its \
          verdict."
     );

@@ -40,9 +40,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, steps, runs, points, .. } = *page;
     let mut section = Section::new(
         "counters",
-        "Server",
-        "Server and machine",
-        "Readings of the server and the machine, on the same time axis as the load.",
+        "Counters",
+        "Database and machine",
+        "Readings of the database and the machine, on the same time axis as the load.",
     );
     let out = section.drawn();
     let meanings = meanings(runs);

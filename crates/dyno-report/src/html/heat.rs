@@ -40,7 +40,7 @@ pub(crate) fn maps(out: &mut Markup, view: &View<'_>, times: &Times, at: (usize,
         "span",
         "quiet",
         format!(
-            "darker = more transactions (log scale shared by all maps); one column per {}; rows are \
+            "darker = more transactions (log scale shared by all heat maps); one column per {}; rows are \
              bins 19 % wide; repetitions merged",
             column_words(length)
         ),

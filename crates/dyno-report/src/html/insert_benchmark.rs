@@ -162,7 +162,7 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
     if steps.is_empty() {
         return;
     }
-    out.element("h3", "Insert rate against its target");
+    out.element("h3", "Insert rate and its target");
     let share = 100.0 * SLA_SHARE;
     out.classed(
         "p",

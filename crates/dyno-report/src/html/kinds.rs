@@ -163,7 +163,7 @@ fn cell(
     }
     let below = parts::below(estimate, compared);
     let sign = match judged {
-        Some((judged, _)) if heat.is_some() || judged == Judged::LessDurable => {
+        Some((judged, _)) if heat.is_some() || matches!(judged, Judged::LessDurable { .. }) => {
             format!("{} ", judged.sign())
         }
         _ => String::new(),

@@ -38,13 +38,17 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if view.findings.cells.len() <= 1 {
         let text =
             "Only one variant was measured, at one step: there is nothing to plot side by side.";
-        let mut section = Section::new("load", "By load", "By load level", "");
+        let mut section = Section::new("load", "Charts", "Charts", "");
         section.drawn().classed("p", "absent", text);
         return Some(section);
     }
-    let has_own = (0..view.findings.steps.len()).any(|step| view.is_own(step));
-    let title = if has_own { "By step" } else { "By load level" };
-    let mut section = Section::new("load", "By load", title, &lead);
+    let (nav, title) = match (view.findings.steps.len(), step_axis(view).name) {
+        (1, _) => ("Charts", "Charts"),
+        (_, "clients") => ("By clients", "By number of clients"),
+        (_, "offered rate") => ("By rate", "By offered rate"),
+        _ => ("By step", "By step"),
+    };
+    let mut section = Section::new("load", nav, title, &lead);
     let out = section.drawn();
     chooser(out, view);
     out.raw("<div class=\"charts\">");
@@ -330,14 +334,14 @@ fn effects(out: &mut Markup, view: &View<'_>, metric: MetricId, effect: Effect) 
         (_, true) => "up is better",
         (_, false) => "down is better",
     };
-    let against = against(view);
+    let baseline = baseline(view);
     let drawn = |pick: fn(&Comparison) -> &Estimate| {
         found.iter().map(|c| mark(view, (c.variant, c.step), pick(c))).collect::<Vec<Mark>>()
     };
     let plot = match effect {
         Effect::Absolute => Plot {
             title: format!("{name}: absolute difference"),
-            note: format!("{against} · {better}"),
+            note: format!("from {baseline} · {better}"),
             marks: drawn(|c| &c.absolute),
             unit: Unit::of(&found[0].absolute),
             style: Style::Effects,
@@ -346,8 +350,8 @@ fn effects(out: &mut Markup, view: &View<'_>, metric: MetricId, effect: Effect) 
             curves: Vec::new(),
             class: class_of(metric, "absolute"),
         },
-        Effect::Relative => relative(view, &found, drawn(|c| &c.relative), |kind, how| {
-            (format!("{name}: {kind}"), format!("{against}, {how} · {better}"))
+        Effect::Relative => relative(view, &found, drawn(|c| &c.relative), |kind, to, how| {
+            (format!("{name}: {kind}"), format!("{to} {baseline}, {how} · {better}"))
         }),
     };
     plot.draw(out, view);
@@ -358,13 +362,13 @@ fn relative(
     view: &View<'_>,
     found: &[&Comparison],
     mut marks: Vec<Mark>,
-    words: impl Fn(&str, String) -> (String, String),
+    words: impl Fn(&str, &str, String) -> (String, String),
 ) -> Plot {
     let threshold = view.findings.threshold * 100.0;
     let band = format!("band: ± {}", view.threshold());
     let is_log = found.iter().any(|c| c.relative.shows_as_ratio());
     if !is_log {
-        let (title, note) = words("relative difference", format!("in percent · {band}"));
+        let (title, note) = words("relative difference", "from", format!("in percent · {band}"));
         let band = Some((-threshold, threshold));
         let style = Style::Effects;
         let (unit, curves) = (Unit::Effect, Vec::new());
@@ -379,7 +383,7 @@ fn relative(
     }
     // Nothing at all has no place among ratios.
     marks.retain(|mark| mark.value > 0.0);
-    let (title, note) = words("ratio", format!("log scale · {band}"));
+    let (title, note) = words("ratio", "to", format!("log scale · {band}"));
     let most = format::as_ratio(threshold);
     let band = Some((1.0 / most, most));
     let (unit, style, curves) = (Unit::Ratio, Style::Effects, Vec::new());
@@ -387,15 +391,15 @@ fn relative(
     Plot { title, note, marks, unit, style, is_log, band, curves, class }
 }
 
-/// `against MariaDB 11.8`, or `against each variant's baseline` where there are several.
-pub(crate) fn against(view: &View<'_>) -> String {
+/// `MariaDB 11.8 (the baseline)`, or `each variant's baseline` where there are several.
+pub(crate) fn baseline(view: &View<'_>) -> String {
     let mut baselines: Vec<usize> =
         view.findings.variants.iter().filter_map(|v| v.baseline).collect();
     baselines.sort_unstable();
     baselines.dedup();
     match baselines[..] {
-        [only] => format!("against {} (the baseline)", view.variant(only)),
-        _ => "against each variant's baseline".to_owned(),
+        [only] => format!("{} (the baseline)", view.variant(only)),
+        _ => "each variant's baseline".to_owned(),
     }
 }
 
@@ -429,14 +433,12 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
     super::answer::head(out, "Throughput", &ruler);
     out.raw("</tr></thead><tbody>");
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
-        let judged = view.judged_pair((group.variant, group.baseline), group.verdict);
+        let judged =
+            view.judged_pair((group.variant, group.baseline), metrics::THROUGHPUT, group.verdict);
         let class = judged.class();
         out.raw(format_args!("<tr class=\"v{}\"><th scope=\"row\">", group.variant));
         out.raw(parts::name(view, group.variant));
-        out.raw(format_args!(
-            "<small>against {}</small></th>",
-            escape(view.variant(group.baseline))
-        ));
+        out.raw(format_args!("<small>vs. {}</small></th>", escape(view.variant(group.baseline))));
         out.element("td", words::group(group.group));
         let bounds = format::interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
         out.raw(format_args!(

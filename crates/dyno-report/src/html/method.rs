@@ -74,7 +74,7 @@ const FACTS_IN_WORDS: [(&str, &str); 24] = [
     ("cpu.model", "CPU"),
     ("cpu.cache", "CPU cache"),
     ("cpu.mhz", "CPU clock"),
-    ("cpu.mitigations", "mitigations of CPU vulnerabilities"),
+    ("cpu.mitigations", "CPU vulnerabilities"),
     ("cpu.numa_nodes", "NUMA nodes"),
     ("cpu.online", "CPUs online"),
     ("cpu.threads_per_core", "threads per core"),
@@ -87,8 +87,8 @@ const FACTS_IN_WORDS: [(&str, &str); 24] = [
     ("filesystem.device", "device of the filesystem"),
     ("filesystem.mount_point", "mounted at"),
     ("filesystem.options", "mount options"),
-    ("limit.open_files", "limit of open files"),
-    ("limit.open_files_hard", "hard limit of open files"),
+    ("limit.open_files", "open-file limit"),
+    ("limit.open_files_hard", "open-file hard limit"),
     ("load_average", "load average (1 min) when the run began"),
     ("memory.huge_page_bytes", "huge page size"),
     ("memory.swap_bytes", "swap"),
@@ -250,8 +250,10 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
             0 => String::new(),
             rss => format!("; at most {} of memory", ByteCount(rss)),
         };
-        let text =
-            format!("{threads}; the busiest used {busy} of a CPU in its busiest step{memory}");
+        let text = match workers {
+            1 => format!("1 worker, which used {busy} of a CPU in its busiest step{memory}"),
+            _ => format!("{threads}; the busiest used {busy} of a CPU in its busiest step{memory}"),
+        };
         fact(out, "load generator", &text);
     }
     out.raw("</tbody></table></div>");
@@ -505,7 +507,9 @@ fn deeper(out: &mut Markup, runs: &[Run]) {
         out.raw(
             ": <code>manifest.json</code> says what was planned; each trial has its events, its ",
         );
-        out.raw("readings and one histogram per second and kind of transaction in HdrHistogram's ");
+        out.raw(
+            "readings and one histogram for each second and kind of transaction in HdrHistogram's ",
+        );
         out.raw("format.</li>");
     }
     out.raw(

@@ -56,8 +56,8 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
         return;
     };
     let axis = loads::step_axis(view);
-    let title = format!("{} by {}", view.heading(metric), axis.name);
-    let note = format!("error bars: {} CI; dots: repetitions", view.confidence());
+    let title = format!("{} by {}", view.heading_with_unit(metric), axis.name);
+    let note = format!("error bars: {} CI; hollow dots: repetitions", view.confidence());
     let spoken: Vec<String> = marks.iter().take(SPOKEN_MOST).map(|mark| mark.tip.clone()).collect();
     let frame = Frame::new(640.0, 270.0);
     let legend = view.legend(frame.width);
@@ -134,13 +134,13 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     } else {
         String::new()
     };
-    let baseline = loads::against(view);
-    let title = format!("{} {baseline}{at}", view.heading(first.metric));
+    let baseline = loads::baseline(view);
+    let title = format!("{} relative to {baseline}{at}", view.heading(first.metric));
     let better = if view.is_more_better(first.metric) { "right" } else { "left" };
     let scale = if is_log { ", log scale" } else { "" };
     let note = format!(
-        "{better} is better{scale}; lines: {} CI; dots: repetitions; grey band: too small to matter \
-         (± {})",
+        "{better} is better{scale}; filled dot: mean; line: its {} CI; hollow dots: repetitions; grey \
+         band: no difference (± {})",
         view.confidence(),
         view.threshold()
     );
@@ -170,11 +170,11 @@ fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let rows: Vec<(String, Mark)> = found.iter().map(row).collect();
     let first = view.findings.cells.iter().find_map(|cell| cell.metrics.get(&metric));
     let Some(first) = first.filter(|_| rows.len() > 1) else { return };
-    let title = view.heading(metric);
+    let title = view.heading_with_unit(metric);
     let is_log = loads::needs_log(&found, &Unit::of(first));
     let better = if view.is_more_better(metric) { "right" } else { "left" };
     let note = format!(
-        "{better} is better{}; lines: {} CI; dots: repetitions",
+        "{better} is better{}; filled dot: mean; line: its {} CI; hollow dots: repetitions",
         if is_log { ", log scale" } else { "" },
         view.confidence()
     );

@@ -35,7 +35,7 @@ mod tests {
     fn waits_are_waiters_and_cpu_time_is_cpus() {
         let check = |code: &str, expected: Unit| assert_eq!(unit_of_code(code), expected, "{code}");
         check("CPUs", Unit::Cpus);
-        check("waiters", Unit::Other("waiters".to_owned()));
+        check("waiters", Unit::Other("waiting".to_owned()));
         check("at a time", Unit::Other("at a time".to_owned()));
         check("1", Unit::Count);
         check("", Unit::Count);

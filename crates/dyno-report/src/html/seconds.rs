@@ -28,9 +28,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let Page { view, steps, times, points, .. } = *page;
     let mut section = Section::new(
         "seconds",
-        "By second",
+        "Over time",
         "Second by second",
-        "Thin lines: single repetitions; thick line: their median. Warm-up is shaded and not part of any \
+        "Thin lines: individual repetitions; thick line: their median. Warm-up is shaded and not part of any \
          estimate. Dotted lines mark faults, stalls and level shifts. Drag over a chart, or hold shift and \
          use the arrow keys, to select a period and see its percentiles; double-click or press Escape to \
          zoom out again.",
@@ -122,7 +122,7 @@ fn window(out: &mut Markup, view: &View<'_>, times: &Times, step: usize) {
     out.raw("</tbody></table>");
     out.raw(format_args!("<p class=\"quiet of-window\" data-zoomed=\"{}\">", escape(&zoomed)));
     out.text(
-        "Throughput and percentiles are the estimates of the section “The numbers” (means over repetitions), \
+        "Throughput and percentiles are the estimates from the section “The numbers” (means over repetitions), \
          where there are any; transaction counts and longest times cover all repetitions. Select a period \
          in a chart to see its percentiles.",
     );
@@ -159,7 +159,7 @@ fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
              of a period are not shown."
         }
         None => {
-            "The record has no histograms of single seconds, so percentiles of a period are not \
+            "The record has no per-second histograms, so percentiles of a period are not \
              available."
         }
     }
@@ -252,7 +252,7 @@ fn stalls(out: &mut Markup, view: &View<'_>, step: usize) {
         out.element("small", if stall.gap { "nothing committed" } else { "a dip" }).raw("</td>");
         out.raw("<td class=\"n\">").text(Unit::Count.show(stall.missing.round()));
         let level = Unit::PerSecond.show(stall.level);
-        out.element("small", format!("against {level} around it")).raw("</td>");
+        out.element("small", format!("compared with {level} around it")).raw("</td>");
         let kinds: Vec<&str> = stall.kinds.iter().map(|kind| view.kind_title(kind)).collect();
         out.element("td", kinds.join(", ")).raw("<td class=\"moved\">");
         if stall.moved_first.is_empty() {
@@ -376,7 +376,10 @@ mod tests {
     #[test]
     fn a_search_does_not_say_that_there_are_no_histograms() {
         let (mut findings, _) = fixture::three_variants();
-        assert!(no_stretch(&View::new(&findings), 0).starts_with("The record has no histograms"));
+        assert!(
+            no_stretch(&View::new(&findings), 0)
+                .starts_with("The record has no per-second histograms")
+        );
         findings.steps[0].search = Some(dyno_analysis::StepSearch {
             metric: dyno_analysis::metrics::RATE_AT_LIMIT,
             limit: "p99 ≤ 20 ms".to_owned(),

@@ -15,7 +15,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     }
     let lead = "Agents started the servers on these machines. The network was measured before any load: \
                 opening a connection takes one round trip (the median of 20), and a server sent answers \
-                of 4 MiB; shown is the trial with the longest round trips.";
+                of 4 MiB; the trial with the longest round trips is shown.";
     let mut section = Section::new("server-hosts", "Servers", "Hosts of servers", lead);
     let heads = [
         "Host",

@@ -83,10 +83,10 @@ fn panel(
     let curves = (0..n).filter_map(of).collect();
     let bands: Bands = (0..n).filter_map(|v| Some((v, distributions.band(step, v)?))).collect();
     let frame = Frame::new(560.0, 230.0);
-    let label = format!("Response time spectrum, {title}");
+    let label = format!("Response time percentiles, {title}");
     if let Some(svg) = spectrum(view, &label, (curves, bands), frame) {
         let note = "response time by percentile · log scale";
-        parts::figure(out, "", "Spectrum", note, &svg);
+        parts::figure(out, "", "Percentiles", note, &svg);
     }
     let curves = merged.iter().map(|(variant, all)| (*variant, all.shares())).collect();
     if let Some(svg) = histogram(view, &format!("Response times, {title}"), curves, frame) {
@@ -118,7 +118,7 @@ fn by_kind(
             .map(|((_, _, v), all)| (*v, on_nines(&all.spectrum(), POINTS, MAX_GAP)))
             .collect();
         let title = view.kind_title(kind);
-        let label = format!("Response time spectrum, {title}, {}", view.step(step));
+        let label = format!("Response time percentiles, {title}, {}", view.step(step));
         let alone = (curves, Bands::new());
         if let Some(svg) = spectrum(view, &label, alone, Frame::new(370.0, 180.0)) {
             parts::figure(out, "", title, "response time by percentile", &svg);

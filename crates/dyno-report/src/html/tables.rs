@@ -13,11 +13,11 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let effect = match view.findings.comparisons.is_empty() {
         true => String::new(),
-        false => format!(", and the effect against the baseline: {}", view.signs()),
+        false => format!(" Below it is the effect relative to the baseline: {}.", view.signs()),
     };
     let lead = format!(
-        "Mean over {} (geometric, or arithmetic where values may be zero), with its {} CI in \
-         brackets{effect}.",
+        "Each value is the mean over {} (geometric; arithmetic where values may be zero). Its {} CI is in \
+         parentheses.{effect}",
         parts::repetitions(view),
         view.confidence()
     );
@@ -141,7 +141,9 @@ fn one_step(out: &mut Markup, view: &View<'_>) {
 fn metrics_table(out: &mut Markup, view: &View<'_>, metrics: &[MetricId]) {
     out.raw("<div class=\"scroll\"><table class=\"heat\"><thead><tr><th>Variant</th>");
     for metric in metrics {
-        out.raw("<th class=\"n\" scope=\"col\">").text(view.heading(*metric)).raw("</th>");
+        out.raw("<th class=\"n\" scope=\"col\">")
+            .text(view.heading_with_unit(*metric))
+            .raw("</th>");
     }
     out.raw("</tr></thead><tbody>");
     for variant in 0..view.findings.variants.len() {
@@ -192,7 +194,7 @@ fn table(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     // Many steps fit beside each other when bounds are below their values.
     let dense = if findings.steps.len() > DENSE_FROM { " dense" } else { "" };
     out.raw(format_args!("<div class=\"scroll\"><table class=\"heat{dense}\"><caption>"));
-    out.text(view.heading(metric));
+    out.text(view.heading_with_unit(metric));
     let direction = match view.metric(metric).better {
         Direction::Higher => "higher is better",
         Direction::Lower => "lower is better",

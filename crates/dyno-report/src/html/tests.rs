@@ -147,7 +147,9 @@ fn the_first_screen_is_the_answer_a_picture_and_a_few_lines() {
     assert!(!screen.contains("badge") && html.contains(&findings.answer.details[0]));
     assert!(!screen.contains(&findings.caveats[0].message));
     // The picture says in words what it shows.
-    assert!(screen.contains("aria-label=\"Throughput by clients. MariaDB 11.8 · 1 client: "));
+    assert!(screen.contains(
+        "aria-label=\"Throughput (transactions/s) by clients. MariaDB 11.8 · 1 client: "
+    ));
     // Who does not see it may skip what is above.
     assert!(html.find("href=\"#answer\">Skip to the answer").unwrap() < start);
 }
@@ -527,7 +529,7 @@ fn the_picture_speaks_of_what_the_answer_speaks_of() {
         super::picture::draw(&mut out, &crate::view::View::new(findings));
         out.finish()
     };
-    let against_baseline = |html: &str| html.contains("Throughput against MariaDB 11.8");
+    let against_baseline = |html: &str| html.contains("Throughput relative to MariaDB 11.8");
     assert!(against_baseline(&picture(&findings)));
     findings.answer.against = Some(0);
     assert!(against_baseline(&picture(&findings)));
@@ -535,7 +537,7 @@ fn the_picture_speaks_of_what_the_answer_speaks_of() {
     findings.answer.against = Some(2);
     let html = picture(&findings);
     assert!(
-        !html.contains("against") && html.contains("MariaDB 11.8 · 1 client: 5,240/s"),
+        !html.contains("relative to") && html.contains("MariaDB 11.8 · 1 client: 5,240/s"),
         "{html}"
     );
 }

@@ -17,7 +17,7 @@ fn three_variants() {
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
         - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
-        oltp\_read\_write · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants · 5 steps · 9 trials, 1 failed · threshold 3 % · 95 % confidence
+        workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % count as none
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
@@ -25,7 +25,7 @@ fn three_variants() {
         >
         > **Caveat: missing trials.** 1 of 9 trials failed. `dyno run` on the same folder tries again what is missing.
 
-        Effects against the baseline with 95 % CIs; threshold 3 %.
+        Effects relative to the baseline with 95 % CIs; ✓ better, ✗ worse, ? inconclusive (the data do not decide).
 
         | variant | step | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
@@ -60,7 +60,7 @@ fn three_variants() {
         | MariaDB 12.3, 4k pages | 16 clients | 1.8 USD | 0.0150 USD (0.0147–0.0154 USD) | 3 |
         | MariaDB 12.3, 4k pages | 64 clients | 1.8 USD | 0.0135 USD (0.0132–0.0138 USD) | 3 |
 
-        | throughput, with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
+        | throughput (transactions/s), with 95 % CIs | 1 client | 4 clients | 8 clients | 16 clients | 64 clients |
         |---|---:|---:|---:|---:|---:|
         | MariaDB 11.8 | 5,240/s (5,140–5,330) (n = 3) | 16,900/s (16,600–17,200) (n = 3) | 26,700/s (26,200–27,200) (n = 3) | 36,700/s (36,000–37,300) (n = 3) | 41,000/s (40,200–41,700) (n = 3) |
         | MariaDB 12.3 | 5,630/s (5,530–5,740) (n = 3) | 18,400/s (18,100–18,700) (n = 3) | 29,100/s (28,600–29,600) (n = 3) | 40,200/s (39,500–41,000) (n = 3) | 44,400/s (43,600–45,200) (n = 3) |
@@ -125,13 +125,13 @@ fn one_repetition_of_one_variant() {
 
         - One repetition has no confidence interval.
 
-        oltp\_read\_write · PostgreSQL 18.2-log · 1 variant · 1 trial · threshold 3 % · 95 % confidence
+        workload oltp\_read\_write, 8,000,000 rows · PostgreSQL 18.2-log · 1 variant · 1 trial
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
         > **Caveat: too few repetitions.** Each variant was measured once; chance cannot be separated from effect. Set `repetitions = 3` or more in the study.
 
-        | throughput, with 95 % CIs | 8 clients |
+        | throughput (transactions/s), with 95 % CIs | 8 clients |
         |---|---:|
         | PostgreSQL 18 | 27,000/s, no CI (n = 1) |
 

@@ -45,7 +45,7 @@ const KEYS: &[Key] = &[
     key(
         "more_urls",
         Shape::Urls,
-        "Further servers over the same data as `url`, such as the SQL servers of one cluster. The \
+        "Additional servers that share the data of `url`, such as the SQL servers of one cluster. The \
          load is divided among all of them: each load generator gets one, in turn; without \
          `generators`, each client does. Tables are populated and audited through `url`.",
     )
@@ -102,8 +102,8 @@ const KEYS: &[Key] = &[
     key(
         "image",
         Shape::Text,
-        "The image of a container engine (Podman or Docker) from which the server is started, by the \
-         name that the engine knows it by. The container has no network and no privileges, and sees \
+        "The container image from which the server is started, as it is named for `podman run` or `docker \
+         run`. The container has no network and no privileges, and sees \
          only Dyno's own folder.",
     )
     .example("\"docker.io/library/postgres:17\""),
@@ -140,8 +140,8 @@ const KEYS: &[Key] = &[
         "cpu_weight",
         Shape::Integer(1, 10_000),
         "The server's relative share of CPU time while other programs compete for it: the weight \
-         of its own control group, 100 by default (`cpu.weight`; in version 1 `cpu.shares`, 1024 \
-         for 100). All its threads together have this weight; a single thread outside any group \
+         of its own control group, 100 by default (`cpu.weight`; in cgroup v1, `cpu.shares`, where \
+         1024 corresponds to 100). All its threads together have this weight; a single thread outside any group \
          has 100. Needs root privileges; only for servers that Dyno starts.",
     )
     .example("50"),
@@ -233,8 +233,8 @@ const KEYS: &[Key] = &[
         Shape::Words(&SHARD_BY),
         "\"table\"",
         "What each shard gets: whole tables in turn (`table`), or some rows of every table \
-         (`key`), by the first column of the primary key, an integer: those for which the column \
-         divided by the number of shards leaves the shard's remainder (MariaDB), or those whose \
+         (`key`), by the first column of the primary key, an integer: those whose column value \
+         modulo the number of shards equals the shard's remainder (MariaDB), or those whose \
          hash PostgreSQL assigns to the shard's partition.",
     )
     .example("\"key\""),
@@ -505,9 +505,7 @@ fn check_private<'v>(
             problems.add(
                 Diagnostic::new(given.key_span.clone(), message)
                     .with_label("these servers are already running")
-                    .with_help(
-                        "several servers that Dyno starts are a cluster, replicas or shards",
-                    ),
+                    .with_help("to start several servers, configure a cluster, replicas or shards"),
             );
         }
     }

@@ -85,7 +85,7 @@ const KEYS: &[Key] = &[
         "lost",
         Shape::Words(&["stop", "continue"]),
         "\"stop\"",
-        "What becomes of the run if a host that has had an agent cannot be reached for the next trial. \
+        "What to do if a host that was used by an earlier trial can no longer be reached. \
          Stop: after a minute of trying, the run ends, to be continued with the same command. \
          Continue: the other trials use the hosts that are left.",
     )
@@ -126,7 +126,7 @@ fn wrong_names(names: &[String]) -> Option<(String, &'static str)> {
         names.iter().find(|name| name.is_empty() || name.starts_with('-') || name.contains(is_odd));
     if let Some(odd) = odd {
         let message = format!("`{odd}` cannot be the name of a host");
-        return Some((message, "a name does not begin with `-`, and contains no blanks"));
+        return Some((message, "a name does not begin with `-`, and contains no spaces"));
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {

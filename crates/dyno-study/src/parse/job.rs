@@ -130,7 +130,7 @@ const KEYS: &[Key] = &[
         "figures",
         Shape::Settings,
         "Figures that the command prints, by name, each with its unit and whether `higher` or \
-         `lower` is better. The command prints a line with the name, then a blank, a colon or \
+         `lower` is better. The command prints a line with the name, then a space, a colon or \
          `=`, then a number.",
     )
     .example("{ rows_per_s = \"1/s, higher\" }"),
@@ -192,9 +192,14 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
             );
         } else if given.is_none() {
             problems.add(
-                Diagnostic::new(entry.span.clone(), format!("`{name}` must be a unit and a word"))
-                    .with_label("no unit, no such word, or a figure that Dyno measures itself")
-                    .with_help("write it like \"rows/s, higher\" or \"s, lower\""),
+                Diagnostic::new(
+                    entry.span.clone(),
+                    format!("`{name}` must be a unit and `higher` or `lower`"),
+                )
+                .with_label(
+                    "not a unit, not `higher` or `lower`, or a figure that Dyno itself measures",
+                )
+                .with_help("write it like \"rows/s, higher\" or \"s, lower\""),
             );
         }
     }

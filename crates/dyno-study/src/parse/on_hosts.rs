@@ -38,10 +38,10 @@ pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &Pr
         if let Some(servers) = raw.entry("servers") {
             problems.add(
                 Diagnostic::new(servers.key_span.clone(), "`servers` needs `on`")
-                    .with_label("independent servers are on a host each")
+                    .with_label("each independent server needs a host of its own")
                     .with_help(
-                        "name the [host.NAME] table with on = \"…\"; on one machine, several servers \
-                         are a cluster, replicas or shards",
+                        "name the [host.NAME] table with on = \"…\"; to start several servers on one \
+                         machine, configure a cluster, replicas or shards",
                     ),
             );
         }
@@ -135,7 +135,7 @@ pub(super) fn check(
             refuse(
                 &database.name,
                 format!("{wanted} servers cannot be started on {n} hosts"),
-                "one server is started on a host",
+                "only one server can be started on each host",
                 "lower `servers`, or name more hosts",
             );
         }

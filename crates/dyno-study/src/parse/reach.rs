@@ -145,7 +145,7 @@ fn check_request(
         let Some(value) = value else { continue };
         let expected = match check {
             Check::Text if is_plain(&text_of(value)) => continue,
-            Check::Text => "a text or number of at most 200 characters, without blanks",
+            Check::Text => "a text or number of at most 200 characters, without spaces",
             Check::Count if matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)) => continue,
             Check::Count => "a number of hosts from 1 to 1000",
             Check::Time if time_of(value).is_some() => continue,

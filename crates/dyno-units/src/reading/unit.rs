@@ -38,7 +38,7 @@ pub enum Unit {
 }
 
 /// Units as records write them; of several for the same unit the first is what is written now.
-const CODES: [(&str, Unit); 20] = [
+const CODES: [(&str, Unit); 21] = [
     ("", Unit::Number),
     ("1", Unit::Count),
     ("count", Unit::Count),
@@ -55,6 +55,8 @@ const CODES: [(&str, Unit); 20] = [
     ("us", Unit::Microseconds),
     ("CPUs", Unit::Cpus),
     ("CPU s/s", Unit::Cpus),
+    ("waiting", Unit::Waiters),
+    // In older records.
     ("waiters", Unit::Waiters),
     ("at a time", Unit::AtATime),
     // In older records, of waiting and of work alike.
@@ -140,7 +142,7 @@ mod tests {
             assert_eq!(Unit::from(code).symbol(), symbol, "{code}");
         };
         check("CPU s/s", "CPUs");
-        check("waiters", "waiters");
+        check("waiters", "waiting");
         check("s/s", "at a time");
         check("1", "");
         check("1/s", "1/s");

@@ -34,7 +34,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "ref",
         &["slice", "mod2000", "mod2t", "random"],
-        "objects of a client: its own slice; each 2000th, or each 2·clients-th of its own \
+        "objects of a client: its own slice; every 2000th, or every (2 × clients)th of its own \
                (anti-deadlock v05, v06, v07); any of all (true random)",
     ),
     OptionSpec::count(

@@ -136,8 +136,7 @@ impl Definition {
             self.tables.iter().map(|table| table.name.to_lowercase()).collect();
         lower.sort();
         if let Some(pair) = lower.windows(2).find(|pair| pair[0] == pair[1]) {
-            let message =
-                format!("two tables are called `{}`, apart from upper and lower case", pair[0]);
+            let message = format!("the names of two tables differ only in case: `{}`", pair[0]);
             problems.add(message, "databases do not distinguish them");
         }
     }
@@ -209,7 +208,8 @@ impl Definition {
         let n_keys = columns.iter().filter(|column| column.is_key).count();
         let lone_key = |column: &Column| column.is_identity && !(column.is_key && n_keys == 1);
         if n_identities > 1 || columns.iter().any(lone_key) {
-            let message = "`identity` belongs to one column, which is the whole primary key";
+            let message =
+                "only one column can be `identity`, and it must be the entire primary key";
             problems.add(message, "give `key = true` to that column and to no other");
         }
         (columns.len() == entries.len()).then_some(columns)

@@ -332,7 +332,7 @@ fn wrong_tables_and_transactions_are_refused() {
     let index = format!(r#"{{"t": {{"rows": 1, {columns}, "indexes": [["b"]]}}}}"#);
     check(&index, GO, "table/t/indexes/0", "no column `b`");
     let twice = format!(r#"{{"t": {{"rows": 1, {columns}}}, "T": {{"rows": 1, {columns}}}}}"#);
-    check(&twice, GO, "table", "apart from upper and lower case");
+    check(&twice, GO, "table", "differ only in case");
     let go = |inner: &str| format!(r#"{{"go": {{{inner}}}}}"#);
     let one = |place: &str, inner: &str, why: &str| check("{}", &go(inner), place, why);
     one("transaction/go", "", "no steps");

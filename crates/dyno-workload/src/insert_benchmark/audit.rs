@@ -95,7 +95,7 @@ fn statements<'a>(
     let known = sum(all.clone(), |counters| &counters.statements);
     let unknown = sum(all, |counters| &counters.unknown_statements);
     let committed = totals.kinds.get(kind.index()).map(|kind| i128::from(kind.committed));
-    let name = format!("{word}s confirmed, by clients and by the load generator");
+    let name = format!("{word}s acknowledged, by clients and by the load generator");
     let in_flight = i128::from(totals.in_flight).min(known);
     AuditRow::between(name, (known - in_flight, known + unknown), committed)
 }

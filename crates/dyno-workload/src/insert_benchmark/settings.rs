@@ -106,7 +106,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::word(
         "deletes",
         &["limit", "range", "off"],
-        "delete the first rows from an id on (since April 2024), or a range of ids (before that)",
+        "delete the first rows starting at an id (since April 2024), or a range of ids (before that)",
     ),
     OptionSpec::word(
         "create_indexes",

@@ -58,7 +58,7 @@ fn observation(options: &Options) -> Result<Observation, OptionError> {
     let text = options.text("every");
     let every = parse_duration(text).map_err(|error| wrong("every", error.to_string()))?;
     if every < EVERY_LEAST {
-        return Err(wrong("every", format!("the shortest is {EVERY_LEAST}, not {text}")));
+        return Err(wrong("every", format!("must be at least {EVERY_LEAST}, not {text}")));
     }
     let process = match options.count("pid") {
         0 => None,

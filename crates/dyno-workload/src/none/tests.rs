@@ -39,7 +39,7 @@ fn how_often_and_what_is_observed_are_options() {
         let Err(error) = planned(&[given], 7) else { panic!("{given:?} is taken") };
         assert!(error.to_string().contains(expected), "{error}");
     };
-    refused(("every", "10ms"), "option `every`: the shortest is 1 s, not 10ms");
+    refused(("every", "10ms"), "option `every`: must be at least 1 s, not 10ms");
     refused(("every", "soon"), "option `every`: ");
     refused(("pid", "4294967296"), "option `pid`: there is no such process");
 }

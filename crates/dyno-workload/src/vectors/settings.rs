@@ -45,7 +45,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::count(
         "lists",
         "0",
-        "IVFFlat: lists; 0: rows / 1000, at least 10, and from a million rows on their square root",
+        "IVFFlat: number of lists; 0 for rows / 1000 (at least 10), or √rows above a million rows",
     ),
     OptionSpec::counts(
         "ef_search",
@@ -62,7 +62,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::real(
         "recall",
         "0.95",
-        "the recall that the answer of the report is about, from 0 to 1",
+        "the target recall that the report's answer is given for, from 0 to 1",
     ),
     OptionSpec::count("limit_s", "14400", "time limit of building the index, in seconds"),
 ];

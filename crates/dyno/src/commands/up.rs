@@ -36,7 +36,7 @@ pub(crate) struct UpOptions {
     /// Folder with the server's programs
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     programs: Option<PathBuf>,
-    /// Image of a container engine (Podman, Docker) that has the programs
+    /// Container image (Podman or Docker) that contains the programs
     #[arg(long, value_name = "IMAGE",
           conflicts_with_all = ["from", "programs", "memory", "replicas", "cluster", "shards"])]
     image: Option<String>,
@@ -298,16 +298,21 @@ fn converse(holder: &mut Child, order: &Order) -> anyhow::Result<Said> {
     let mut input = holder.stdin.take().context("the holder has no input")?;
     input.write_all(&serde_json::to_vec(order)?).context("the holder does not listen")?;
     drop(input);
-    let output = holder.stdout.take().context("the holder has no output")?;
+    let output =
+        holder.stdout.take().context("the process that keeps the server running has no output")?;
     let mut line = String::new();
-    BufReader::new(output).read_line(&mut line).context("the holder cannot be read")?;
+    BufReader::new(output)
+        .read_line(&mut line)
+        .context("cannot read from the process that keeps the server running")?;
     if line.is_empty() {
-        let status = holder.wait().context("the holder cannot be waited for")?;
+        let status =
+            holder.wait().context("cannot wait for the process that keeps the server running")?;
         bail!(
             "the process that keeps the server running ended ({status}) before the server was up"
         );
     }
-    serde_json::from_str(&line).context("the holder is another version of Dyno")
+    serde_json::from_str(&line)
+        .context("the process that keeps the server running is from a different version of Dyno")
 }
 
 fn text(registered: &Registered) -> String {

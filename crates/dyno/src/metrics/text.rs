@@ -100,11 +100,11 @@ impl Exposed {
             let of = |value: fn(&KindSecond) -> f64| {
                 kinds.iter().map(|kind| ("", labels(kind), value(kind))).collect::<Vec<_>>()
             };
-            let help = "committed transactions per second, of the latest second";
+            let help = "committed transactions in the most recent second";
             put("dyno_throughput_per_s", "gauge", "per_s", help, of(|kind| kind.throughput));
-            let help = "attempts that did not commit, per second, of the latest second";
+            let help = "attempts that did not commit, in the most recent second";
             put("dyno_errors_per_s", "gauge", "per_s", help, of(|kind| kind.errors));
-            let help = "response times (done - due) of the latest second";
+            let help = "response times (done - due) during the most recent second";
             let times = kinds.iter().flat_map(|kind| {
                 kind.response_us.iter().map(move |(quantile, us)| {
                     let mut labels = labels(kind);

@@ -28,7 +28,7 @@ pub(super) fn in_words(event: &EventKind) -> String {
                 "load {number} of the search, {level}: {throughput:.1} transactions/s, {ending}"
             )
         }
-        EventKind::Audited { n_passed, failed, took_s } => audited(*n_passed, failed, *took_s),
+        EventKind::Audited { n_passed, failed, took_s, .. } => audited(*n_passed, failed, *took_s),
         EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
         EventKind::KernelSet { .. }
         | EventKind::VolumeLimited { .. }
@@ -60,7 +60,8 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::BlockVoided { block, why } => {
             format!(
-                "block {block} is discarded ({why}), and will be repeated after the other trials"
+                "block {block} is discarded, to be repeated after the other trials, because the host was busy: \
+                 {why}"
             )
         }
         EventKind::LeftoverEnded { what } => format!("cleaned up: {what}"),

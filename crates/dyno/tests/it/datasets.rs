@@ -223,7 +223,6 @@ fn what_was_not_populated_to_its_end_is_not_kept() {
     for (signal, code) in [(Signal::KILL, -1), (Signal::INT, 130)] {
         let out = format!("out-{code}");
         let mut running = bench.bench.start(&bench.arguments("sqlite", rows, &["--out", &out]));
-        running.wait_for(&["ready"]);
         let trials = bench.bench.path(&out).join("trials");
         while !has_populated_some(&trials) {
             let ended = running.child.try_wait().unwrap();

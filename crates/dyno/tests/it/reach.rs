@@ -139,7 +139,7 @@ fn a_run_goes_on_with_the_hosts_that_are_left_if_the_study_says_so() {
 fn a_host_that_comes_back_is_waited_for() {
     let (bench, database) = (Workbench::new(), Database::start());
     let mut run = losing(&bench, &database, ("", 2));
-    run.wait_for(&["host b", "no route to b", "it is tried again"]);
+    run.wait_for(&["host b", "no route to b", "retrying"]);
     fs::remove_file(bench.path("way-gone-b")).unwrap();
     assert_eq!(run.end(), 1);
     let trials = trials(&bench);
@@ -151,7 +151,11 @@ fn a_host_that_comes_back_is_waited_for() {
 fn a_run_whose_host_stays_away_ends_and_is_continued() {
     let (bench, database) = (Workbench::new(), Database::start());
     let mut run = losing(&bench, &database, ("", 3));
-    run.wait_for(&["host b", "it was there before", "the same command continues the run"]);
+    run.wait_for(&[
+        "host b",
+        "earlier trials used this host",
+        "the same command continues the run",
+    ]);
     assert_eq!(run.end(), 1);
     let begun = fs::read_dir(bench.path("runs/study/trials")).unwrap().count();
     assert_eq!(begun, 2, "the third one was not begun");

@@ -17,7 +17,7 @@ fn every_reading_is_registered_once_and_whole() {
         assert!(!reading.title.is_empty() && !reading.title.ends_with('.'), "{id} has no title");
         assert!(!reading.text.is_empty() && !reading.text.ends_with('.'), "{id} has no sentence");
         // The end of a name says that it is a rate, and so does its unit.
-        let is_rate = ["bytes/s", "1/s", "CPUs", "waiters", "at a time"];
+        let is_rate = ["bytes/s", "1/s", "CPUs", "waiting", "at a time"];
         let unit = reading.unit.code();
         let is_limit = id == "cgroup.*.cpu_limit";
         assert!(is_limit || id.ends_with("_per_s") == is_rate.contains(&unit), "{id} in {unit}");

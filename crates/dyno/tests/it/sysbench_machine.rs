@@ -111,7 +111,7 @@ fn what_is_no_file_of_the_test_is_left_alone() {
     assert!(prepared.out.contains("Cannot open file 'test_file.0'"), "{}", prepared.out);
     let cleaned = run(&["cleanup"]);
     assert!(
-        cleaned.err.contains("test_file.0 is no regular file and is left alone"),
+        cleaned.err.contains("test_file.0 is not a regular file and is left alone"),
         "{}",
         cleaned.err
     );

@@ -131,7 +131,7 @@ fn what_cannot_be_watched_is_reported() {
         assert!(!answer.err.contains("hush"), "{arguments:?}: {}", answer.err);
     };
     check(&["--pid", "2147483647"], "there is no such process");
-    check(&["--every", "10ms"], "the shortest is 1 s");
+    check(&["--every", "10ms"], "must be at least 1 s");
     check(&["--for", "1ms"], "at least 2s");
     check(&["mysql://me:hush@127.0.0.1:1/x"], "cannot be watched");
     check(&["mysql://me:hush@127.0.0.1"], "cannot be watched");
@@ -203,7 +203,7 @@ fn what_says_something_of_a_load_is_refused() {
     check(design, "clients = 4", "`clients` has no effect here");
     check(design, "rate = 500", "`rate` has no effect here");
     check(design, "until_steady = '9s'", "`until_steady` has no effect here");
-    check("[workload.none]", "[workload.none]\nevery = '1ms'", "the shortest is 1 s");
+    check("[workload.none]", "[workload.none]\nevery = '1ms'", "must be at least 1 s");
     check("\"sqlite\"\n[", "\"simulated\"\n[", "nothing to observe");
     check("[workload.none]", "[workload.tpcb]", "needs something to work on");
 }

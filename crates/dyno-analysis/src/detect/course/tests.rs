@@ -65,7 +65,10 @@ fn a_canary_that_was_slow() {
         }
         run.trials[3].canary = Some(Canary { before_s: 0.05, after_s: 0.11 });
     });
-    contains(&caveat.message, "took 110 ms in trial 4 (b), against a median of 51 ms");
+    contains(
+        &caveat.message,
+        "took 110 ms at trial 4 (b); the median over all trials that were kept is 51 ms",
+    );
     assert_eq!(caveat.variants, [1]);
 }
 

@@ -16,7 +16,7 @@ use crate::probe::{Asker, Item, Table, Values, all_of, cell, gauge, number, rate
 const DATABASE: &[Item] = &[
     rate("xact_commit", reading("pg.commits_per_s", PerSecond, "commits", "transactions committed, those of probes included").better().role(Role::Transactions).row(140).words("commits")),
     rate("xact_rollback", reading("pg.rollbacks_per_s", PerSecond, "rollbacks", "transactions rolled back").worse()),
-    rate("blks_read", reading("pg.blocks_read_per_s", PerSecond, "blocks read", "blocks that shared buffers did not have")),
+    rate("blks_read", reading("pg.blocks_read_per_s", PerSecond, "blocks read", "blocks not found in shared buffers")),
     rate("blks_hit", reading("pg.blocks_hit_per_s", PerSecond, "blocks hit", "blocks found in shared buffers")),
     rate("tup_returned", reading("pg.rows_scanned_per_s", PerSecond, "rows scanned", "rows read by scans of tables, and index entries by scans of indexes")),
     rate("tup_fetched", reading("pg.rows_fetched_per_s", PerSecond, "rows fetched by index", "rows fetched by index scans")),

@@ -150,7 +150,7 @@ impl HeldHosts {
         if let Some(held) = held {
             match held.way.gone(&tools, say)? {
                 None => return Ok(held),
-                Some(why) => say(format!("{why}: it is requested again")),
+                Some(why) => say(format!("{why}; requesting it again")),
             }
             locked(&self.pools).remove(&pool.name);
             give_back(held)?;
@@ -167,7 +167,7 @@ impl HeldHosts {
         let results = pools.into_iter().map(|(name, held)| (name, give_back(held)));
         let failed = results.filter_map(|(name, result)| match result {
             Err(TrialError::Failed { message, .. }) => {
-                Some(format!("the hosts of {name} could not be given back: {message}"))
+                Some(format!("the hosts of {name} could not be released: {message}"))
             }
             _ => None,
         });

@@ -236,7 +236,7 @@ fn a_quota_that_is_done_in_the_warm_up_is_an_error() {
     let error = try_simulate_workload(&spec, &roomy(), &by_role(1)).err().expect("it is too short");
     assert_eq!(
         error.to_string(),
-        "all quotas were finished before the warm-up ended, so nothing was measured; shorten the \
+        "all quotas were met before the warm-up ended, so nothing was measured; shorten the \
          warm-up or raise the quotas"
     );
 }

@@ -1380,7 +1380,11 @@ fn jobs_that_cannot_run_are_refused() {
     check("command = ['true']\nat_once = 2", "", "has no effect without `sql`");
     check("sql = ['SELECT 1', ' ']", "", "contains an empty string");
     check("sql = 7", "", "expected a string");
-    check("command = ['true']\nfigures = { rows = 'many' }", "", "must be a unit and a word");
+    check(
+        "command = ['true']\nfigures = { rows = 'many' }",
+        "",
+        "must be a unit and `higher` or `lower`",
+    );
     check("sql = 'SELECT 1'\nfigures = { rows = '1/s, higher' }", "", "without `command`");
     check("sql = 'SELECT 1'", "vary = { clients = [1, 8] }", "all jobs run alone");
     check("sql = 'SELECT 1'\nload = 'on'", "find_clients = 'p99 <= 20ms'", "during a search");

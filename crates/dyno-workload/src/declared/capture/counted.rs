@@ -145,7 +145,7 @@ pub fn capture_counted(
         one.write(&mut out, (idx, all), &mut values)?;
     }
     out.push_str(
-        "\n[design]\n# It is not known how many sessions there were, and how long they \
+        "\n[design]\n# It is not known how many sessions there were, or how long they \
          paused.\nclients = 16\n\
          duration = \"60s\"\nwarm_up = \"10s\"\n",
     );

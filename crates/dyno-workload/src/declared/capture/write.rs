@@ -44,7 +44,7 @@ pub(super) fn study(
     let _ = write!(
         out,
         "\n[design]\n# This many sessions were open at once in the log; it is not known how many \
-         of them were busy, and how long they paused.\nclients = {}\nduration = \"60s\"\nwarm_up \
+         of them were busy, or how long they paused.\nclients = {}\nduration = \"60s\"\nwarm_up \
          = \"10s\"\n",
         found.sessions.clamp(1, 1000)
     );

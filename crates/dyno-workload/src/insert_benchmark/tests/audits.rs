@@ -123,7 +123,7 @@ fn statements_in_flight_at_a_steps_end_leave_bounds() {
         |inserts, deletes| AuditTotals { in_flight: 2, ..totals(inserts, deletes, RIGHT) };
     // Two INSERTs and two DELETEs ended after their step did: the clients alone know.
     check(&counted(), &with_in_flight(22, 2), &[1000, 1000, 6], &[]);
-    let name = "INSERTs confirmed, by clients and by the load generator";
+    let name = "INSERTs acknowledged, by clients and by the load generator";
     check(&counted(), &with_in_flight(21, 4), &[1000, 1000, 6], &[name]);
     check(&counted(), &with_in_flight(25, 4), &[1000, 1000, 6], &[name]);
 }
@@ -143,9 +143,9 @@ fn few_queries_decide_nothing() {
 
 #[test]
 fn commits_that_only_one_side_counted_are_found() {
-    let name = "INSERTs confirmed, by clients and by the load generator";
+    let name = "INSERTs acknowledged, by clients and by the load generator";
     check(&counted(), &totals(25, 4, RIGHT), &[1000, 1000, 6], &[name]);
-    let name = "DELETEs confirmed, by clients and by the load generator";
+    let name = "DELETEs acknowledged, by clients and by the load generator";
     check(&counted(), &totals(24, 3, RIGHT), &[1000, 1000, 6], &[name]);
 }
 

@@ -115,11 +115,7 @@ pub(super) fn database_arguments(target: Target) -> Vec<Arg> {
             .action(ArgAction::Append),
         option("programs", "FOLDER", "Folder with the server's programs")
             .value_hint(ValueHint::DirPath),
-        option(
-            "image",
-            "IMAGE",
-            "Image of a container engine (Podman, Docker) that has the server",
-        ),
+        option("image", "IMAGE", "Container image (Podman or Docker) that contains the server"),
         option("data-folder", "FOLDER", "Folder in which a private server keeps its data")
             .value_hint(ValueHint::DirPath),
         flag("no-reuse", "Always populate; neither reuse nor keep data sets"),

@@ -19,13 +19,13 @@ pub(super) const FORMAT: Format = Format {
 
 #[rustfmt::skip]
 const ROWS: Metric =
-    metric("iibench.rows_per_s", Unit::PerSecond, Higher, "rows inserted/s (iibench.py)", "rows that all clients inserted, by the time of the longest run").main();
+    metric("iibench.rows_per_s", Unit::PerSecond, Higher, "rows inserted/s (iibench.py)", "rows inserted by all clients ÷ duration of the longest run").main();
 #[rustfmt::skip]
 const QUERIES: Metric =
-    metric("iibench.queries_per_s", Unit::PerSecond, Higher, "queries/s (iibench.py)", "queries of all clients, by the time of the longest run").secondary();
+    metric("iibench.queries_per_s", Unit::PerSecond, Higher, "queries/s (iibench.py)", "queries of all clients ÷ duration of the longest run").secondary();
 #[rustfmt::skip]
 const DELETES: Metric =
-    metric("iibench.deletes_per_s", Unit::PerSecond, Higher, "rows deleted/s (iibench.py)", "rows that all clients deleted, by the time of the longest run");
+    metric("iibench.deletes_per_s", Unit::PerSecond, Higher, "rows deleted/s (iibench.py)", "rows deleted by all clients ÷ duration of the longest run");
 #[rustfmt::skip]
 const INSERT_MAX: Metric =
     metric("iibench.insert_max", Unit::Microseconds, Lower, "longest insert (iibench.py)", "the longest insert of any client and interval");

@@ -11,7 +11,7 @@ use super::{Format, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench-log",
-    text: "pgbench's logs of single transactions (`-l`), with all response times; the logs \
+    text: "pgbench's per-transaction logs (`-l`), with all response times; the logs \
            `X.PID` and `X.PID.N` of its threads are one run",
     is_it: |text| text.lines().next().is_some_and(|line| Line::read(line).is_some()),
     read,
@@ -63,7 +63,7 @@ fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
     let mut log = Log::default();
     for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = Line::read(line).ok_or_else(|| {
-            let what = "this line does not come from a log of single transactions; a log with \
+            let what = "this line is not from a per-transaction log; a log with \
                         `--aggregate-interval` has no response times";
             ReadError::at(idx + 1, what)
         })?;

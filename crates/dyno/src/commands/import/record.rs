@@ -181,7 +181,7 @@ fn variant_record(
     let first = runs.first().map(|one| workload(&one.run)).unwrap_or_default();
     if let Some(other) = runs.iter().find(|one| workload(&one.run) != first) {
         bail!(
-            "the runs of {name} are of {first} and of {} ({}): give them different names",
+            "the runs named {name} come from both {first} and {} ({}): give them different names",
             workload(&other.run),
             other.run.place
         );

@@ -24,7 +24,7 @@ const MAX: Metric =
     metric("sysbench.latency_max", Unit::Microseconds, Lower, "longest latency (sysbench)", "the maximum that sysbench printed");
 #[rustfmt::skip]
 const QUERIES: Metric =
-    metric("sysbench.queries_per_s", Unit::PerSecond, Higher, "queries/s (sysbench)", "queries that sysbench counted, by its total time");
+    metric("sysbench.queries_per_s", Unit::PerSecond, Higher, "queries/s (sysbench)", "queries counted by sysbench ÷ its total time");
 #[rustfmt::skip]
 const P95: Metric =
     metric("sysbench.latency_p95", Unit::Microseconds, Lower, "p95 latency (sysbench)", "the 95th percentile that sysbench printed, from a histogram whose buckets are 1.8 % wide").secondary();
@@ -216,7 +216,7 @@ impl Run {
         }
         let missing = |what: &str| {
             at(format!(
-                "the run has no `{what}` line: the output was cut short, or is of another command"
+                "the run has no `{what}` line: the output was cut short, or comes from another command"
             ))
         };
         let clients = self.threads.ok_or_else(|| missing("Number of threads:"))?;

@@ -94,7 +94,7 @@ mod tests {
             let error = read_words(words).expect_err("it is refused").to_string();
             assert!(error.contains(expected), "{words:?}: {error}");
         };
-        check(&["--every", "10ms"], "the shortest is 1 s");
+        check(&["--every", "10ms"], "must be at least 1 s");
         check(&["--every", "soon"], "every");
         check(&["--pid=-1"], "--pid");
     }

@@ -33,7 +33,7 @@ pub(super) const SPEC: Spec = Spec {
             "file-io-mode",
             Kind::String,
             Some("sync"),
-            "file operations mode; Dyno has {sync}, not async and mmap",
+            "file operations mode; Dyno has {sync}, not async or mmap",
         ),
         ("file-async-backlog", Kind::Int, Some("128"), "accepted and ignored"),
         (
@@ -352,7 +352,7 @@ fn cleanup(values: &Values, host: &Terminal) -> Result<(), String> {
                     .map_err(|error| format!("{name} cannot be removed: {error}"))?;
             }
             Ok(_) => {
-                terminal::say(&format!("WARNING: {name} is no regular file and is left alone"))
+                terminal::say(&format!("WARNING: {name} is not a regular file and is left alone"))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(format!("{name} cannot be removed: {error}")),
