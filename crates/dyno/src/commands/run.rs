@@ -286,7 +286,7 @@ mod tests {
         let (end, run) = run_with_canary(folder.path(), &once);
         assert_eq!((end.finished, run.trials.len()), (12, 10), "{end:?}");
         assert_eq!(run.voids.iter().map(|void| void.block).collect::<Vec<_>>(), [2]);
-        assert!(run.voids[0].why.iter().all(|why| why.contains("CPU work) took 90 ms")));
+        assert!(run.voids[0].why.iter().all(|why| why.contains("CPU probe took 90 ms")));
         // Both of its trials are kept beside those that took their place.
         let names = std::fs::read_dir(folder.path().join("run/trials")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());

@@ -238,7 +238,7 @@ mod tests {
         );
         let scripts: String = (0..129).map(|n| format!("0 1 5 {n} 1000 500000\n")).collect();
         check(&scripts, "line 129: a run of pgbench has at most 128 scripts");
-        check("0 1 5000 0 1000 500000\nx\n", "line 2: this line does not come");
+        check("0 1 5000 0 1000 500000\nx\n", "line 2: this line is not from a per-transaction log");
         assert!(!(FORMAT.is_it)("1345828501 5601 1542744 483552416 61 2573\n"));
         assert!((FORMAT.is_it)("0 1 5000 0 1345828501 500000\n"));
     }

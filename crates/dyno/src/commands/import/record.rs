@@ -380,7 +380,7 @@ mod tests {
         check(
             &[("old".to_owned(), vec![imported(8, 1), other])],
             &ORDER,
-            "of sysbench and of TPROC-C",
+            "come from both sysbench and TPROC-C",
         );
     }
 }
