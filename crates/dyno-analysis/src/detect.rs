@@ -359,8 +359,9 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
     }
     let variants = sorted(variants.into_iter());
     let advice = if is_asked_for {
-        "Varied on purpose: read the effect as the price of durability, not as one variant \
-         being better."
+        "Varied on purpose: a less durable variant is not better because it is faster. A ratio to the \
+         baseline also includes everything else that differs between the two; the price of durability \
+         alone is the ratio of variants that differ in nothing else."
     } else {
         "Configure the same durability for both, or publish the difference with the result."
     };

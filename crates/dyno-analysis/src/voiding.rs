@@ -175,10 +175,10 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
     let is_defined = before.iter().any(|caveat| caveat.message.contains(PROBE));
     let is_used = void.iter().flat_map(|one| one.why.first()).any(|why| why.contains(PROBE));
     let definition = match (is_used, is_defined) {
-        (true, true) => " Of the CPU probe's two times, the longer counts here.",
+        (true, true) => " The longer of the probe's two times is used.",
         (true, false) => {
             " The CPU probe is a fixed piece of CPU work, timed before and after each trial; the longer of \
-             the two times counts here."
+             the two times is used."
         }
         (false, _) => "",
     };
@@ -199,7 +199,7 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
     Some(Caveat {
         kind: CaveatKind::NoisyHost,
         message: format!(
-            "{} and run again (a block is one trial of each variant), because the host was much busier \
+            "{} and run again (a block is one trial of each variant) because the host was much busier \
              than in the quietest trial of the same variant. {}.{definition}",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),

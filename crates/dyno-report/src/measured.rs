@@ -25,7 +25,7 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
     parts.push(design(view));
     parts.push(trials(view));
     if !findings.comparisons.is_empty() {
-        parts.push(format!("differences under {threshold} count as none"));
+        parts.push(format!("differences under {threshold} are treated as no difference"));
     }
     parts
 }
@@ -192,7 +192,7 @@ fn host(view: &View<'_>) -> Option<String> {
     let blocks = words::counted(n, "block", "blocks");
     Some(match n {
         0 => state.to_owned(),
-        _ => format!("{state} · {blocks} (one trial of each variant) discarded and repeated"),
+        _ => format!("{state} · {blocks} discarded and repeated (a block: one trial of each variant)"),
     })
 }
 
@@ -245,7 +245,7 @@ mod tests {
             why: Vec::new(),
             trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
         }];
-        let busy = "host busy with other work · 1 block (one trial of each variant) discarded and repeated";
+        let busy = "host busy with other work · 1 block discarded and repeated (a block: one trial of each variant)";
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());
@@ -276,7 +276,7 @@ mod tests {
         findings.void_blocks = vec![dyno_record::VoidBlock { block: 1, why: Vec::new(), trials }];
         check(
             &findings,
-            "8 trials, 1 failed, 3 more discarded · differences under 3 % count as none",
+            "8 trials, 1 failed, 3 more discarded · differences under 3 % are treated as no difference",
         );
         let mut one = fixture::single().0;
         one.steps[0].duration_s = Some(90.0);

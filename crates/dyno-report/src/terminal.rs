@@ -76,7 +76,7 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
     let confidence = view.confidence();
     let corrected = match main_comparisons(view).count() {
         0 | 1 => "",
-        _ => " Verdicts are adjusted for multiple comparisons (Holm's method), CIs are not.",
+        _ => " Verdicts are adjusted for multiple comparisons (Holm's method); CIs are not.",
     };
     let signs = view.signs_of(&mut main_comparisons(view));
     let signs = if signs.is_empty() { String::new() } else { format!(" {signs}.") };

@@ -60,4 +60,20 @@ pub trait Events {
     /// The event has ended well: whether there is another one, which has then begun. None if that takes a while;
     /// the script then asks for it with [`crate::Request::More`].
     fn next(&self) -> Option<bool>;
+
+    /// Executes a prepared statement of the client's own connection with these numbers.
+    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed;
+}
+
+/// How far a statement came that was executed without leaving the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Executed {
+    /// It has returned so many rows.
+    Rows(u64),
+    /// It was executed, and is none that returns rows.
+    NoRows,
+    /// It was sent: the script asks for what it came to with [`crate::Request::Await`].
+    Sent,
+    /// It was not sent: the script asks for it with [`crate::Request::Execute`].
+    NotSent,
 }

@@ -2,7 +2,7 @@
 //!
 //! A script runs until it needs something that takes time (a statement, the next event, a pause); then it
 //! asks for it, and whoever runs it goes on with the answer: [`State::resume`] takes a [`Reply`] and
-//! returns a [`Request`]. So this crate knows neither connections nor clocks, and any number of clients can
+//! returns a [`Request`]. What may be done at once, it asks of [`Events`] without being left. So this crate knows neither connections nor clocks, and any number of clients can
 //! share a thread.
 
 mod builtin;
@@ -20,7 +20,7 @@ mod watched;
 pub use builtin::{BUILT_IN, BuiltIn, built_in, built_in_module};
 pub use counters::{Counter, Counters};
 pub use histogram::{BUCKETS, Histogram, bucket_of, value_of};
-pub use host::{Events, Host, Level, Module};
+pub use host::{Events, Executed, Host, Level, Module};
 pub use option::{
     Kind, OptionValue, ParseError, ScriptOption, described, normal_name, options_text,
 };

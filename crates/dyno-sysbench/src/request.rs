@@ -42,6 +42,8 @@ pub enum Request {
     Bind(usize, usize, Vec<ParamKind>),
     /// To execute a prepared statement with [`crate::State::values`].
     Execute(usize, usize),
+    /// What the statement came to that was sent without leaving the script.
+    Await,
     /// To forget a prepared statement.
     Close(usize, usize),
     /// A row of the latest result of a connection.

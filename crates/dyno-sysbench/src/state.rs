@@ -87,7 +87,7 @@ pub enum Call<'a> {
 }
 
 /// The requests by their numbers, and the names that the Lua part has for them.
-const OPERATIONS: [&str; 19] = [
+const OPERATIONS: [&str; 20] = [
     "CONNECT",
     "DISCONNECT",
     "RECONNECT",
@@ -95,6 +95,7 @@ const OPERATIONS: [&str; 19] = [
     "PREPARE",
     "BIND",
     "EXECUTE",
+    "AWAIT",
     "CLOSE",
     "FETCH",
     "READY",
@@ -377,6 +378,10 @@ impl State {
             "NEXT" => {
                 self.stream.pass_panic();
                 Request::Next
+            }
+            "AWAIT" => {
+                self.stream.pass_panic();
+                Request::Await
             }
             "QUERY" => match &argument {
                 // The client's own connection.

@@ -428,6 +428,92 @@ impl Events for Three {
             _ => panic!("the script has asked too often"),
         }
     }
+
+    fn execute(&self, _: usize, _: &[f64]) -> Executed {
+        Executed::NotSent
+    }
+}
+
+/// Executes a statement by its first number, and keeps what it was given.
+#[derive(Default)]
+struct Server(std::cell::RefCell<Vec<String>>);
+
+impl Events for Server {
+    fn next(&self) -> Option<bool> {
+        Some(false)
+    }
+
+    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed {
+        self.0.borrow_mut().push(format!("{statement} {numbers:?}"));
+        match numbers.first() {
+            None => Executed::NoRows,
+            Some(7.0) => Executed::Sent,
+            Some(8.0) => Executed::NotSent,
+            Some(_) => Executed::Rows(2),
+        }
+    }
+}
+
+#[test]
+fn statements_are_executed_within_a_compiled_script() {
+    let text = "function event()
+  local c = sysbench.sql.driver():connect()
+  local type = sysbench.sql.type
+  local none, one, two = c:prepare('BEGIN'), c:prepare('one'), c:prepare('two')
+  local a, b, text = one:bind_create(type.INT), two:bind_create(type.INT), two:bind_create(type.CHAR, 9)
+  one:bind_param(a) two:bind_param(a, b)
+  print(none:execute() == nil)
+  for _, value in ipairs({5, 6, 7, 8}) do
+    a:set(value) b:set(9)
+    print(value, (pcall(function() print(one:execute().nrows, two:execute().nrows) end)))
+  end
+  text:set('x') two:bind_param(a, text)
+  print(two:execute().nrows)
+end";
+    let answer = |request: &Request| match request {
+        Request::Connect => Reply::Number(0),
+        Request::Prepare(0) => Reply::Number(4),
+        Request::Await => Reply::Refused {
+            number: 1205,
+            state: "HY000".to_owned(),
+            message: "too late".to_owned(),
+            is_ignored: false,
+        },
+        Request::Execute(..) => Reply::Rows(3, 1),
+        Request::More => Reply::Yes,
+        request => usual(request),
+    };
+    let mut bench = Bench::of(text);
+    let server = std::rc::Rc::new(Server::default());
+    bench.state.set_events(server.clone());
+    let asked = bench.run(Call::Function("event"), answer);
+    let asked: Vec<&str> = asked
+        .iter()
+        .map(String::as_str)
+        .filter(|one| !["Connect", "Prepare", "Bind"].iter().any(|kind| one.starts_with(kind)))
+        .collect();
+    let expected = [
+        "Await",
+        "NoteError(\"1205\", \"too late\")",
+        "Execute(0, 4) [Number(8.0)] ",
+        "Execute(0, 4) [Number(8.0), Number(9.0)] ",
+        "Execute(0, 4) [Number(8.0), Text(0, 1)] x",
+        "Ended(false)",
+    ];
+    assert_eq!(asked, expected);
+    let printed = "true\n2\t2\n5\ttrue\n2\t2\n6\ttrue\n7\tfalse\n3\t3\n8\ttrue\n3\n";
+    assert_eq!(bench.page.take(), printed);
+    let executed = [
+        "4 []",
+        "4 [5.0]",
+        "4 [5.0, 9.0]",
+        "4 [6.0]",
+        "4 [6.0, 9.0]",
+        "4 [7.0]",
+        "4 [8.0]",
+        "4 [8.0, 9.0]",
+    ];
+    assert_eq!(*server.0.borrow(), executed);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct Session {
     pace: Rc<dyn Pace>,
     tally: Tally,
     ended: Ended,
+    // The statement whose reply was not there at once, and whether it is waited for before it is polled.
+    unanswered: Option<(StatementClass, bool)>,
     // Of the statements of a pipeline whose replies are to be taken, oldest first.
     asked: VecDeque<StatementClass>,
     has_pipelines: bool,
@@ -90,6 +92,7 @@ impl Session {
             pace,
             tally: Tally::default(),
             ended: Ended::Committed,
+            unanswered: None,
             asked: VecDeque::new(),
             has_pipelines: false,
             is_first_reply: false,
@@ -138,6 +141,42 @@ impl Session {
         self.connection.send_execute(statement, values);
         let class = self.classes[statement];
         self.answer(class)
+    }
+
+    /// Sends prepared statement `statement`. Returns its reply if it is there at once, as it is where reading blocks and the
+    /// reply is not wanted `later`; otherwise [`Session::unanswered`] waits for it.
+    pub fn execute_at_once(
+        &mut self,
+        statement: usize,
+        values: &[Value<'_>],
+        later: bool,
+    ) -> Option<Result<Reply, StatementError>> {
+        self.connection.send_execute(statement, values);
+        let class = self.classes[statement];
+        let connection = self.connection.as_mut();
+        let waits_first = self.pace.statement_sent(connection) && !connection.wants_write();
+        if waits_first || later {
+            self.unanswered = Some((class, true));
+            return None;
+        }
+        let result = match connection.poll_reply() {
+            Poll::Ready(result) => result,
+            Poll::Pending if self.pace.is_overdue() => Err(overdue()),
+            Poll::Pending => {
+                self.unanswered = Some((class, false));
+                return None;
+            }
+        };
+        self.count(class, &result);
+        Some(result)
+    }
+
+    /// The reply to the statement that [`Session::execute_at_once`] has sent.
+    pub fn unanswered(&mut self) -> Answer<'_> {
+        let unanswered = self.unanswered.take();
+        // Without one, the connection says that no statement is in flight.
+        let (class, waits_first) = unanswered.unwrap_or((StatementClass::Other, false));
+        Answer { session: self, class, waits_first, is_unlimited: false }
     }
 
     /// Sends a text statement, counted as `class`, and waits for its reply.

@@ -17,7 +17,7 @@ fn three_variants() {
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
         - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
-        workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % count as none
+        workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % are treated as no difference
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >

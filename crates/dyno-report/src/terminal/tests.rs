@@ -32,7 +32,7 @@ fn three_variants() {
             count as none
 
             n: repetitions. (low–high): 95 % CI. Verdicts are adjusted for multiple comparisons (Holm's
-            method), CIs are not. ✓ better, ✗ worse, ? inconclusive (the data do not decide).
+            method); CIs are not. ✓ better, ✗ worse, ? inconclusive (the data do not decide).
             variant                 step        n  throughput (transactions/s)
             MariaDB 11.8            1 client    3        5,240/s (5,140–5,330)
                                     4 clients   3     16,900/s (16,600–17,200)

@@ -109,7 +109,7 @@ end
 -- Numbers -----------------------------------------------------------------------------------------------
 
 -- Compiled scripts call the functions that draw by their addresses, which takes a tenth of the instructions.
-local draw, draw_unit, give, next_event
+local draw, draw_unit, next_event, execute
 if jit and jit.status() then
   draw = real_ffi.cast("uint32_t (*)(uint32_t, uint32_t, double, double)", host.draw_address)
   draw_unit = real_ffi.cast("double (*)(uint32_t)", host.draw_unit_address)
@@ -118,17 +118,19 @@ local STREAM = host.stream
 -- Functions of their own, which are compiled: they are called where the interpreter runs, between two requests,
 -- and calling C takes it long.
 if draw then
-  local call_give = real_ffi.cast("void (*)(uint32_t, double)", host.give_address)
-  give = function(number)
-    call_give(STREAM, number)
+  local call_execute =
+    real_ffi.cast("double (*)(uint32_t, uint32_t, uint32_t, double, double)", host.execute_address)
+  execute = function(statement, n, first, second)
+    return (call_execute(STREAM, statement, n, first, second))
   end
   local call_next_event = real_ffi.cast("uint32_t (*)(uint32_t)", host.next_event_address)
   next_event = function()
     return (call_next_event(STREAM))
   end
 end
--- Hands over a number of a statement, before the request.
-shared.give = give
+-- Executes a statement of the client's own connection with up to two numbers: how many rows it returned, -1 if it is one
+-- without rows, -2 to ask for what it came to, -3 to ask for the statement.
+shared.execute = execute
 -- Says that the event has ended: 1 if another one has begun, 2 if there is none, 3 to ask for it, 0 to ask for all that.
 shared.next_event = next_event
 

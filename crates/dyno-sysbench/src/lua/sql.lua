@@ -4,8 +4,8 @@ local shared = ...
 local host, op, ask = shared.host, shared.op, shared.ask
 local NO_RESULT = shared.NO_RESULT
 -- What is used for each statement is found at once: a field of a table costs more than an upvalue.
-local EXECUTE, QUERY = op.EXECUTE, op.QUERY
-local give = shared.give
+local EXECUTE, AWAIT, QUERY = op.EXECUTE, op.AWAIT, op.QUERY
+local execute = shared.execute
 local is_kind, floor, ceil = type, math.floor, math.ceil
 
 local types = {
@@ -274,23 +274,35 @@ function statement:bind_param(...)
   ask(op.BIND, { self[2], self[3], kinds_of })
 end
 
+-- A statement whose values are numbers. Its calls are tail calls, so that errors name the place of the script.
+local function executed_at_once(stmt, n, first, second)
+  local rows = execute(stmt[3], n, first, second)
+  if rows == -2 then
+    return executed(stmt, ask(AWAIT))
+  elseif rows == -3 then
+    return executed(stmt, ask(stmt[6]))
+  end
+  return executed(stmt, rows)
+end
+
 function statement:execute()
   local params, n, code = self[4], self[1], self[6]
   local rs
-  -- Numbers are handed over one by one.
   if code and n == 0 then
-    rs = executed(self, ask(code))
+    if execute then
+      rs = executed_at_once(self, 0, 0, 0)
+    else
+      rs = executed(self, ask(code))
+    end
   elseif code and n == 1 then
     local value = params[1][2]
-    if give and is_kind(value) == "number" then
-      give(value)
-      value = nil
+    if execute and is_kind(value) == "number" then
+      rs = executed_at_once(self, 1, value, 0)
+    else
+      rs = executed(self, ask(code, value))
     end
-    rs = executed(self, ask(code, value))
-  elseif code and n == 2 and give and is_kind(params[1][2]) == "number" and is_kind(params[2][2]) == "number" then
-    give(params[1][2])
-    give(params[2][2])
-    rs = executed(self, ask(code))
+  elseif code and n == 2 and execute and is_kind(params[1][2]) == "number" and is_kind(params[2][2]) == "number" then
+    rs = executed_at_once(self, 2, params[1][2], params[2][2])
   elseif n < 0 then
     check_open({ is_closed = true })
   else

@@ -54,8 +54,8 @@ pub(super) fn random(
     host.set("stream", stream.number())?;
     host.set("draw_address", stream::draw_address())?;
     host.set("draw_unit_address", stream::draw_unit_address())?;
-    host.set("give_address", stream::give_address())?;
     host.set("next_event_address", stream::next_event_address())?;
+    host.set("execute_address", stream::execute_address())?;
     let of_numbers = Rc::clone(random);
     let draw = move |_: &Lua, (kind, low, high): (u32, f64, f64)| {
         Ok(stream::drawn(&mut of_numbers.borrow_mut(), kind, low, high))

@@ -1,5 +1,5 @@
-//! C functions for compiled scripts, which call them by their addresses: they draw random numbers, and take
-//! numbers for statements. They find what belongs to the script among the places of their thread.
+//! C functions for compiled scripts, which call them by their addresses: they draw random numbers,
+//! execute statements and begin events. They find what belongs to the script among the places of their thread.
 //!
 //! LuaJIT compiles such a call into a call, and leaves compiled code to call a function of its C API.
 
@@ -8,17 +8,37 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use crate::Events;
 use crate::random::{Distribution, Random};
+use crate::{Events, Executed};
 
 /// What the functions need of a script.
 struct Place {
     random: Rc<RefCell<Random>>,
-    /// Numbers that the script has handed over for its next statement.
+    /// Numbers of the statement that the script asks for next.
     given: RefCell<Vec<f64>>,
     events: RefCell<Option<Rc<dyn Events>>>,
     /// What has gone wrong below compiled code, which no panic may cross.
     panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
+
+impl Place {
+    fn has_events(&self) -> bool {
+        self.events.try_borrow().is_ok_and(|events| events.is_some())
+    }
+
+    /// What those decide that decide about events; none if there are none, or after a panic.
+    #[inline]
+    fn decided<T>(&self, decide: impl FnOnce(&dyn Events) -> T) -> Option<T> {
+        let events = self.events.try_borrow().ok()?;
+        let events: &dyn Events = events.as_deref()?;
+        match catch_unwind(AssertUnwindSafe(|| decide(events))) {
+            Ok(decided) => Some(decided),
+            Err(payload) => {
+                *self.panic.try_borrow_mut().ok()? = Some(payload);
+                None
+            }
+        }
+    }
 }
 
 thread_local! {
@@ -114,48 +134,67 @@ pub(super) fn drawn(random: &mut Random, kind: u32, low: f64, high: f64) -> u32 
     random.draw(distribution, low, high)
 }
 
-/// What `f` makes of a place; 0 if there is none.
+/// What `f` makes of a place, if there is one.
 #[inline]
-fn with<T: Default>(stream: u32, f: impl FnOnce(&Place) -> Option<T>) -> T {
+fn with<T>(stream: u32, f: impl FnOnce(&Place) -> Option<T>) -> Option<T> {
     // It must not panic: its caller is C.
     let found =
         PLACES.try_with(|all| f(all.try_borrow().ok()?.get(stream as usize)?.as_deref()?));
-    found.ok().flatten().unwrap_or_default()
+    found.ok().flatten()
 }
 
 extern "C" fn draw(kind: u32, stream: u32, low: f64, high: f64) -> u32 {
-    with(stream, |place| Some(drawn(&mut *place.random.try_borrow_mut().ok()?, kind, low, high)))
+    let draw =
+        |place: &Place| Some(drawn(&mut *place.random.try_borrow_mut().ok()?, kind, low, high));
+    with(stream, draw).unwrap_or_default()
 }
 
 extern "C" fn draw_unit(stream: u32) -> f64 {
-    with(stream, |place| Some(place.random.try_borrow_mut().ok()?.generator.unit()))
-}
-
-extern "C" fn give(stream: u32, number: f64) {
-    with(stream, |place| {
-        place.given.try_borrow_mut().ok()?.push(number);
-        Some(())
-    });
+    let draw = |place: &Place| Some(place.random.try_borrow_mut().ok()?.generator.unit());
+    with(stream, draw).unwrap_or_default()
 }
 
 /// 1 if another event has begun, 2 if there is none, 3 if the script is to ask for it; 0 if it is to say
 /// that the event has ended, too.
 extern "C" fn next_event(stream: u32) -> u32 {
-    let found = PLACES.try_with(|all| all.try_borrow().ok()?.get(stream as usize)?.clone());
-    let Some(place) = found.ok().flatten() else { return 0 };
-    let events = place.events.try_borrow().ok().and_then(|events| events.clone());
-    let Some(events) = events else { return 0 };
-    match catch_unwind(AssertUnwindSafe(|| events.next())) {
-        Ok(Some(true)) => 1,
-        Ok(Some(false)) => 2,
-        Ok(None) => 3,
-        Err(payload) => {
-            if let Ok(mut place) = place.panic.try_borrow_mut() {
-                *place = Some(payload);
+    let next = |place: &Place| {
+        let next = place.decided(|events| events.next())?;
+        Some(match next {
+            Some(true) => 1,
+            Some(false) => 2,
+            None => 3,
+        })
+    };
+    with(stream, next).unwrap_or_default()
+}
+
+/// The number of rows, -1 for a statement without rows; -2 if the script is to ask for what it came to, -3 if it is to
+/// ask for the statement itself, whose numbers are then handed over.
+extern "C" fn execute(stream: u32, statement: u32, n: u32, first: f64, second: f64) -> f64 {
+    let execute = |place: &Place| {
+        let numbers = [first, second];
+        let numbers = numbers.get(..n as usize)?;
+        let executed = match place.has_events() {
+            true => place.decided(|events| events.execute(statement as usize, numbers))?,
+            false => Executed::NotSent,
+        };
+        Some(match executed {
+            Executed::Rows(rows) => rows as f64,
+            Executed::NoRows => -1.0,
+            Executed::Sent => -2.0,
+            Executed::NotSent => {
+                place.given.try_borrow_mut().ok()?.extend_from_slice(numbers);
+                -3.0
             }
-            0
-        }
-    }
+        })
+    };
+    // After a panic the script asks, which goes on with it.
+    with(stream, execute).unwrap_or(-2.0)
+}
+
+/// Where LuaJIT calls `double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)`.
+pub(super) fn execute_address() -> usize {
+    execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize
 }
 
 /// Where LuaJIT calls `uint32_t next_event(uint32_t stream)`.
@@ -171,11 +210,6 @@ pub(super) fn draw_address() -> usize {
 /// Where LuaJIT calls `double draw_unit(uint32_t stream)`.
 pub(super) fn draw_unit_address() -> usize {
     draw_unit as extern "C" fn(u32) -> f64 as usize
-}
-
-/// Where LuaJIT calls `void give(uint32_t stream, double number)`.
-pub(super) fn give_address() -> usize {
-    give as extern "C" fn(u32, f64) as usize
 }
 
 #[cfg(test)]
@@ -194,7 +228,8 @@ mod tests {
             let expected = alone.draw(Distribution::Uniform, 1, 100);
             assert_eq!(draw(1, two.number() as u32, 1.0, 100.0), expected);
         }
-        give(two.number() as u32, 7.5);
+        // Nobody executes it: the script is to ask.
+        assert_eq!(execute(two.number() as u32, 0, 1, 7.5, 0.0), -3.0);
         let mut given = Vec::new();
         assert_eq!((one.take_given(|_| {}), two.take_given(|number| given.push(number))), (0, 1));
         assert_eq!((given, two.take_given(|_| {})), (vec![7.5], 0));

@@ -91,20 +91,19 @@ impl Client {
     pub(super) async fn run(mut self) {
         let mut reply = Reply::Done;
         loop {
-            self.keep_tally();
-            let request = self.runner.state.resume(reply);
-            reply = match request {
+            reply = match self.resume(reply) {
                 Request::Execute(number, statement) if self.runner.links.is_main(number) => {
                     self.execute(statement).await
                 }
+                Request::Await => self.awaited().await,
                 Request::Query(number) if self.runner.links.is_main(number) => self.query().await,
                 Request::Next => {
-                    self.events.done();
+                    self.done();
                     self.more().await
                 }
                 Request::More => self.more().await,
                 Request::Stop => {
-                    self.events.done();
+                    self.done();
                     Reply::Done
                 }
                 Request::Restart => self.restart(),
@@ -146,17 +145,23 @@ impl Client {
         self.runner.links.main.as_mut()
     }
 
-    /// Hands what the connection has counted to the event, which may end within the script.
-    fn keep_tally(&mut self) {
-        if let Some(session) = self.runner.links.main.as_mut() {
-            self.events.add(&session.take_tally());
-        }
+    /// Goes on with the script, which has the connections meanwhile.
+    fn resume(&mut self, reply: Reply) -> Request {
+        self.events.lend(std::mem::take(&mut self.runner.links));
+        let request = self.runner.state.resume(reply);
+        self.runner.links = self.events.take_back();
+        request
     }
 
-    /// What the event came to so far; the next one begins with nothing.
+    /// What the event has done so far; the next one begins with nothing.
     fn take_tally(&mut self) -> Tally {
-        self.keep_tally();
-        self.events.take_tally()
+        self.session().map(Session::take_tally).unwrap_or_default()
+    }
+
+    /// The event has ended well.
+    fn done(&mut self) {
+        let tally = self.take_tally();
+        self.events.done(tally);
     }
 
     /// The next event, when it is due.
@@ -303,10 +308,34 @@ impl Client {
             }
         };
         let Some(session) = &mut links.main else { return Reply::No };
-        match session.execute(idx, values).await {
-            Ok(answer) => self.answered(class == StatementClass::Read, 1, answer),
+        let result = session.execute(idx, values).await;
+        self.executed(statement, result).await
+    }
+
+    /// What the statement came to that was sent without leaving the script.
+    async fn awaited(&mut self) -> Reply {
+        let (statement, error) = self.events.take_sent();
+        let Some(session) = self.session() else { return Reply::No };
+        let result = match error {
+            Some(error) => Err(error),
+            None => session.unanswered().await,
+        };
+        self.executed(statement, result).await
+    }
+
+    async fn executed(
+        &mut self,
+        statement: usize,
+        result: Result<Answered, StatementError>,
+    ) -> Reply {
+        let made = self.runner.links.statement(0, statement);
+        match result {
+            Ok(answer) => {
+                let is_read = made.is_some_and(|made| made.class == StatementClass::Read);
+                self.answered(is_read, 1, answer)
+            }
             Err(error) => {
-                let sql = self.runner.links.statement(0, statement).map(|made| made.sql.clone());
+                let sql = made.map(|made| made.sql.clone());
                 let call = if self.runner.is_pgsql() {
                     "PQexecPrepared()"
                 } else {
@@ -319,7 +348,7 @@ impl Client {
 
     fn answered(&self, is_read: bool, n_columns: usize, answer: Answered) -> Reply {
         let has_rows = is_read || answer.rows > 0;
-        self.runner.count(has_rows, answer.affected);
+        self.runner.cells.answered(has_rows, answer.affected);
         match has_rows {
             true => Reply::Rows(answer.rows, n_columns),
             false => Reply::Executed,
@@ -371,10 +400,17 @@ impl Client {
 }
 
 fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
-    match (held, kind.unwrap_or_default()) {
-        (Held::Null, _) => Value::Null,
-        (Held::Number(number), ParamKind::Real) => Value::Real(number),
-        (Held::Number(number), _) => Value::Integer(number as i64),
-        (Held::Text(start, end), _) => Value::Text(&bytes[start..end]),
+    match held {
+        Held::Null => Value::Null,
+        Held::Number(number) => number_of(number, kind),
+        Held::Text(start, end) => Value::Text(&bytes[start..end]),
+    }
+}
+
+/// A number as a parameter of this kind is sent.
+pub(super) fn number_of(number: f64, kind: Option<ParamKind>) -> Value<'static> {
+    match kind.unwrap_or_default() {
+        ParamKind::Real => Value::Real(number),
+        ParamKind::Integer | ParamKind::Text => Value::Integer(number as i64),
     }
 }

@@ -1,17 +1,23 @@
-//! When the events of a client begin and end. Its script asks without being left, where the answer is
-//! there: that saves half of the changes between the script and the worker for events of one statement.
+//! When the events of a client begin and end, and its statements. Its script asks without being left, where the
+//! answer is there: that saves the changes between the script and the worker.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use dyno_sysbench::Events;
+use dyno_sysbench::{Events, Executed};
 use dyno_units::Nanoseconds;
 
 use super::Shared;
+use super::client::number_of;
+use super::links::Links;
 use super::statistics::ClientCells;
-use crate::{Ended, Next, Pace, Tally};
+use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, Value};
+
+/// Statements of one event after which the worker gets its turn, whether the reply is there or not: a script that
+/// asks for no events must not keep it for ever.
+const MOST_AT_ONCE: u32 = 1000;
 
 /// The kind of its transactions; there is one.
 pub(super) const KIND: usize = 0;
@@ -23,8 +29,12 @@ pub(super) struct EventLoop {
     pace: Rc<dyn Pace>,
     /// When the event began that is under way, as far as its latency is concerned.
     began: Cell<Option<Nanoseconds>>,
-    /// What the event has done so far.
-    tally: RefCell<Tally>,
+    /// The connections, as long as the script runs.
+    links: RefCell<Links>,
+    /// The statement that was sent last whose result the script has not, and its error if it failed.
+    sent: RefCell<(usize, Option<StatementError>)>,
+    /// Statements since the worker had its turn, or the event began.
+    n_at_once: Cell<u32>,
     /// The script was told that the next event takes a while.
     is_told: Cell<bool>,
     is_over: Cell<bool>,
@@ -37,20 +47,27 @@ impl EventLoop {
             cells,
             pace,
             began: Cell::new(None),
-            tally: RefCell::default(),
+            links: RefCell::default(),
+            sent: RefCell::default(),
+            n_at_once: Cell::new(0),
             is_told: Cell::new(false),
             is_over: Cell::new(false),
         }
     }
 
-    /// The event has done this, too.
-    pub(super) fn add(&self, tally: &Tally) {
-        self.tally.borrow_mut().add(tally);
+    /// The script goes on, with these connections.
+    pub(super) fn lend(&self, links: Links) {
+        self.links.replace(links);
     }
 
-    /// What the event has done so far; the next one begins with nothing.
-    pub(super) fn take_tally(&self) -> Tally {
-        self.tally.take()
+    /// The script has stopped.
+    pub(super) fn take_back(&self) -> Links {
+        self.links.take()
+    }
+
+    /// The statement that was sent without leaving the script, and its error if it has failed.
+    pub(super) fn take_sent(&self) -> (usize, Option<StatementError>) {
+        self.sent.take()
     }
 
     /// Whether an event is under way. It is not any more.
@@ -64,10 +81,10 @@ impl EventLoop {
         self.is_over.set(true);
     }
 
-    /// An event has ended well.
-    pub(super) fn done(&self) {
+    /// An event has ended well, which has done this.
+    pub(super) fn done(&self, tally: Tally) {
         let Some(began) = self.began.take() else { return };
-        let next = self.pace.done(KIND, self.take_tally(), Ok(Ended::Committed));
+        let next = self.pace.done(KIND, tally, Ok(Ended::Committed));
         let now = self.pace.latest();
         self.cells.event_ended(now, now.saturating_sub(began));
         if next == Next::Stop {
@@ -94,18 +111,52 @@ impl EventLoop {
         self.cells.began(began);
         self.cells.event_began();
         self.began.set(Some(began));
+        self.n_at_once.set(0);
         Poll::Ready(true)
     }
 }
 
 impl Events for EventLoop {
     fn next(&self) -> Option<bool> {
-        self.done();
+        let tally = self.links.borrow_mut().main.as_mut().map(Session::take_tally);
+        self.done(tally.unwrap_or_default());
         match self.poll_more() {
             Poll::Ready(more) => Some(more),
             Poll::Pending => {
                 self.is_told.set(true);
                 None
+            }
+        }
+    }
+
+    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed {
+        let mut links = self.links.borrow_mut();
+        let Some((session, made)) = links.own(statement) else { return Executed::NotSent };
+        let (Some(idx), class) = (made.prepared, made.class) else { return Executed::NotSent };
+        let mut few = [Value::Null; 2];
+        let Some(values) = few.get_mut(..numbers.len()) else { return Executed::NotSent };
+        for (at, (value, number)) in values.iter_mut().zip(numbers).enumerate() {
+            *value = number_of(*number, made.kinds.get(at).copied());
+        }
+        let n_at_once = self.n_at_once.get() + 1;
+        let is_turn = n_at_once >= MOST_AT_ONCE;
+        self.n_at_once.set(if is_turn { 0 } else { n_at_once });
+        match session.execute_at_once(idx, values, is_turn) {
+            Some(Ok(answer)) => {
+                let has_rows = class == StatementClass::Read || answer.rows > 0;
+                self.cells.answered(has_rows, answer.affected);
+                match has_rows {
+                    true => Executed::Rows(answer.rows),
+                    false => Executed::NoRows,
+                }
+            }
+            Some(Err(error)) => {
+                self.sent.replace((statement, Some(error)));
+                Executed::Sent
+            }
+            None => {
+                self.sent.replace((statement, None));
+                Executed::Sent
             }
         }
     }

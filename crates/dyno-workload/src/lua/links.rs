@@ -23,9 +23,10 @@ struct Other {
 }
 
 /// What the client's own connection is to the script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Use {
     /// The script has not asked for it.
+    #[default]
     Free,
     Taken,
     /// The script has closed it.
@@ -33,6 +34,7 @@ enum Use {
 }
 
 /// All connections of a script. Number 0 is the client's own, if it has one.
+#[derive(Default)]
 pub(super) struct Links {
     pub(super) main: Option<Session>,
     main_use: Use,
@@ -146,6 +148,12 @@ impl Links {
             (!is_null).then(|| rows.text(row, column).unwrap_or_default().to_vec())
         };
         (0..rows.n_columns()).map(value).collect()
+    }
+
+    /// The client's own connection, and a statement that was prepared on it.
+    #[inline]
+    pub(super) fn own(&mut self, statement: usize) -> Option<(&mut Session, &Made)> {
+        Some((self.main.as_mut()?, self.statements.first()?.get(statement)?))
     }
 
     pub(super) fn statement(&self, number: usize, statement: usize) -> Option<&Made> {

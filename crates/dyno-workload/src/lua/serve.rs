@@ -113,16 +113,6 @@ impl Runner {
         if self.is_pgsql() { "PQexec()" } else { "mysql_drv_query()" }
     }
 
-    /// Counts a statement as sysbench does: by what it has returned or changed.
-    pub(super) fn count(&self, has_rows: bool, changed: u64) {
-        let counter = match (has_rows, changed) {
-            (true, _) => Counter::Read,
-            (false, 0) => Counter::Other,
-            (false, _) => Counter::Write,
-        };
-        self.cells.counters.add(counter, 1);
-    }
-
     /// Executes a text on a connection that blocks.
     fn query(&mut self, number: usize, sql: &str) -> Reply {
         let Some(connection) = self.links.cold(number) else { return closed() };
@@ -132,7 +122,7 @@ impl Runner {
                 let n_rows = answer.rows.len() as u64;
                 // What it has changed is not known here.
                 let changed = u64::from(StatementClass::of_text(sql) == StatementClass::Write);
-                self.count(n_columns > 0, changed);
+                self.cells.answered(n_columns > 0, changed);
                 self.links.keep(number, answer.rows, n_columns);
                 match n_columns {
                     0 => Reply::Executed,

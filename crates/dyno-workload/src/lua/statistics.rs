@@ -65,6 +65,17 @@ impl ClientCells {
         self.is_in_event.store(false, Relaxed);
     }
 
+    /// Counts a statement as sysbench does: by what it has returned or changed.
+    #[inline]
+    pub(super) fn answered(&self, has_rows: bool, changed: u64) {
+        let counter = match (has_rows, changed) {
+            (true, _) => Counter::Read,
+            (false, 0) => Counter::Other,
+            (false, _) => Counter::Write,
+        };
+        self.counters.add(counter, 1);
+    }
+
     /// The client has ended.
     pub fn ended(&self, at: Nanoseconds) {
         self.latest.store(at.0.max(self.latest.load(Relaxed)), Relaxed);

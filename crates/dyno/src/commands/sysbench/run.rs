@@ -183,6 +183,10 @@ fn catalog(settings: &Arc<Settings>) -> Catalog {
 /// Longest time of a run that nothing else ends.
 const LONGEST_S: u64 = 30 * 24 * 3600;
 
+/// Most clients that have a worker each, as sysbench has a thread for each: on a busy machine, a program with few
+/// threads is given less of the CPUs than one with many.
+const MOST_WORKERS: u64 = 256;
+
 /// The run as a study.
 fn study(
     options: &Options,
@@ -207,6 +211,13 @@ fn study(
     let threads = options.count("threads");
     written.fixed("clients", threads as i64);
     written.fixed("warm_up", format!("{}s", options.count("warmup_time")));
+    if options.no_record {
+        written.fixed("probes_off", vocabulary::probes());
+    }
+    // Clients of one worker share the arrivals of a schedule.
+    if threads <= MOST_WORKERS && options.count("rate") == 0 {
+        written.fixed("workers", threads.max(1) as i64);
+    }
     if options.count("events") == 0 {
         let seconds = options.count("time");
         let seconds = if seconds == 0 { LONGEST_S } else { seconds };
