@@ -767,6 +767,7 @@ pub(crate) fn spec(
         settings,
         cpus: design.server_cpus.clone(),
         limits: limits(database),
+        admits_client: false,
         part: match (database.replicas, &database.cluster) {
             (_, Some(cluster)) => {
                 dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;
