@@ -53,6 +53,14 @@ pub struct FaultFacts {
     /// From its beginning until the server answered a statement again; of `stop`, until it was let go on. None
     /// if it did not.
     pub answered_after_s: Option<f64>,
+    /// From its beginning until the replica that was promoted committed for a client, to a tenth of a second. None
+    /// if it did not, or none was promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_commit_after_s: Option<f64>,
+    /// The least and the most confirmed transactions that the replica that was promoted lacks; none if that is
+    /// not known, or none was promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<(u64, u64)>,
     /// From its beginning to the first of three seconds that each had at least 90 % of the throughput before.
     /// None if there were none within the step, or before the next fault.
     pub recovered_after_s: Option<f64>,
@@ -101,7 +109,11 @@ fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
             within.map(|(_, value)| *value).collect()
         };
         let longest = seconds(&summary.intervals.max_us).into_iter().fold(0.0, f64::max);
+        let promoted_s = fault.promotion.as_ref().and(fault.answered_s);
+        let first_commit_s = promoted_s.and_then(|at| first_commit(&bins, (at, window.1)));
         FaultFacts {
+            first_commit_after_s: first_commit_s.map(|at| rounded(at - fault.began_s)),
+            lost: lost(fault),
             fault: fault.clone(),
             before: before.level,
             before_below: before.n_below,
@@ -193,6 +205,20 @@ fn away(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
     longest
 }
 
+/// When something was committed first in a window, to a tenth of a second; none if nothing was.
+fn first_commit(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
+    let ends = bins.start_s.iter().zip(&bins.width_s).map(|(start, width)| start + width);
+    let mut all = bins.start_s.iter().zip(ends).zip(&bins.counts);
+    let ((start, _), _) =
+        all.find(|((start, end), count)| **count > 0.0 && *end > from && **start < to)?;
+    Some(start.max(from))
+}
+
+/// The least and the most confirmed transactions that a promoted replica lacks.
+fn lost(fault: &Fault) -> Option<(u64, u64)> {
+    Some(fault.promotion.as_ref()?.survived?.lost())
+}
+
 /// Attempts that failed, by class, of all kinds of transactions.
 fn error_classes(summary: &StepSummary) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
@@ -223,6 +249,16 @@ pub(crate) fn away_of(summary: &StepSummary) -> Value {
 /// How long servers took to answer after faults.
 pub(crate) fn answer_of(summary: &StepSummary) -> Value {
     mean_of(summary, "the server did not respond again", |fault| fault.answered_after_s)
+}
+
+/// How many confirmed transactions are missing, at least, after replicas were promoted; none of a step in which
+/// none was.
+pub(crate) fn lost_of(summary: &StepSummary) -> Value {
+    let promotions = || summary.faults.iter().filter(|fault| fault.promotion.is_some());
+    promotions().next()?;
+    let all: Option<Vec<u64>> = promotions().map(|fault| Some(lost(fault)?.0)).collect();
+    let why = "the audit did not count the transactions of the promoted replica";
+    Some(all.map(|all| all.iter().sum::<u64>() as f64).ok_or_else(|| why.to_owned()))
 }
 
 /// How long the load took to recover after faults.
@@ -306,6 +342,37 @@ mod tests {
         let tenths = series(&[(105, 10.0), (10, 0.0), (50, 10.0)]);
         assert_eq!(lowest((10.0, 15.0), &commits(&tenths)).map(f64::round), Some(0.0));
         assert_eq!(lowest((10.0, 10.5), &commits(&tenths)), None);
+    }
+
+    #[test]
+    fn the_first_commit_after_a_promotion_is_found_to_a_tenth() {
+        let tenths = series(&[(40, 10.0), (7, 0.0), (50, 10.0)]);
+        let starts: Vec<f64> = (0..tenths.len()).map(|i| i as f64 / 10.0).collect();
+        let bins = Bins::new(&starts, &vec![0.1; tenths.len()], tenths);
+        let found = |from: f64, to: f64| first_commit(&bins, (from, to)).map(rounded);
+        assert_eq!(found(4.25, 9.0), Some(4.7));
+        assert_eq!(found(4.73, 9.0), Some(4.73));
+        assert_eq!(found(4.25, 4.6), None);
+    }
+
+    #[test]
+    fn what_was_lost_is_counted_where_a_replica_was_promoted() {
+        use dyno_record::{Promotion, Survived};
+        let survived = |acknowledged, in_doubt, found| Survived { acknowledged, in_doubt, found };
+        let check = |survived: Option<Survived>, expected: Option<(u64, u64)>, least: Value| {
+            let promotion = Some(Promotion { member: "replica-1".to_owned(), survived });
+            let fault = Fault { kind: "kill".to_owned(), promotion, ..Fault::default() };
+            assert_eq!(lost(&fault), expected, "{survived:?}");
+            let step = StepSummary { faults: vec![fault], ..StepSummary::default() };
+            assert_eq!(lost_of(&step).map(|value| value.ok()), least.map(|value| value.ok()));
+        };
+        check(Some(survived(100, 0, 100)), Some((0, 0)), Some(Ok(0.0)));
+        check(Some(survived(100, 0, 60)), Some((40, 40)), Some(Ok(40.0)));
+        check(Some(survived(100, 4, 60)), Some((40, 44)), Some(Ok(40.0)));
+        check(Some(survived(100, 4, 103)), Some((0, 1)), Some(Ok(0.0)));
+        check(Some(survived(2, 4, 0)), Some((2, 2)), Some(Ok(2.0)));
+        check(None, None, Some(Err(String::new())));
+        assert_eq!(lost_of(&StepSummary::default()), None);
     }
 
     #[test]

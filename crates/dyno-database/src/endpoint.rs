@@ -11,6 +11,9 @@ use zeroize::Zeroize;
 use crate::products::protocols;
 use crate::{Protocol, ProtocolSpec};
 
+/// The key of a URL that names a file with the password, which [`with_password_of_file`] reads.
+const PASSWORD_FILE: &str = "password_file";
+
 /// How a server is reached: protocol, address, user, password, catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -35,6 +38,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The URL with a file in place of the password, for [`with_password_of_file`].
+    pub fn url_with_password_file(&self, file: &Path) -> String {
+        let url = self.to_string();
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}{PASSWORD_FILE}={}", encoded(file.as_os_str().as_bytes(), b"/"))
+    }
+
     /// Environment variables for client programs: DYNO_URL, in which `${DYNO_PASSWORD}` stands for a password, and
     /// its parts. `own` are those of the product, from the path of the socket.
     pub(crate) fn client_environment(
@@ -186,6 +196,11 @@ impl Endpoint {
         }
         let address = resolve_address(spec, place, options.socket)?;
         let tls = resolve_tls(options.tls, options.tls_roots)?;
+        if options.password_file.is_some() && password.is_some() {
+            return refuse(format!(
+                "the URL has a password and a `{PASSWORD_FILE}`; give one of them"
+            ));
+        }
         let QueryOptions { server_public_key, session_options, .. } = options;
         Ok(Endpoint {
             protocol,
@@ -229,6 +244,38 @@ impl Endpoint {
             self.user, self.address
         ))
     }
+}
+
+/// A URL that names a file with the password (`password_file=PATH`), with that password in place of the
+/// file; any other URL as it is.
+///
+/// # Errors
+///
+/// The URL has a password besides, or the file cannot be read: `read` says why.
+pub fn with_password_of_file(
+    url: &str,
+    read: impl FnOnce(&Path) -> Result<Secret, String>,
+) -> Result<String, UrlError> {
+    let Some((before, query)) = url.split_once('?') else { return Ok(url.to_owned()) };
+    let is_file = |pair: &&str| pair.split('=').next() == Some(PASSWORD_FILE);
+    let (files, others): (Vec<&str>, Vec<&str>) = query.split('&').partition(is_file);
+    let Some(file) = files.first() else { return Ok(url.to_owned()) };
+    // The scheme's own slashes come first.
+    let begins = before.find("://").map_or(0, |at| at + 3);
+    let ends = before[begins..].find('/').map_or(before.len(), |at| begins + at);
+    let Some(at) = before[begins..ends].rfind('@').map(|at| begins + at) else {
+        return refuse(format!("the URL has a `{PASSWORD_FILE}`, but names no user"));
+    };
+    if before[begins..at].contains(':') || files.len() > 1 {
+        return refuse(format!(
+            "the URL has more than one password; give one `{PASSWORD_FILE}` alone"
+        ));
+    }
+    let path = path_of(decode(file.split_once('=').map_or("", |(_, path)| path))?);
+    let password = read(&path).map_err(UrlError)?;
+    let password = encoded(password.reveal().as_bytes(), b"");
+    let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+    Ok(format!("{}:{password}{}{query}", &before[..at], &before[at..]))
 }
 
 fn refuse<T>(message: impl Into<String>) -> Result<T, UrlError> {
@@ -345,6 +392,7 @@ struct QueryOptions {
     tls_roots: Option<PathBuf>,
     server_public_key: Option<PathBuf>,
     session_options: Option<String>,
+    password_file: Option<PathBuf>,
 }
 
 fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError> {
@@ -354,6 +402,7 @@ fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError
         let value = decode(value)?;
         let is_repeated = match key {
             "tls" => options.tls.replace(text_of(value, "tls")?).is_some(),
+            PASSWORD_FILE => options.password_file.replace(path_of(value)).is_some(),
             "tls_roots" => options.tls_roots.replace(path_of(value)).is_some(),
             "server_public_key" if spec.has_server_public_key => {
                 options.server_public_key.replace(path_of(value)).is_some()
@@ -371,7 +420,8 @@ fn read_query(query: &str, spec: &ProtocolSpec) -> Result<QueryOptions, UrlError
                     more.push_str(", `options`");
                 }
                 return refuse(format!(
-                    "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`{more}",
+                    "the URL has the unknown key `{key}`; accepted are `{}`, `tls`, `tls_roots`, \
+                     `{PASSWORD_FILE}`{more}",
                     spec.socket.name
                 ));
             }
@@ -593,8 +643,9 @@ mod tests {
         check_refused("me:hush://h/x", "no scheme");
         check_refused(
             "mysql://me:hush@h/x?host=/run",
-            "accepted are `socket`, `tls`, `tls_roots`, `server_public_key`",
+            "accepted are `socket`, `tls`, `tls_roots`, `password_file`, `server_public_key`",
         );
+        check_refused("mysql://me:hush@h/x?password_file=/f", "give one of them");
         check_refused("postgres://me@h/x?socket=/a", "accepted are `host`, `tls`, `tls_roots`");
         check_refused("mysql://me:hush@h:0/x", "between 1 and 65535");
         check_refused("mysql://me:hush@::1/x", "brackets");
@@ -602,6 +653,29 @@ mod tests {
         check_refused("mysql://me:hush@/x?socket=run/s", "absolute");
         check_refused("mysql://me:hush%@h/x", "two hexadecimal digits");
         check_refused("mysql://me:hush%ff@h/x", "not UTF-8");
+    }
+
+    #[test]
+    fn a_password_may_be_in_a_file() {
+        let read = |path: &Path| match path.to_str() {
+            Some("/a b") => Ok(Secret::new("p/w@")),
+            _ => Err("no such file".to_owned()),
+        };
+        let check = |url: &str, expected: &str| {
+            assert_eq!(with_password_of_file(url, read).as_deref(), Ok(expected));
+        };
+        check("mysql://me@h/x", "mysql://me@h/x");
+        check("mysql://me@h/x?tls=off", "mysql://me@h/x?tls=off");
+        check("mysql://me@h/x?password_file=/a%20b", "mysql://me:p%2Fw%40@h/x");
+        check("mysql://me@h/x?tls=off&password_file=/a b", "mysql://me:p%2Fw%40@h/x?tls=off");
+        let error = |url: &str| with_password_of_file(url, read).expect_err("a bad URL").0;
+        assert_eq!(error("mysql://me@h/x?password_file=/b"), "no such file");
+        assert!(error("mysql://me:hush@h/x?password_file=/a b").contains("more than one password"));
+        assert!(error("mysql://h/x?password_file=/a b").contains("names no user"));
+        let endpoint = Endpoint::from_url("clickhouse://me:p%2Fw%40@127.0.0.1:9/d").unwrap();
+        let url = endpoint.url_with_password_file(Path::new("/a b"));
+        assert_eq!(url, "clickhouse://me@127.0.0.1:9/d?password_file=/a%20b");
+        assert_eq!(Endpoint::from_url(&with_password_of_file(&url, read).unwrap()), Ok(endpoint));
     }
 
     #[test]

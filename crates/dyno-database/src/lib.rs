@@ -99,7 +99,7 @@ pub use dump::{
 pub use durability::{CommitSafety, Durability};
 pub use dyno_host::Place;
 pub use dyno_units::version_fits;
-pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError};
+pub use endpoint::{Address, Endpoint, Secret, TlsMode, UrlError, with_password_of_file};
 pub use explain_cost::{
     Access, Cost, CostPlan, CostSource, CounterCost, Counters, Spread, check_statement,
     cost_source, explain_cost,
@@ -118,8 +118,8 @@ pub use part::{
 };
 pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
 pub use product::{
-    Client, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse, MoveOrder,
-    MoveStatements, Offer, Product, ProductSpec,
+    Client, ClientSecret, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse,
+    MoveOrder, MoveStatements, Offer, Product, ProductSpec,
 };
 pub use products::{Products, probe_names, protocols, thread_group};
 pub use protocol::{Protocol, ProtocolSpec, SocketKey};

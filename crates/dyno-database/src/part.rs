@@ -8,8 +8,8 @@ use std::fmt;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::str::FromStr;
 
-use dyno_units::Nanoseconds;
 use dyno_units::reading::prelude::*;
+use dyno_units::{Clock, Nanoseconds};
 
 use crate::{Address, DeployError, Endpoint, Node, Secret};
 
@@ -189,6 +189,22 @@ pub trait Replicating: Sync {
         Ok(None)
     }
 
+    /// How much of its primary's log a replica has received: of two replicas of one primary, that with the larger
+    /// number has more.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError>;
+
+    /// Makes a replica a server that takes writes, after it has applied all that it has received of its primary,
+    /// which is gone. Returns when it takes them.
+    ///
+    /// # Errors
+    ///
+    /// It refuses, is too old, or does not get there in time.
+    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<(), DeployError>;
+
     /// Whether a replica copies the data of its primary by itself when it starts.
     fn copies_data(&self) -> bool {
         false
@@ -199,6 +215,17 @@ pub trait Replicating: Sync {
 
     /// Lists the tables of the catalog of a connection, as a statement names them.
     fn tables(&self) -> &'static str;
+}
+
+/// How long a replica may take to apply what it has received before it is promoted.
+pub(crate) const PROMOTION_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
+
+/// Between two looks whether a replica was promoted.
+pub(crate) const PROMOTION_POLL: Nanoseconds = Nanoseconds::from_millis(2);
+
+/// Why a replica was not promoted.
+pub(crate) fn not_promoted(why: impl fmt::Display) -> DeployError {
+    DeployError::new(format!("the replica cannot be promoted: {why}"))
 }
 
 /// Reads how far a replica is behind its primary.

@@ -12,7 +12,7 @@ use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connection, Dialect, Target};
 
 use crate::{
-    Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Server,
+    Clustering, DataShape, DeployError, Endpoint, Installation, Place, Replicating, Secret, Server,
     ServerSpec, Sharding,
 };
 
@@ -123,11 +123,6 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// Whether its private servers are reached with a password, which no other command can be handed.
-    fn client_needs_password(&self) -> bool {
-        false
-    }
-
     /// What each source of packages has of it, in words.
     fn offers(&self) -> &'static [Offer] {
         &[]
@@ -163,10 +158,28 @@ pub trait Product: Send + Sync {
 /// A product's own client for people, and how it is told where to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// Names of its program, the preferred one first.
+    /// Names of its program, the preferred one first; a second word is the program's first argument.
     pub programs: &'static [&'static str],
     /// Its arguments; no secret.
     pub arguments: Vec<String>,
+    /// How it is given the password; none if it needs none.
+    pub secret: Option<ClientSecret>,
+}
+
+/// How a client is given a password: never by an argument, which all users of the machine can read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientSecret {
+    /// By an environment variable of this name, of the client alone.
+    Variable(&'static str, Secret),
+    /// By a file that only its user can read.
+    File {
+        /// What the file's name ends with: `.xml`.
+        ending: &'static str,
+        /// What is in it.
+        text: Secret,
+        /// What the argument that names the file begins with; it comes before the others.
+        argument: &'static str,
+    },
 }
 
 /// What a source of packages has of a product.

@@ -37,6 +37,9 @@ pub struct ServerSpec {
     pub limits: ServerLimits,
     /// What it is for in its deployment.
     pub part: Part,
+    /// Whether the product's own client is to reach it, too, if that needs another port than Dyno
+    /// ([`Server::client_port`]).
+    pub admits_client: bool,
 }
 
 impl ServerSpec {
@@ -53,6 +56,7 @@ impl ServerSpec {
             cpus: Vec::new(),
             limits: ServerLimits::default(),
             part: Part::Alone,
+            admits_client: false,
         }
     }
 }
@@ -143,6 +147,12 @@ pub trait Server: Send {
     /// it is in Dyno's own process and has none.
     fn endpoint(&self) -> Option<Endpoint> {
         self.reach().map(|reach| reach.endpoint)
+    }
+
+    /// The port of the loopback at which the product's own client reaches it; none if that is where Dyno
+    /// reaches it.
+    fn client_port(&self) -> Option<u16> {
+        None
     }
 
     /// What may be done to its process while clients use it; none for a server that is no process of

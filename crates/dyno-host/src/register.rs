@@ -22,6 +22,8 @@ use crate::process_table::{ProcessIdentity, ProcessStat, descendants};
 const LOCK: &str = ".lock";
 /// How names of descriptions end.
 const DESCRIPTION: &str = ".json";
+/// How names of folders with secrets end.
+const SECRETS: &str = ".secrets";
 /// How long a holder may take to stop its servers, which write all that is dirty.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
 /// How long a killed holder may take to vanish.
@@ -58,8 +60,11 @@ pub struct RegisteredMember {
     pub product: String,
     /// The version that it reports.
     pub version: String,
-    /// Where it is reached, without a password.
+    /// Where it is reached, without a password; with the file that holds it, if there is one.
     pub url: String,
+    /// The port of the loopback for the product's own client, if it is another one than that of the URL.
+    #[serde(default)]
+    pub client_port: Option<u16>,
     /// Its process, whose descendants belong to it.
     pub pid: i32,
     /// The folder with its data.
@@ -224,6 +229,26 @@ impl Register {
         }
     }
 
+    /// Writes a file of a deployment that only its user can read, and that is removed with it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn keep_secret(&self, name: &str, file: &str, text: &str) -> Result<PathBuf, KeeperError> {
+        check_name(name)?;
+        check_name(file)?;
+        let folder = make_root(&self.path(name, SECRETS), false)?;
+        let (path, fresh) = (folder.join(file), folder.join(format!("{file}.new")));
+        let write = || -> std::io::Result<()> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+            let mut written = open_own(&fresh, flags, Mode::from_raw_mode(0o600))?;
+            written.write_all(text.as_bytes())?;
+            fs::rename(&fresh, &path)
+        };
+        write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))?;
+        Ok(path)
+    }
+
     /// Takes a deployment without a holder off the register. Returns what its holder said at last.
     ///
     /// # Errors
@@ -235,6 +260,7 @@ impl Register {
             return Err(KeeperError(format!("the deployment `{name}` is held by another process")));
         }
         let failure = self.read(name).and_then(|found| found.registered.failure);
+        remove_folder(&self.path(name, SECRETS))?;
         remove(&self.path(name, DESCRIPTION))?;
         remove(&self.path(name, LOCK))?;
         Ok(failure)
@@ -281,6 +307,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if !self.leaves_failure {
             // What remains is listed as left over.
+            let _ = remove_folder(&self.folder.join(format!("{}{SECRETS}", self.name)));
             let _ = remove(&self.folder.join(format!("{}{DESCRIPTION}", self.name)));
             let _ = remove(&self.folder.join(format!("{}{LOCK}", self.name)));
         }
@@ -297,6 +324,15 @@ pub fn memory_of(pid: i32) -> u64 {
 
 fn remove(path: &Path) -> Result<(), KeeperError> {
     match fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(KeeperError(format!("{} cannot be removed: {e}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn remove_folder(path: &Path) -> Result<(), KeeperError> {
+    match fs::remove_dir_all(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(KeeperError(format!("{} cannot be removed: {e}", path.display())))
         }
@@ -370,6 +406,30 @@ mod tests {
         assert!(!register.end_holder("a", &ManualClock::new()).expect("nobody holds it"));
         assert_eq!(register.forget("a").expect("removed"), failure);
         assert!(register.find("a").is_none());
+    }
+
+    #[test]
+    fn secrets_are_their_user_s_alone_and_go_with_the_deployment() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, register) = register();
+        let keep = |text: &str| register.keep_secret("a", "server.password", text);
+        let hold = register.hold("a").expect("it is free");
+        keep("old").expect("written");
+        let path = keep("s3cret").expect("written again");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "s3cret");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let folder = path.parent().expect("it has one");
+        assert_eq!((mode(&path), mode(folder)), (0o600, 0o700));
+        assert!(register.keep_secret("a", "../b", "").is_err());
+        assert_eq!(register.list().expect("read").len(), 1, "it is no deployment");
+        drop(hold);
+        assert!(!folder.exists());
+        let hold = register.hold("a").expect("it is free");
+        keep("s3cret").expect("written");
+        hold.leave();
+        wait_until_free(&register, "a");
+        register.forget("a").expect("removed");
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
@@ -28,9 +28,11 @@ use crate::{machine, simulated};
 
 mod attached;
 mod further;
+mod promoted;
 mod recorded;
 
 pub(crate) use attached::{attach, endpoint};
+pub(crate) use promoted::Promoted;
 pub(crate) use recorded::{recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
@@ -44,6 +46,8 @@ pub(crate) struct Deployment {
     pub(crate) members: Vec<Member>,
     /// The agents that have its servers; none if these are on the machine that runs the study.
     pub(crate) hosts: Option<Arc<ServerHosts>>,
+    /// The replica that has taken the place of the primary, as soon as there is one.
+    pub(crate) promoted: Arc<OnceLock<Promoted>>,
 }
 
 /// One part of a deployment.
@@ -290,7 +294,7 @@ impl Deployment {
             let source = Source::Other(spec(lab, design, database)?);
             members.push(Member::new(OTHER_DATABASE, MemberRole::OtherDatabase, &[], source));
         }
-        Ok(Deployment { members, hosts: None })
+        Ok(Deployment { members, ..Deployment::default() })
     }
 
     /// The members of the database that is measured.
@@ -433,8 +437,8 @@ impl Deployment {
         self.members.iter().filter(is_node).filter_map(node).collect()
     }
 
-    /// Opens connections to all members that take the load, in turn, or to the node of a cluster that takes
-    /// writes, where that may be another one later; none where one takes all the load.
+    /// Opens connections to all members that take the load, in turn, or to the one that takes writes, where that
+    /// may be another one later; none where one takes all the load.
     pub(crate) fn spread(&self, lab: &Lab) -> Option<Connector> {
         if let Some(writer) = self.writer(lab) {
             return Some(writer);
@@ -443,6 +447,9 @@ impl Deployment {
         let all: Vec<Connector> = all
             .filter_map(|member| Some(member.instance.as_ref()?.server()?.connector()))
             .collect();
+        if let ([primary], false) = (&all[..], self.replicas().is_empty()) {
+            return Some(promoted::or_promoted(primary, &self.promoted));
+        }
         (all.len() > 1).then(|| {
             let next = AtomicUsize::new(0);
             Arc::new(move || all[next.fetch_add(1, Ordering::Relaxed) % all.len()]()) as Connector
@@ -526,8 +533,11 @@ impl Deployment {
     }
 
     /// The server through which all rows are seen; none where there is none. Of shards, this is their router as
-    /// soon as it is up, and the first of them while it is filled.
+    /// soon as it is up, and the first of them while it is filled; of replicas, the one that was promoted.
     pub(crate) fn tables(&self) -> Option<&dyn Server> {
+        if let Some(promoted) = self.promoted.get() {
+            return self.named(&promoted.name);
+        }
         let mut all = self.members.iter().rev().filter(|member| member.serves(Entry::Admin));
         all.find_map(|member| member.instance.as_ref()?.server())
     }
@@ -579,15 +589,6 @@ impl Deployment {
         let servers = members.filter_map(|member| member.instance.as_ref()?.server());
         let mut logs = servers.map(|server| server.log_tail(lines));
         logs.find(|log| !log.is_empty()).unwrap_or_default()
-    }
-
-    /// Leaves servers that run already as they are, if the workload makes nothing in them.
-    pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
-        for member in &mut self.members {
-            if let Source::Attach { options, .. } = &mut member.source {
-                options.makes_nothing |= workload.makes_nothing();
-            }
-        }
     }
 
     /// Stops all members, the last first, and then gives their places back.
@@ -767,6 +768,7 @@ pub(crate) fn spec(
         settings,
         cpus: design.server_cpus.clone(),
         limits: limits(database),
+        admits_client: false,
         part: match (database.replicas, &database.cluster) {
             (_, Some(cluster)) => {
                 dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;

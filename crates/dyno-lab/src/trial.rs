@@ -13,7 +13,7 @@ use dyno_record::{
 use dyno_study::{Plan, Variant};
 use dyno_units::{Metric, Reading, clean_text, redact_secrets};
 
-use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError};
+use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError, Workload};
 
 use crate::canary::HostCanary;
 use crate::datasets::Staging;
@@ -210,6 +210,7 @@ fn perform(
     let workload = plan_workload(&lab.catalog, order.plan, variant)?;
     let own = workload.steps().to_vec();
     check_steps(order.plan, &own)?;
+    check_promotion(order.plan, variant, &*workload)?;
     let agents = order.design.generators.as_ref().map(start_agents);
     let phases: Vec<_> = agents.into_iter().chain(phases(order.plan, variant, &own)).collect();
     let mut deployment = Deployment::of(lab, order.design, variant)?;
@@ -244,6 +245,31 @@ fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
         return Ok(());
     }
     Err(TrialError::new("the workload's steps differ from those of the plan"))
+}
+
+/// Refuses to promote a replica where it could not be told what was lost.
+fn check_promotion(
+    plan: &Plan,
+    variant: &Variant,
+    workload: &dyn Workload,
+) -> Result<(), TrialError> {
+    let Some(fault) = variant.fault().filter(|fault| fault.promotes) else { return Ok(()) };
+    let refused =
+        |why: &str| Err(TrialError::new(format!("the fault {} cannot promote: {why}", fault.name)));
+    if plan.steps.len() > 1 {
+        return refused(
+            "after the first step, the primary is another server; give the study one step, with one number \
+             of clients or one rate",
+        );
+    }
+    if !workload.counts_commits() {
+        return refused(&format!(
+            "how many transactions are lost cannot be counted in the tables of the workload {}; use tpcb, \
+             key-order or oltp_insert",
+            workload.name()
+        ));
+    }
+    Ok(())
 }
 
 /// The outcome of a trial that could not be done, with the end of the server's log.

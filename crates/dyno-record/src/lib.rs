@@ -41,8 +41,9 @@ pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
 pub use sqlite::{QueryError, QueryRows, build_database, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, Fault, GeneratorSummary,
-    HostSummary, ImportedFrom, IntervalColumns, KindSummary, LoadProbe, RunOff, SearchSummary,
-    Settled, StepSummary, TrialHost, TrialOutcome, TrialSummary, VolumeDip,
+    HostSummary, ImportedFrom, IntervalColumns, KindSummary, LoadProbe, Promotion, RunOff,
+    SearchSummary, Settled, StepSummary, Survived, TrialHost, TrialOutcome, TrialSummary,
+    VolumeDip,
 };
 pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};

@@ -315,9 +315,43 @@ pub struct Fault {
     /// When the server was started again; none if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_s: Option<f64>,
-    /// When it answered again; none of `stop`, and if it did not.
+    /// When it, or the replica that was promoted in its place, answered again; none of `stop`, and if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_s: Option<f64>,
+    /// The replica that took its place; none if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<Promotion>,
+}
+
+/// A replica that was made the primary in place of one that was killed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promotion {
+    /// The name of the replica.
+    pub member: String,
+    /// What it had of the transactions, by the audit; none if that was not found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survived: Option<Survived>,
+}
+
+/// Transactions of a trial whose primary was replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survived {
+    /// Those whose commit was confirmed to a client, before or after the promotion.
+    pub acknowledged: u64,
+    /// Those without an answer, which may have committed or not.
+    pub in_doubt: u64,
+    /// Those that the promoted server had at the end.
+    pub found: u64,
+}
+
+impl Survived {
+    /// The least and the most confirmed transactions that can be missing: the same number if none is in doubt,
+    /// because one that is in doubt may be among those that were found.
+    pub fn lost(self) -> (u64, u64) {
+        let least = self.acknowledged.saturating_sub(self.found);
+        let most = (self.acknowledged + self.in_doubt).saturating_sub(self.found);
+        (least, most.min(self.acknowledged))
+    }
 }
 
 /// What went on in a step beside its load, or instead of it. Its figures are the step's.

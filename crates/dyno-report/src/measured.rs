@@ -192,7 +192,9 @@ fn host(view: &View<'_>) -> Option<String> {
     let blocks = words::counted(n, "block", "blocks");
     Some(match n {
         0 => state.to_owned(),
-        _ => format!("{state} · {blocks} discarded and repeated (a block: one trial of each variant)"),
+        _ => format!(
+            "{state} · {blocks} discarded and repeated (a block: one trial of each variant)"
+        ),
     })
 }
 

@@ -11,6 +11,8 @@ pub struct FaultChoice {
     pub name: String,
     /// What happens.
     pub kind: FaultKind,
+    /// Whether a replica is promoted in its place, which is killed and stays down.
+    pub promotes: bool,
     /// The member that it happens to; none for the server that is measured.
     pub member: Option<String>,
     /// When it begins, in the measured time of each step.
@@ -80,6 +82,7 @@ impl FaultChoice {
         Some(FaultChoice {
             name: table.name.clone(),
             kind,
+            promotes: table.text("then") == Some("promote"),
             member: table.text("member").map(str::to_owned),
             at: time("at")?,
             every: time("every"),

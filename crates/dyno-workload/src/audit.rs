@@ -80,6 +80,19 @@ pub struct AuditRow {
     pub pass: bool,
     /// The sample was too small to decide: nothing contradicts the demand, and nothing could have.
     pub is_undecided: bool,
+    /// How many transactions the tables have, if that is what this demand counts.
+    pub stored: Option<Stored>,
+}
+
+/// What the clients know of the transactions of all steps, and how many of them the tables have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Transactions whose commit the server confirmed.
+    pub acknowledged: u64,
+    /// Transactions that may have committed or not.
+    pub in_doubt: u64,
+    /// Transactions found in the tables.
+    pub found: u64,
 }
 
 impl AuditRow {
@@ -96,6 +109,7 @@ impl AuditRow {
             measured: measured.to_string(),
             pass,
             is_undecided: false,
+            stored: None,
         }
     }
 
@@ -122,6 +136,23 @@ impl AuditRow {
         let pass = measured.is_some_and(|measured| (low..=high).contains(&measured));
         let measured = measured.map_or("no number".to_owned(), |measured| measured.to_string());
         AuditRow::judged(name, expected, measured, pass)
+    }
+
+    /// Demands as many rows as were filled in and inserted by transactions that committed, each of which inserts
+    /// the same number.
+    pub fn inserted(
+        name: impl Into<String>,
+        (filled, per_transaction): (u64, u64),
+        totals: &AuditTotals,
+        measured: Option<i128>,
+    ) -> AuditRow {
+        let (acknowledged, in_doubt) = (totals.committed(), totals.unknown());
+        let rows = |transactions: u64| i128::from(transactions) * i128::from(per_transaction);
+        let least = i128::from(filled) + rows(acknowledged);
+        let row = AuditRow::between(name, (least, least + rows(in_doubt)), measured);
+        let found = measured.map(|rows| (rows - i128::from(filled)) / i128::from(per_transaction));
+        let found = found.and_then(|found| u64::try_from(found).ok());
+        AuditRow { stored: found.map(|found| Stored { acknowledged, in_doubt, found }), ..row }
     }
 
     /// Demands that each transaction sent `per_transaction` statements: exact if all attempts
@@ -172,6 +203,21 @@ mod tests {
         });
         assert_eq!(states, [(true, true), (false, false)]);
         assert!(!AuditRow::equal("x", 1, Some(1)).undecided_if(false).is_undecided);
+    }
+
+    #[test]
+    fn rows_that_were_inserted_tell_how_many_transactions_there_are() {
+        let check = |measured: Option<i128>, pass: bool, found: Option<u64>| {
+            let row = AuditRow::inserted("x", (1000, 5), &totals(10, 3, 1, 0), measured);
+            assert_eq!((&*row.expected, row.pass), ("1050 to 1065", pass), "{measured:?}");
+            let stored = |found| Stored { acknowledged: 10, in_doubt: 3, found };
+            assert_eq!(row.stored, found.map(stored), "{measured:?}");
+        };
+        check(Some(1050), true, Some(10));
+        check(Some(1065), true, Some(13));
+        check(Some(1020), false, Some(4));
+        check(Some(990), false, None);
+        check(None, false, None);
     }
 
     #[test]

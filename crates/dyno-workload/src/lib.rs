@@ -39,7 +39,7 @@ pub mod tpcc;
 pub mod vectors;
 mod workload;
 
-pub use audit::{AuditRow, AuditTotals, KindTotals, number_in};
+pub use audit::{AuditRow, AuditTotals, KindTotals, Stored, number_in};
 pub use connection::{
     ConnectError, Connection, Connector, ErrorClass, ErrorDetails, NamedRows, Reply, Statement,
     StatementClass, StatementError, TextRows, Value,

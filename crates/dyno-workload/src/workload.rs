@@ -144,6 +144,11 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// Whether its audit tells how many of its transactions the tables have ([`crate::AuditRow::stored`]).
+    fn counts_commits(&self) -> bool {
+        false
+    }
+
     /// The queries to run after the load, for [`Clients::audit`] to judge.
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of

@@ -1,14 +1,22 @@
 //! Keeps passwords out of the process list, and brings them in from the environment.
 //!
 //! A URL may name an environment variable in place of its password:
-//! `mysql://root:${DB_PASSWORD}@db1/test`. If the password itself is on the command line, Dyno
+//! `mysql://root:${DB_PASSWORD}@db1/test`, or a file that holds it: `?password_file=/run/db1`. If the password itself is on the command line, Dyno
 //! starts itself again at once with the password in such a variable, because every user of the
 //! machine can read the arguments of every process and only its owner the environment.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use dyno_database::Secret;
+
+/// No password file is longer.
+const PASSWORD_BYTES_MAX: u64 = 4096;
 
 /// Starts this program again with passwords moved from arguments to the environment, if there are
 /// any; returns only when there was nothing to hide.
@@ -70,7 +78,7 @@ fn hide(text: &str, secrets: &mut Vec<(String, String)>) -> String {
     }
 }
 
-/// Replaces `${NAME}` in a URL by the variable's value. From then on this process writes no core
+/// Replaces `${NAME}` in a URL by the variable's value, and `password_file=PATH` by the password. From then on this process writes no core
 /// dump, which would hold the password.
 ///
 /// It stays "dumpable" in the kernel's sense: otherwise its own `/proc/self/io` would be root's,
@@ -81,7 +89,28 @@ pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     // To lower it is always allowed.
     let _ = setrlimit(Resource::Core, limit);
-    expand_with(url, &|name| std::env::var(name).ok())
+    let url = expand_with(url, &|name| std::env::var(name).ok())?;
+    Ok(dyno_database::with_password_of_file(&url, read_password)?)
+}
+
+/// The first line of a file that only its owner can read.
+fn read_password(path: &Path) -> Result<Secret, String> {
+    let refused = |why: String| format!("the password file {} {why}", path.display());
+    let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
+    let file = File::open(path).map_err(unreadable)?;
+    let facts = file.metadata().map_err(unreadable)?;
+    if !facts.is_file() {
+        return Err(refused("is not a regular file".to_owned()));
+    }
+    if facts.mode() & 0o077 != 0 {
+        return Err(refused("can be read by other users; `chmod 600` prevents that".to_owned()));
+    }
+    let mut text = String::new();
+    file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
+    match text.lines().next() {
+        Some(line) => Ok(Secret::new(line)),
+        None => Err(refused("is empty".to_owned())),
+    }
 }
 
 /// The names of the variables in a URL.
@@ -128,6 +157,28 @@ mod tests {
         check("host=h password=p x=1", "host=h password=${DYNO_SECRET_0} x=1", &["p"]);
         check("password='p q'", "password=${DYNO_SECRET_0}", &["'p q'"]);
         check("--setting=password=x", "--setting=password=x", &[]);
+    }
+
+    #[test]
+    fn password_files_are_their_owner_s_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("password");
+        let check = |text: &str, mode: u32, expected: Result<&str, &str>| {
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            match (read_password(&path), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found.reveal(), expected),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (found, expected) => panic!("{found:?} is not {expected:?}"),
+            }
+        };
+        check("p w\n", 0o600, Ok("p w"));
+        check("p", 0o400, Ok("p"));
+        check("p\n", 0o640, Err("can be read by other users"));
+        check("", 0o600, Err("is empty"));
+        assert!(read_password(folder.path()).is_err());
+        assert!(read_password(&folder.path().join("none")).unwrap_err().contains("cannot be read"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::AnswerWriter;
 use crate::FaultFacts;
 use crate::statistics::median;
-use crate::words::{list, seconds};
+use crate::words::{count, list, seconds};
 
 impl AnswerWriter<'_> {
     /// A sentence about the faults of all variants; none if there were none.
@@ -40,7 +40,10 @@ fn what(facts: &FaultFacts) -> String {
         "isolate" => "isolated from its cluster",
         other => other,
     };
-    format!("{member} was {done}")
+    match &facts.fault.promotion {
+        Some(promotion) => format!("{member} was {done} and {} promoted", promotion.member),
+        None => format!("{member} was {done}"),
+    }
 }
 
 /// What became of the load of one variant, all its trials together.
@@ -63,7 +66,25 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     if n > 0 && n < n_all {
         text += &format!(" (in {} of {n_all} faults, not by the end of the step)", n_all - n);
     }
-    text
+    text + &lost(faults)
+}
+
+/// `, lost 40 to 44 confirmed transactions`, all trials together; empty if no replica was promoted.
+fn lost(faults: &[&FaultFacts]) -> String {
+    let all: Vec<(u64, u64)> = faults.iter().filter_map(|facts| facts.lost).collect();
+    let least = all.iter().map(|(least, _)| *least).min();
+    let most = all.iter().map(|(_, most)| *most).max();
+    let per = if all.len() > 1 { " per trial" } else { "" };
+    match (least, most) {
+        (Some(0), Some(0)) => ", lost no confirmed transaction".to_owned(),
+        (Some(least), Some(most)) if least == most => {
+            format!(", lost {}{per}", count(least, "confirmed transaction"))
+        }
+        (Some(least), Some(most)) => {
+            format!(", lost {least} to {}{per}", count(most, "confirmed transaction"))
+        }
+        _ => String::new(),
+    }
 }
 
 /// The median, with the least and the most of several.
@@ -80,6 +101,22 @@ fn with_range(values: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_lost_is_said() {
+        let check = |all: &[Option<(u64, u64)>], expected: &str| {
+            let facts: Vec<FaultFacts> = all
+                .iter()
+                .map(|lost| FaultFacts { lost: *lost, ..FaultFacts::default() })
+                .collect();
+            assert_eq!(lost(&facts.iter().collect::<Vec<_>>()), expected);
+        };
+        check(&[None], "");
+        check(&[Some((0, 0))], ", lost no confirmed transaction");
+        check(&[Some((40, 40))], ", lost 40 confirmed transactions");
+        check(&[Some((40, 44))], ", lost 40 to 44 confirmed transactions");
+        check(&[Some((0, 0)), Some((2, 5))], ", lost 0 to 5 confirmed transactions per trial");
+    }
 
     #[test]
     fn faults_of_all_trials_are_one_sentence() {

@@ -1,14 +1,14 @@
 //! A private ClickHouse server: made, started, stopped and removed by Dyno.
 //!
-//! The server has no sockets of the file system for this, so it listens on a port of the loopback, and
-//! has a password that is made for it. The password is sent only after it was seen that the server's own
+//! The server has no sockets of the file system for this, so it listens on a port of the loopback (and on
+//! another one if its own client is to reach it), and has a password that is made for it. The password is sent only after it was seen that the server's own
 //! process holds the port.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{
-    DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_port,
+    DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_ports,
     listens_by_network, random_token,
 };
 use dyno_units::Nanoseconds;
@@ -17,6 +17,7 @@ use ring::digest::{SHA256, digest};
 
 use super::connection::{self, ClickHouseConnection, Guard};
 use super::programs::{self, PROGRAM, Programs};
+use super::settings::Ports;
 use super::{facts, files, settings, statement_failed};
 use crate::logs::LogFiles;
 use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
@@ -37,12 +38,13 @@ const PING_LIMIT: Nanoseconds = Nanoseconds::from_secs(2);
 const NOT_KEPT: [&str; 1] = ["preprocessed_configs"];
 
 /// How its servers are named and stopped.
-fn kind(port: u16) -> ServerKind {
+fn kind(all: Ports) -> ServerKind {
+    let all: Vec<u16> = [all.http].into_iter().chain(all.native).collect();
     ServerKind {
         product: "ClickHouse",
         stop_signal: "TERM",
         log_files: LogFiles::Named(&[]),
-        ports: ports(&[port]),
+        ports: ports(&all),
         open: None,
         start_limit: START_LIMIT,
     }
@@ -57,6 +59,7 @@ struct PrivateServer {
     programs: Programs,
     /// Settings of the server itself, which it does not report.
     of_server: Vec<(String, String)>,
+    ports: Ports,
 }
 
 /// Refuses what a private server cannot have.
@@ -82,8 +85,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     check_spec(spec)?;
     let programs = programs::find(spec, place.keeper())?;
     let given = settings::spelled(&spec.settings)?;
-    let port = free_loopback_port().map_err(no_port)?;
-    let kind = kind(port);
+    let all = free_loopback_ports(1 + usize::from(spec.admits_client)).map_err(no_port)?;
+    let port = all[0];
+    let ports = Ports { http: port, native: all.get(1).copied() };
+    let kind = kind(ports);
     let password = random_token()
         .map_err(|error| DeployError::new(format!("no password can be generated: {error}")))?;
     let folder = ServerFolder::make(place, &spec.product)?;
@@ -95,7 +100,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let users = folder.write(settings::USERS_FILE, &settings::users(&given, &hash))?;
     let (data_folder, tmp) = (folder.data(), folder.tmp());
     let places = settings::Places { data: &data_folder, tmp: &tmp, users: &users };
-    let text = settings::configuration(&given, port, &places)?;
+    let text = settings::configuration(&given, ports, &places)?;
     let file = folder.write(settings::CONFIGURATION_FILE, &text)?;
     folder.put_data(data, kind)?;
     let process = ProcessSpec {
@@ -118,7 +123,15 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
                 .into_iter()
                 .filter(|(name, _)| settings::OF_SERVER.contains(&name.as_str()))
                 .collect();
-            Ok(Box::new(PrivateServer { server, endpoint, guard, connector, programs, of_server }))
+            Ok(Box::new(PrivateServer {
+                server,
+                endpoint,
+                guard,
+                connector,
+                programs,
+                of_server,
+                ports,
+            }))
         }
         Err(error) => {
             // The first error is the one to report.
@@ -256,6 +269,10 @@ impl Server for PrivateServer {
 
     fn reach(&self) -> Option<Reach> {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
+    }
+
+    fn client_port(&self) -> Option<u16> {
+        self.ports.native
     }
 
     fn control(&self) -> Option<ServerControl> {

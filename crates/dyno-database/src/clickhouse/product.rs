@@ -13,9 +13,9 @@ use crate::data::{RuntimeSettings, build_of};
 use crate::product::texts;
 use crate::products::Family;
 use crate::{
-    AttachOptions, ConnectionLimit, DataShape, DeployError, DiskUse, Endpoint, Installation,
-    Launch, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server, ServerFacts, ServerSpec,
-    SocketKey,
+    Address, AttachOptions, Client, ClientSecret, ConnectionLimit, DataShape, DeployError, DiskUse,
+    Endpoint, Installation, Launch, Place, Product, ProductSpec, Protocol, ProtocolSpec, Server,
+    ServerFacts, ServerSpec, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -124,8 +124,19 @@ impl Product for ClickHouse {
         })
     }
 
-    fn client_needs_password(&self) -> bool {
-        true
+    fn client(&self, endpoint: &Endpoint, _version: &str) -> Option<Client> {
+        let Address::Tcp { host, port } = &endpoint.address else { return None };
+        let text = settings::of_client(endpoint)?;
+        Some(Client {
+            programs: &["clickhouse-client", "clickhouse client"],
+            arguments: vec![
+                format!("--host={host}"),
+                format!("--port={port}"),
+                format!("--user={}", endpoint.user),
+                format!("--database={}", endpoint.catalog),
+            ],
+            secret: Some(ClientSecret::File { ending: ".xml", text, argument: "--config-file=" }),
+        })
     }
 
     fn refused_setting(&self, name: &str) -> Option<String> {

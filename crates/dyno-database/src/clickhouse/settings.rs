@@ -8,8 +8,8 @@ use dyno_units::SettingValue;
 use dyno_workload::Connection;
 
 use super::statement_failed;
-use crate::DeployError;
 use crate::settings_check::unknown_name;
+use crate::{DeployError, Endpoint, Secret};
 
 /// What the names of settings of the engine MergeTree begin with.
 pub(super) const ENGINE: &str = "merge_tree.";
@@ -66,10 +66,25 @@ pub(super) struct Places<'a> {
     pub(super) users: &'a Path,
 }
 
-/// The server's configuration: it listens on this port of the loopback alone.
+/// The configuration of its own client, with the password alone; none if the server has none.
+pub(super) fn of_client(endpoint: &Endpoint) -> Option<Secret> {
+    let password = escaped(endpoint.password.as_ref()?.reveal());
+    Some(Secret::new(format!("<config>\n<password>{password}</password>\n</config>\n")))
+}
+
+/// The ports of the loopback at which a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ports {
+    /// For Dyno.
+    pub(super) http: u16,
+    /// For the product's own client, if that is to reach it.
+    pub(super) native: Option<u16>,
+}
+
+/// The server's configuration: it listens on these ports of the loopback alone.
 pub(super) fn configuration(
     settings: &BTreeMap<String, String>,
-    port: u16,
+    ports: Ports,
     places: &Places<'_>,
 ) -> Result<String, DeployError> {
     let mut out =
@@ -85,7 +100,10 @@ pub(super) fn configuration(
         ))),
     };
     put("listen_host", "127.0.0.1");
-    put("http_port", &port.to_string());
+    put("http_port", &ports.http.to_string());
+    if let Some(port) = ports.native {
+        put("tcp_port", &port.to_string());
+    }
     put("keep_alive_timeout", &KEEP_ALIVE_S.to_string());
     put("path", &folder(places.data)?);
     put("tmp_path", &folder(places.tmp)?);
@@ -247,7 +265,10 @@ mod tests {
             tmp: Path::new("/d/tmp"),
             users: Path::new("/d/users.xml"),
         };
-        let configuration = configuration(&all, 7, &places).unwrap();
+        let alone = Ports { http: 7, native: None };
+        let with_client = configuration(&all, Ports { native: Some(8), ..alone }, &places).unwrap();
+        assert!(with_client.contains("<tcp_port>8</tcp_port>"), "{with_client}");
+        let configuration = configuration(&all, alone, &places).unwrap();
         assert!(configuration.contains("<http_port>7</http_port>"), "{configuration}");
         assert!(configuration.contains("<path>/d/data/</path>"), "{configuration}");
         assert!(configuration.contains("<users_config>/d/users.xml</users_config>"));

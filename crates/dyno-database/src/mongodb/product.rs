@@ -95,6 +95,7 @@ impl Product for FerretDb {
         Some(Client {
             programs: &["mongosh"],
             arguments: vec![format!("mongodb://{encoded}/{}", endpoint.catalog)],
+            secret: None,
         })
     }
 

@@ -14,9 +14,10 @@ use super::{
 use crate::product::{DumpCommands, DumpOrder, texts};
 use crate::products::Family;
 use crate::{
-    Address, AttachOptions, Client, Clustering, ConnectionLimit, DataShape, DebtMeter, DeployError,
-    DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
-    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
+    Address, AttachOptions, Client, ClientSecret, Clustering, ConnectionLimit, DataShape,
+    DebtMeter, DeployError, DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product,
+    ProductSpec, Protocol, ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding,
+    SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -198,21 +199,25 @@ impl Product for Private {
     }
 }
 
-/// The client of a server on a socket, which reads none of its user's option files: they may name another
+/// The client of a private server, which reads none of its user's option files: they may name another
 /// server.
 fn client(brand: &Brand, endpoint: &Endpoint, version: &str) -> Option<Client> {
-    let Address::Unix(socket) = &endpoint.address else { return None };
-    let mut arguments = vec![
-        "--no-defaults".to_owned(),
-        format!("--socket={}", socket.display()),
-        format!("--user={}", endpoint.user),
-    ];
+    let mut arguments = vec!["--no-defaults".to_owned()];
+    match &endpoint.address {
+        Address::Unix(socket) => arguments.push(format!("--socket={}", socket.display())),
+        Address::Tcp { host, port } => {
+            arguments.extend(["--protocol=TCP".to_owned(), format!("--host={host}")]);
+            arguments.push(format!("--port={port}"));
+        }
+    }
+    arguments.push(format!("--user={}", endpoint.user));
     // Later clients of MariaDB insist on TLS, which the server was started without.
     let has_default_tls = *brand == MARIADB && dyno_units::version_numbers(version) >= vec![11, 4];
     arguments.extend(has_default_tls.then(|| "--skip-ssl".to_owned()));
     arguments.push(endpoint.catalog.clone());
     let programs: &[&str] = if *brand == MARIADB { &["mariadb", "mysql"] } else { &["mysql"] };
-    Some(Client { programs, arguments })
+    let secret = endpoint.password.clone().map(|word| ClientSecret::Variable("MYSQL_PWD", word));
+    Some(Client { programs, arguments, secret })
 }
 
 struct MySqlProtocol;

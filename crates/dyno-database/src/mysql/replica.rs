@@ -8,13 +8,14 @@
 use std::fs;
 use std::io;
 
-use dyno_units::{Nanoseconds, version_numbers};
+use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError, TextRows};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use super::{MySqlConnection, connect, connector};
 use crate::part::{
-    CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICATION_USER, Replicating, Replication,
+    CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
+    Replicating, Replication, not_promoted,
 };
 use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
@@ -107,6 +108,28 @@ impl Words {
             format!("SET GLOBAL rpl_semi_sync_{word}_timeout = {WAIT_LIMIT_MS}"),
             format!("SET GLOBAL rpl_semi_sync_{word}_enabled = ON"),
         ]
+    }
+
+    fn stop_receiving(&self) -> &'static str {
+        if self.is_mariadb { "STOP SLAVE IO_THREAD" } else { "STOP REPLICA IO_THREAD" }
+    }
+
+    /// The statement that answers 0 as soon as a replica has applied these transactions.
+    fn wait_until_applied(&self, gtids: &str) -> String {
+        let limit = PROMOTION_LIMIT.as_secs_f64();
+        match self.is_mariadb {
+            true => format!("SELECT MASTER_GTID_WAIT('{gtids}', {limit})"),
+            false => format!("SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', {limit})"),
+        }
+    }
+
+    /// The statements that let a replica take writes.
+    fn lead(&self) -> Vec<String> {
+        let statements = match self.is_mariadb {
+            true => ["STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only = OFF"],
+            false => ["STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL read_only = OFF"],
+        };
+        statements.map(str::to_owned).into()
     }
 
     fn primary_word(&self) -> &'static str {
@@ -290,6 +313,31 @@ impl Replicating for ByGtid {
         count.map(Some).ok_or_else(missing)
     }
 
+    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError> {
+        let mut connection = open(replica)?;
+        let words = Words::of(&connection)?;
+        Ok(last_number(&received(&mut connection, &words)?))
+    }
+
+    fn promote(&self, replica: &Endpoint, _: &dyn Clock) -> Result<(), DeployError> {
+        let mut connection = open(replica)?;
+        let words = Words::of(&connection)?;
+        // The thread that applies goes on: what was received is applied first.
+        send(&mut connection, &[words.stop_receiving().to_owned()]).map_err(not_promoted)?;
+        let gtids = received(&mut connection, &words)?;
+        if !gtids.is_empty() {
+            let wait = words.wait_until_applied(&gtids);
+            connection.set_cold_limit((PROMOTION_LIMIT + CATALOG_LIMIT).0);
+            let rows =
+                connection.query(&wait).map_err(|error| not_promoted(failed(&wait, &error)))?;
+            if rows.first().and_then(|row| cell(row, 0)) != Some("0") {
+                let why = format!("it has not applied {gtids} after {PROMOTION_LIMIT}");
+                return Err(not_promoted(why));
+            }
+        }
+        send(&mut connection, &words.lead()).map_err(not_promoted)
+    }
+
     fn lag_meter(&self, follow: &Follow, replica: &Endpoint) -> Box<dyn LagMeter> {
         Box::new(LogLag {
             primary: Asker::new(connector(follow.primary.clone())),
@@ -301,6 +349,29 @@ impl Replicating for ByGtid {
     fn tables(&self) -> &'static str {
         TABLES
     }
+}
+
+/// The transactions that a replica has received whole, as global transaction ids; empty if there are none.
+fn received(connection: &mut MySqlConnection, words: &Words) -> Result<String, DeployError> {
+    let told = |sql: &str, error: &StatementError| not_promoted(failed(sql, error));
+    if words.is_mariadb {
+        let sql = STATUS[1];
+        let found = connection.query_named(sql).map_err(|error| told(sql, &error))?;
+        let place = found.columns.iter().position(|name| name == "Gtid_IO_Pos");
+        let value = place.and_then(|place| cell(found.rows.first()?, place));
+        return Ok(value.unwrap_or_default().to_owned());
+    }
+    let sql = "SELECT received_transaction_set FROM performance_schema.replication_connection_status \
+               WHERE channel_name = ''";
+    let rows = connection.query(sql).map_err(|error| told(sql, &error))?;
+    let value = rows.first().and_then(|row| cell(row, 0)).unwrap_or_default();
+    Ok(value.split_whitespace().collect())
+}
+
+/// The number of the last transaction: of `0-1-17`, and of `…:1-17`.
+fn last_number(gtids: &str) -> u64 {
+    let digits = gtids.rsplit(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
 /// What a replica says of itself, measured against the primary's binary log.
@@ -429,7 +500,22 @@ mod tests {
         assert!(mysql.starts_with("RESET BINARY LOGS AND GTIDS\nINSTALL PLUGIN"), "{mysql}");
         assert!(mysql.contains("SOURCE_AUTO_POSITION = 1"), "{mysql}");
         assert_eq!(words(false, &[8, 0, 36]).reset(), "RESET MASTER");
+        assert_eq!(
+            words(true, &[10, 11]).wait_until_applied("0-1-7"),
+            "SELECT MASTER_GTID_WAIT('0-1-7', 600)"
+        );
+        assert_eq!(words(false, &[9, 7]).lead()[1], "RESET REPLICA ALL");
         assert_eq!(words(true, &[11, 8]).wait().len(), 2);
+    }
+
+    #[test]
+    fn the_last_transaction_has_a_number() {
+        let check =
+            |gtids: &str, expected: u64| assert_eq!(last_number(gtids), expected, "{gtids}");
+        check("0-1-17", 17);
+        check("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-23", 23);
+        check("3e11fa47-71ca-11e1-9e33-c80aa9429562:5", 5);
+        check("", 0);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::postgresql::{self, probe, settings};
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, Client, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
-    ServerControl, ServerFacts,
+    Address, Client, ClientSecret, DeployError, Endpoint, Place, Reach, Router, RouterLaunch,
+    RouterSpec, Server, ServerControl, ServerFacts,
 };
 
 /// The catalog that is its console.
@@ -144,7 +144,10 @@ impl Router for PgBouncer {
     }
 
     fn client(&self, endpoint: &Endpoint) -> Option<Client> {
-        Some(Client { programs: &["psql"], arguments: vec![endpoint.to_string()] })
+        let arguments = vec![endpoint.to_string()];
+        let secret =
+            endpoint.password.clone().map(|word| ClientSecret::Variable("PGPASSWORD", word));
+        Some(Client { programs: &["psql"], arguments, secret })
     }
 }
 

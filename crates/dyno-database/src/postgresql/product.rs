@@ -13,9 +13,9 @@ use super::{
 use crate::product::{DumpCommands, DumpOrder, MoveOrder, MoveStatements, texts};
 use crate::products::Family;
 use crate::{
-    AttachOptions, Client, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol, ProtocolSpec,
-    Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
+    AttachOptions, Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError,
+    DiskUse, Endpoint, Installation, Launch, LogUse, Offer, Place, Product, ProductSpec, Protocol,
+    ProtocolSpec, Replicating, Server, ServerFacts, ServerSpec, Sharding, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -162,7 +162,10 @@ impl Product for PostgreSql {
 
     fn client(&self, endpoint: &Endpoint, _: &str) -> Option<Client> {
         // Its client reads the same URLs, without Dyno's own keys.
-        Some(Client { programs: &["psql"], arguments: vec![endpoint.to_string()] })
+        let arguments = vec![endpoint.to_string()];
+        let secret =
+            endpoint.password.clone().map(|word| ClientSecret::Variable("PGPASSWORD", word));
+        Some(Client { programs: &["psql"], arguments, secret })
     }
 
     fn offers(&self) -> &'static [Offer] {

@@ -15,7 +15,8 @@ use dyno_workload::{Connection, TextRows};
 use super::programs::Programs;
 use super::{PgConnection, connect, connector, settings, statement_failed};
 use crate::part::{
-    CLIENT_USER, Follow, Lag, LagMeter, Part, REPLICATION_USER, Replicating, Replication,
+    CLIENT_USER, Follow, Lag, LagMeter, PROMOTION_LIMIT, PROMOTION_POLL, Part, REPLICATION_USER,
+    Replicating, Replication, not_promoted,
 };
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
@@ -163,6 +164,38 @@ impl Replicating for Streaming {
         Ok(())
     }
 
+    fn received(&self, replica: &Endpoint) -> Result<u64, DeployError> {
+        let mut connection = open(replica)?;
+        let sql = match is_older(&mut connection, 100_000)? {
+            true => "SELECT pg_xlog_location_diff(pg_last_xlog_receive_location(), '0/0')::bigint",
+            false => "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint",
+        };
+        let rows = connection.query(sql).map_err(not_promoted)?;
+        // Before anything came, there is no position.
+        Ok(rows.first().and_then(|row| cell(row, 0)?.parse().ok()).unwrap_or_default())
+    }
+
+    fn promote(&self, replica: &Endpoint, clock: &dyn Clock) -> Result<(), DeployError> {
+        let mut connection = open(replica)?;
+        if is_older(&mut connection, 120_000)? {
+            return Err(not_promoted("PostgreSQL does that by SQL from version 12 on"));
+        }
+        // The function itself looks only ten times a second.
+        connection.query("SELECT pg_promote(false)").map_err(not_promoted)?;
+        let until = clock.now() + PROMOTION_LIMIT;
+        loop {
+            let rows = connection.query("SELECT pg_is_in_recovery()").map_err(not_promoted)?;
+            if rows.first().and_then(|row| cell(row, 0)) == Some("f") {
+                return Ok(());
+            }
+            if clock.now() >= until {
+                let why = format!("it is still in recovery after {PROMOTION_LIMIT}");
+                return Err(not_promoted(why));
+            }
+            clock.sleep_until(clock.now() + PROMOTION_POLL);
+        }
+    }
+
     fn copies_data(&self) -> bool {
         true
     }
@@ -176,6 +209,20 @@ impl Replicating for Streaming {
         "SELECT quote_ident(tablename) FROM pg_catalog.pg_tables \
          WHERE schemaname = current_schema() ORDER BY 1"
     }
+}
+
+/// A connection to a replica that is to take the place of its primary.
+fn open(replica: &Endpoint) -> Result<PgConnection, DeployError> {
+    let mut connection = connect(replica).map_err(not_promoted)?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    Ok(connection)
+}
+
+/// Whether a server is older than this version, in the form 120000.
+fn is_older(connection: &mut PgConnection, version: u32) -> Result<bool, DeployError> {
+    let rows = connection.query("SHOW server_version_num").map_err(not_promoted)?;
+    let found = rows.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
+    Ok(found < f64::from(version))
 }
 
 /// Lets clients on other machines into a server that is up, if that is its part.

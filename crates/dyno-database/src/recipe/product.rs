@@ -198,10 +198,6 @@ impl Product for FromRecipe {
         })
     }
 
-    fn client_needs_password(&self) -> bool {
-        self.recipe.text.listens_on == ListensOn::Port
-    }
-
     fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String, DeployError> {
         let program = programs.join(&self.recipe.text.program);
         let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));

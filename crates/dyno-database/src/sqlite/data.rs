@@ -79,6 +79,7 @@ mod tests {
             cpus: Vec::new(),
             limits: dyno_host::ServerLimits::default(),
             part: crate::Part::Alone,
+            admits_client: false,
         })
         .unwrap()
     }

@@ -1,20 +1,21 @@
 //! Faults: a server that Dyno started is killed, stopped, restarted or isolated, at given times of a step.
+//! A replica may be promoted in place of a primary that was killed.
 //!
 //! They act on the process by the handle with which it was started, and on no other. Whatever happens, the
 //! server is up again when the step has ended, so that what it had confirmed can be audited; one that does
 //! not come back fails the trial.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use dyno_database::{Server, ServerControl};
+use dyno_database::{DeployError, Endpoint, Following, Replicating, Server, ServerControl};
 use dyno_load::AbortFlag;
-use dyno_record::{Fault, MemberRole};
+use dyno_record::{Fault, MemberRole, Promotion};
 use dyno_study::{FaultChoice, FaultKind};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::Connector;
 
 use super::{Activity, POLL, StepEnd, Surroundings};
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, Promoted, Source};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -25,7 +26,7 @@ const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// The faults of a variant in one step.
-pub(crate) struct Faults {
+pub(crate) struct Faults<'a> {
     title: String,
     choice: FaultChoice,
     /// The name of the member that they happen to.
@@ -37,10 +38,42 @@ pub(crate) struct Faults {
     length: Nanoseconds,
     /// Raised when the user wants to stop.
     abort: AbortFlag,
+    /// How a replica takes the place of the primary; none if none does.
+    promoting: Option<Promoting<'a>>,
     made: Vec<Fault>,
 }
 
-impl Faults {
+/// How a replica takes the place of the primary.
+struct Promoting<'a> {
+    replicating: &'a dyn Replicating,
+    /// Names, addresses and connectors of the replicas.
+    replicas: Vec<(String, Endpoint, Connector)>,
+    /// Where clients learn the new primary.
+    promoted: Arc<OnceLock<Promoted>>,
+}
+
+impl Promoting<'_> {
+    /// Lets the replica that has received most take the place of the primary, and clients find it; its name.
+    fn promote(&self, clock: &dyn Clock) -> Result<String, DeployError> {
+        let mut most: Option<(u64, &(String, Endpoint, Connector))> = None;
+        for replica in &self.replicas {
+            let received = self.replicating.received(&replica.1)?;
+            // Of several that have the same, the first.
+            if most.is_none_or(|(most, _)| received > most) {
+                most = Some((received, replica));
+            }
+        }
+        let (_, (name, endpoint, connector)) =
+            most.ok_or_else(|| DeployError::new("there is no replica that could be promoted"))?;
+        self.replicating.promote(endpoint, clock)?;
+        let (connector, member) = (Arc::clone(connector), name.clone());
+        // It is set once in a trial: a fault that promotes happens once.
+        let _ = self.promoted.set(Promoted { name: member, connector });
+        Ok(name.clone())
+    }
+}
+
+impl<'a> Faults<'a> {
     /// Those of a choice, on the members of a deployment, in a step of this length.
     ///
     /// # Errors
@@ -48,9 +81,9 @@ impl Faults {
     /// There is no such member, or it is not a process that Dyno started.
     pub(crate) fn of(
         (choice, length): (FaultChoice, Nanoseconds),
-        lab: &Lab,
+        lab: &'a Lab,
         deployment: &Deployment,
-    ) -> Result<Faults, TrialError> {
+    ) -> Result<Faults<'a>, TrialError> {
         let wanted = choice.member.as_deref().unwrap_or("primary");
         let mut members = deployment.members.iter();
         let member = members.find(|member| match wanted {
@@ -70,7 +103,9 @@ impl Faults {
                  started"
             )));
         };
+        let promoting = choice.promotes.then(|| promoting(name, lab, deployment)).transpose()?;
         Ok(Faults {
+            promoting,
             title: format!("fault {name}"),
             member: member.facts.name.clone(),
             choice,
@@ -117,6 +152,11 @@ impl Faults {
                 let until = start_after.map_or(Nanoseconds(u64::MAX), later);
                 self.control.kill();
                 fault.ended_s = Some(now());
+                if let Some(promoting) = &self.promoting {
+                    let member = promoting.promote(&*self.clock)?;
+                    fault.answered_s = Some(now());
+                    fault.promotion = Some(Promotion { member, survived: None });
+                }
                 at.wait(&*self.clock, until);
             }
             FaultKind::Restart => {
@@ -125,9 +165,10 @@ impl Faults {
             }
         }
         self.control.start()?;
-        fault.started_s = Some(now());
+        let is_replaced = fault.promotion.is_some();
+        fault.started_s = Some(now()).filter(|_| !is_replaced);
         self.wait_until_it_answers()?;
-        fault.answered_s = Some(now());
+        fault.answered_s = fault.answered_s.or_else(|| Some(now()));
         Ok(self.control.check_network()?)
     }
 
@@ -156,6 +197,30 @@ impl Faults {
     }
 }
 
+/// How a replica of a deployment takes the place of the primary.
+///
+/// # Errors
+///
+/// There is none.
+fn promoting<'a>(
+    name: &str,
+    lab: &'a Lab,
+    deployment: &Deployment,
+) -> Result<Promoting<'a>, TrialError> {
+    let replicating = deployment.members.iter().find_map(|member| match &member.source {
+        Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
+        _ => None,
+    });
+    let replicating = replicating.ok_or_else(|| {
+        TrialError::new(format!("the fault {name} cannot promote a replica: there is none"))
+    })?;
+    let replica = |one: &&Following| {
+        Some((one.name.clone(), one.server.reach()?.endpoint, one.server.connector()))
+    };
+    let replicas = deployment.replicas().iter().filter_map(replica).collect();
+    Ok(Promoting { replicating, replicas, promoted: Arc::clone(&deployment.promoted) })
+}
+
 /// What is needed of a server that a fault happens to; none of one that is no process of Dyno's.
 fn of_server(server: &dyn Server) -> Option<(ServerControl, Connector)> {
     Some((server.control()?, server.connector()))
@@ -168,7 +233,7 @@ fn answer(connector: &Connector) -> Result<(), String> {
     connection.query("SELECT 1").map(|_| ()).map_err(|error| error.to_string())
 }
 
-impl Activity for Faults {
+impl Activity for Faults<'_> {
     fn name(&self) -> &str {
         &self.title
     }

@@ -2,8 +2,9 @@
 
 use dyno_database::{AttachOptions, Endpoint, Server, UrlError};
 use dyno_study::Variant;
+use dyno_workload::MadeWorkload;
 
-use super::is_observed;
+use super::{Deployment, Source, is_observed};
 use crate::trial::TrialError;
 
 /// The server of a variant that runs already. One that is only observed needs no catalog.
@@ -30,4 +31,15 @@ pub(crate) fn attach(
         "the study requires version {wanted}, but the server has version \
         {found}"
     )))
+}
+
+impl Deployment {
+    /// Leaves servers that run already as they are, if the workload makes nothing in them.
+    pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
+        for member in &mut self.members {
+            if let Source::Attach { options, .. } = &mut member.source {
+                options.makes_nothing |= workload.makes_nothing();
+            }
+        }
+    }
 }

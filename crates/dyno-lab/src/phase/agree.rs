@@ -26,6 +26,10 @@ impl Phase for Agree {
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         let lab = trial.lab;
         let began = lab.clock.now();
+        if trial.deployment.promoted.get().is_some() {
+            // Nobody follows the first primary any more, nor yet the new one.
+            return Ok(());
+        }
         let mut members = trial.deployment.members.iter();
         let product = members.find_map(|member| match &member.source {
             Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),

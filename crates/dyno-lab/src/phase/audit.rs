@@ -1,9 +1,12 @@
 //! Asks the server, after the last step, whether it did what it confirmed.
 
+use dyno_database::ReplicationMode;
 use dyno_load::{Interval, IntervalPart, OUTCOMES};
-use dyno_record::{AuditRow, EventKind};
+use dyno_record::{AuditRow, EventKind, Survived};
+use dyno_units::Nanoseconds;
 use dyno_workload::{
-    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, TextRows,
+    AuditTotals, Connector, Dialect, ErrorClass, KindTotals, MadeWorkload, StatementError, Stored,
+    TextRows,
 };
 
 use super::Phase;
@@ -26,7 +29,11 @@ impl Phase for Audit {
         let Some(server) = tables else { return Ok(()) };
         let began = trial.lab.clock.now();
         let (connector, dialect) = (server.connector(), server.dialect());
-        let rows = audit(&connector, dialect, &trial.workload, &trial.results.did);
+        let found = audit(&connector, dialect, &trial.workload, &trial.results.did);
+        if let Some(name) = trial.deployment.promoted.get().map(|promoted| promoted.name.clone()) {
+            return trial.audit_promoted(found, &name, began);
+        }
+        let rows: Vec<AuditRow> = found.into_iter().map(recorded).collect();
         let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
         let kind = EventKind::Audited {
             n_passed: rows.iter().filter(is_passed).count(),
@@ -58,6 +65,43 @@ impl DoneThere {
 }
 
 impl Trial<'_, '_> {
+    /// Takes what was found in the tables of a replica that was promoted. That confirmed transactions are missing
+    /// is a finding if commits do not wait for replicas, and a demand that is not met if they do.
+    fn audit_promoted(
+        &mut self,
+        found: Vec<dyno_workload::AuditRow>,
+        member: &str,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
+        let replicas = self.deployment.replicas();
+        let waits = replicas
+            .first()
+            .is_some_and(|replica| replica.follow.replication.mode == ReplicationMode::Synchronous);
+        let stored = found.iter().find_map(|row| row.stored);
+        let survived = stored.map(|Stored { acknowledged, in_doubt, found }| Survived {
+            acknowledged,
+            in_doubt,
+            found,
+        });
+        let rows = found.into_iter().map(|row| {
+            let may_lose = row.stored.is_some_and(|stored| {
+                !waits && stored.found <= stored.acknowledged + stored.in_doubt
+            });
+            let loss = match may_lose {
+                true => ", which may lack the last transactions, as commits did not wait for it",
+                false => "",
+            };
+            let name = format!("{} on {member}, which was promoted{loss}", row.name);
+            recorded(dyno_workload::AuditRow { name, pass: row.pass || may_lose, ..row })
+        });
+        let rows = rows.collect();
+        let faults = self.results.steps.iter_mut().flat_map(|step| &mut step.faults);
+        for promotion in faults.filter_map(|fault| fault.promotion.as_mut()) {
+            promotion.survived = survived;
+        }
+        self.audited(rows, began)
+    }
+
     /// Asks each independent server about what was done there.
     fn audit_each(&mut self) -> Result<(), TrialError> {
         let began = self.lab.clock.now();
@@ -73,6 +117,7 @@ impl Trial<'_, '_> {
             rows.extend(
                 found
                     .into_iter()
+                    .map(recorded)
                     .map(|row| AuditRow { name: format!("{name}: {}", row.name), ..row }),
             );
         }
@@ -126,14 +171,13 @@ fn audit(
     dialect: Dialect,
     workload: &MadeWorkload,
     totals: &AuditTotals,
-) -> Vec<AuditRow> {
-    let rows = match ask(connector, &workload.audit_queries(dialect)) {
+) -> Vec<dyno_workload::AuditRow> {
+    match ask(connector, &workload.audit_queries(dialect)) {
         Ok(answers) => workload.audit(totals, &answers),
         Err(message) => {
             vec![dyno_workload::AuditRow::judged("audit queries", "answers", message, false)]
         }
-    };
-    rows.into_iter().map(recorded).collect()
+    }
 }
 
 pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextRows>, String> {
@@ -146,7 +190,7 @@ pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextR
 }
 
 fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided } = row;
+    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, stored: _ } = row;
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 

@@ -240,11 +240,11 @@ impl Step {
 }
 
 /// What happens to a server of the variant on purpose, in a step that is measured for so long.
-fn faults(
+fn faults<'a>(
     variant: &Variant,
     length: Nanoseconds,
-    (lab, deployment): (&Lab, &Deployment),
-) -> Result<Option<Beside<'static>>, TrialError> {
+    (lab, deployment): (&'a Lab, &Deployment),
+) -> Result<Option<Beside<'a>>, TrialError> {
     let Some(fault) = variant.fault() else { return Ok(None) };
     let activity = Box::new(Faults::of((fault, length), lab, deployment)?);
     Ok(Some(Beside { activity, ends_step: false, starts_after: Nanoseconds::ZERO }))

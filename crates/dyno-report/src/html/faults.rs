@@ -20,7 +20,10 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
                 of the transactions that ended in between. A dash means that it did not happen \
                 within the step. Under closed load, clients wait while the server is down, so an \
                 outage causes only a few slow transactions, and percentiles hardly show it. For \
-                whether committed transactions survived, see the audit.";
+                whether committed transactions survived, see the audit. Replicas promoted: \
+                transactions whose commit was confirmed to a client during the trial, those without \
+                an answer (in doubt), and those that the promoted replica had at the end. One in \
+                doubt may be among those found, so what was lost may be a range.";
     let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);
     tables.into_iter().for_each(|table| {
         section.add(Block::Table(table));
@@ -79,8 +82,58 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
         ]);
     }
     let mut tables = vec![faults];
+    tables.extend(promotions(view, &all));
     tables.extend(errors(view, &all));
     tables
+}
+
+/// The replicas that were promoted, and what was lost; none if none was.
+fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
+    let heads = [
+        "Variant",
+        "Trial",
+        "Fault",
+        "Promoted",
+        "Took writes after",
+        "First commit after",
+        "Confirmed",
+        "In doubt",
+        "Found",
+        "Confirmed and lost",
+    ];
+    let mut table = Table::new("Replicas promoted", &heads, 4).with_text(&[1, 2, 3]);
+    let promoted = all.iter().filter_map(|facts| Some((facts, facts.fault.promotion.as_ref()?)));
+    let mut any = false;
+    for (facts, promotion) in promoted {
+        any = true;
+        let count = |value: Option<u64>| {
+            Cell::from(value.map_or("–".to_owned(), |value| Unit::Count.show(value as f64)))
+        };
+        let seconds = |value: Option<f64>| {
+            Cell::from(value.map_or("–".to_owned(), |value| format!("{value:.2} s")))
+        };
+        let survived = promotion.survived;
+        let shown = |value: u64| Unit::Count.show(value as f64);
+        table.row([
+            Cell::Variant(facts.variant, view.variant(facts.variant).to_owned()),
+            Cell::from(facts.trial.to_string()),
+            Cell::from(facts.fault.name.clone()),
+            Cell::from(promotion.member.clone()),
+            seconds(facts.answered_after_s),
+            seconds(facts.first_commit_after_s),
+            count(survived.map(|one| one.acknowledged)),
+            count(survived.map(|one| one.in_doubt)),
+            count(survived.map(|one| one.found)),
+            match facts.lost {
+                None => Cell::from("–".to_owned()),
+                Some((0, 0)) => Cell::from("0".to_owned()),
+                Some((0, most)) => Cell::from(format!("0 to {}", shown(most))),
+                Some((least, most)) if least == most => Cell::Bad(shown(least)),
+                Some((least, most)) => Cell::Bad(format!("{} to {}", shown(least), shown(most))),
+            },
+        ]);
+    }
+    any.then_some(table)
 }
 
 /// The errors of steps with faults, by class; none if there were none.
@@ -144,6 +197,16 @@ mod tests {
             error_classes: [("disconnected".to_owned(), 12)].into(),
             ..FaultFacts::default()
         };
+        let promotion = Some(dyno_record::Promotion {
+            member: "replica-2".to_owned(),
+            survived: Some(dyno_record::Survived { acknowledged: 900, in_doubt: 4, found: 860 }),
+        });
+        let replaced = FaultFacts {
+            fault: dyno_record::Fault { promotion, ..facts.fault.clone() },
+            first_commit_after_s: Some(0.4),
+            lost: Some((40, 44)),
+            ..facts.clone()
+        };
         let never = FaultFacts { recovered_after_s: None, trial: 5, ..facts.clone() };
         findings.faults = vec![facts, never];
         let html = super::super::written(&findings, section);
@@ -155,5 +218,12 @@ mod tests {
         assert!(html.contains("not within the step"), "{html}");
         let steps = tables(&View::new(&findings)).len();
         assert_eq!(steps, 2);
+        assert!(!html.contains("Replicas promoted</"), "{html}");
+        findings.faults.push(replaced);
+        let html = super::super::written(&findings, section);
+        for text in ["replica-2", "0.40 s", "900", "860", "40 to 44"] {
+            assert!(html.contains(text), "no {text} in {html}");
+        }
+        assert_eq!(tables(&View::new(&findings)).len(), 3);
     }
 }

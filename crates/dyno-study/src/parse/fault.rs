@@ -76,6 +76,13 @@ const KEYS: &[Key] = &[
     )
     .example("\"5s\""),
     key(
+        "then",
+        Shape::Words(&["promote"]),
+        "For `kill` of the primary: the replica that has received most is promoted, and clients \
+         connect to it. The report shows how many confirmed transactions it lacks.",
+    )
+    .example("\"promote\""),
+    key(
         "member",
         Shape::Text,
         "The member that it affects: primary, the server that is measured; replica-1, \
@@ -130,13 +137,24 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
                 ),
         );
     }
-    let only = [("for", &["stop", "isolate"][..]), ("start_after", &["kill"])];
+    let only = [("for", &["stop", "isolate"][..]), ("start_after", &["kill"]), ("then", &["kill"])];
     let is_other = |of: &[&str]| happens && kind.is_none_or(|kind| !of.contains(&kind));
     for (field, of) in only.into_iter().filter(|(_, of)| is_other(of)) {
         if let Some(entry) = raw.entry(field) {
             problems.add(
                 Diagnostic::new(entry.key_span.clone(), format!("`{field}` has no effect here"))
                     .with_label(format!("only with do = \"{}\"", of.join("\" or \""))),
+            );
+        }
+    }
+    for field in ["start_after", "every"] {
+        if let (Some(entry), Some(_)) = (raw.entry(field), raw.entry("then")) {
+            problems.add(
+                Diagnostic::new(
+                    entry.key_span.clone(),
+                    format!("`{field}` and `then` exclude each other"),
+                )
+                .with_label("a primary that was replaced stays down until the end of the step"),
             );
         }
     }
@@ -172,7 +190,8 @@ pub(super) fn check(
     for variant in variants.into_iter().flatten() {
         let Some(fault) = variant.fault() else { continue };
         let wrong = wrong_member(&fault, &variant.database, vocabulary)
-            .or_else(|| wrong_time(&fault, duration));
+            .or_else(|| wrong_time(&fault, duration))
+            .or_else(|| wrong_promotion(&fault, &variant.database));
         let Some((key, message, label, help)) = wrong else { continue };
         // Variants that share a fault share its mistakes.
         if !told.contains(&(fault.name.clone(), message.clone())) {
@@ -183,6 +202,18 @@ pub(super) fn check(
             );
             told.push((fault.name.clone(), message));
         }
+    }
+    let promotes = |fault: FaultChoice| fault.promotes.then_some(fault.name);
+    let promoting = variants.into_iter().flatten().filter_map(Variant::fault).find_map(promotes);
+    if let (Some(generators), Some(name)) = (section.entry("generators"), promoting) {
+        problems.add(
+            Diagnostic::new(
+                generators.key_span,
+                format!("the fault `{name}` cannot promote a replica"),
+            )
+            .with_label("clients on other hosts are not told the address of the new primary")
+            .with_help("leave `generators` out"),
+        );
     }
     let mut searches =
         ["find_rate", "find_clients"].into_iter().filter_map(|key| section.entry(key));
@@ -279,6 +310,38 @@ fn wrong_member(
             did_you_mean(member, known.iter().map(String::as_str)),
         )
     })
+}
+
+/// Why no replica can be promoted after a fault; none if one can, or none is to be.
+fn wrong_promotion(fault: &FaultChoice, database: &Database) -> Option<Wrong> {
+    let (name, of) = (&fault.name, &database.name);
+    let message = format!("the fault `{name}` cannot promote a replica of the database `{of}`");
+    let wrong = |key, label: &str, help: &str| {
+        Some((Some(key), message.clone(), label.to_owned(), help.to_owned()))
+    };
+    let member = fault.member.as_deref().unwrap_or("primary");
+    match () {
+        () if !fault.promotes => None,
+        () if database.replicas == 0 => wrong(
+            "then",
+            "it has no replicas",
+            "give the database replicas = 1, or leave `then` out",
+        ),
+        () if member != "primary" => wrong(
+            "member",
+            "only the primary is replaced",
+            "leave `member` out, or leave `then` out",
+        ),
+        () if database.behind.is_some() => wrong(
+            "then",
+            "clients connect to what is in front of it, which passes all on to the first primary",
+            "leave `behind` out",
+        ),
+        () if database.reads_elsewhere() => {
+            wrong("then", "its clients connect to replicas (`reads_on`)", "leave `reads_on` out")
+        }
+        () => None,
+    }
 }
 
 /// The member that stands in front of a database; none if there is none.

@@ -103,6 +103,10 @@ impl Workload for KeyOrder {
         audit::queries(&self.settings, dialect)
     }
 
+    fn counts_commits(&self) -> bool {
+        true
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         self
     }

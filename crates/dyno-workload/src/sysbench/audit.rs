@@ -50,7 +50,7 @@ impl Audit<'_> {
         let Schema { n_tables, n_rows, .. } = *self.schema;
         let filled = i128::from(n_tables * n_rows);
         let changed = i128::from(totals.tally.rows_changed);
-        let (committed, unknown) = (i128::from(totals.committed()), i128::from(totals.unknown()));
+        let unknown = i128::from(totals.unknown());
         let bounds = match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) == 0 => return None,
             Shape::Mix(mix) if mix.count(StatementKind::Insert) == 0 => {
@@ -63,7 +63,10 @@ impl Audit<'_> {
                 let halves = i128::from(totals.unfinished() + totals.in_flight);
                 (filled - halves, filled)
             }
-            Shape::Insert => (filled + committed, filled + committed + unknown),
+            Shape::Insert => {
+                let filled = (n_tables * n_rows, 1);
+                return Some(AuditRow::inserted("rows in the tables", filled, totals, total));
+            }
             Shape::BulkInsert { bytes_max } => {
                 let rows_most = bytes_max as u64 / BULK_ROW_BYTES_LEAST;
                 (changed, changed + unknown * i128::from(rows_most))

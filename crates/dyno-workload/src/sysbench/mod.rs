@@ -258,6 +258,10 @@ impl Workload for Sysbench {
         Audit { shape: self.shape, schema: &self.schema }.queries()
     }
 
+    fn counts_commits(&self) -> bool {
+        matches!(self.shape, Shape::Insert)
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let drawn = self.shape.draws_from_all_rows().then(|| {
             let rows = self.distribution.over(self.table_size);

@@ -36,7 +36,7 @@ use crate::{
 
 use counts::Counts;
 use settings::{Protocol, Settings};
-use transactions::Client;
+use transactions::{Client, Script};
 
 const NAME: &str = "tpcb";
 
@@ -118,6 +118,10 @@ impl Workload for TpcB {
 
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         audit::queries(self.settings.script)
+    }
+
+    fn counts_commits(&self) -> bool {
+        self.settings.script != Script::SelectOnly
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {

@@ -1,11 +1,12 @@
 //! `dyno ls`, `connect`, `logs` and `down`: deployments that `dyno up` has made.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, anyhow, bail};
-use dyno_database::Endpoint;
+use dyno_database::{Address, ClientSecret, Endpoint};
 use dyno_host::{ListedDeployment, Register, RegisteredMember};
 use dyno_units::{ByteCount, utc_date_time};
 
@@ -133,13 +134,16 @@ fn member<'a>(
 /// Becomes the product's own client, connected to a deployment.
 pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
     let (name, wanted) = split(name);
-    let (_, found) = find(name)?;
+    let (register, found) = find(name)?;
     let member = member(&found, wanted)?;
     if state(&found) != "up" {
         bail!("{name} is not up: {}", state(&found));
     }
     let products = dyno_lab::products();
-    let endpoint = Endpoint::from_url(&member.url)?;
+    let mut endpoint = Endpoint::from_url(&crate::secrets::expand(&member.url)?)?;
+    if let (Some(other), Address::Tcp { port, .. }) = (member.client_port, &mut endpoint.address) {
+        *port = other;
+    }
     let client = match products.find(&member.product) {
         Some(product) => product.client(&endpoint, &member.version),
         None => products.router(&member.product)?.client(&endpoint),
@@ -147,8 +151,11 @@ pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
     let client = client.with_context(|| format!("{} has no client", member.product))?;
     let keeper = lab::keeper(&found.registered.root)?;
     let beside = client_folders(&member.programs);
-    let program = client.programs.iter().find_map(|name| keeper.find_program(name, &beside));
-    let program = program.with_context(|| {
+    let program = client.programs.iter().find_map(|words| {
+        let mut words = words.split(' ');
+        Some((keeper.find_program(words.next()?, &beside)?, words))
+    });
+    let (program, first) = program.with_context(|| {
         format!(
             "the client of {} is not on this machine (`{}`); install it, or use {} with another one",
             member.product,
@@ -156,8 +163,36 @@ pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
             member.url
         )
     })?;
-    let error = Command::new(&program).args(client.arguments).args(arguments).exec();
+    check_port(member, &endpoint)?;
+    let mut command = Command::new(&program);
+    command.args(first);
+    match &client.secret {
+        None => {}
+        Some(ClientSecret::Variable(variable, word)) => {
+            command.env(variable, word.reveal());
+        }
+        Some(ClientSecret::File { ending, text, argument }) => {
+            let file = format!("{}.client{ending}", member.name);
+            let file = register.keep_secret(name, &file, text.reveal())?;
+            let mut argument = OsString::from(argument);
+            argument.push(file);
+            command.arg(argument);
+        }
+    }
+    let error = command.args(client.arguments).args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Refuses to give the password to a port that the server does not hold.
+fn check_port(member: &RegisteredMember, endpoint: &Endpoint) -> anyhow::Result<()> {
+    let (Some(_), Address::Tcp { .. }) = (&endpoint.password, &endpoint.address) else {
+        return Ok(());
+    };
+    let address = endpoint.address.to_string();
+    if !dyno_host::listens_by_network(member.pid)?.contains(&address) {
+        bail!("{address} is not held by {}, so it is not sent the password", member.name);
+    }
+    Ok(())
 }
 
 /// Where the clients of a server are: beside it, or in the `bin` beside its `sbin`.

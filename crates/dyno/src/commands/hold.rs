@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dyno_database::{
-    Cluster, DeployError, Endpoint, Following, Node, Part, Place, Products, Replication,
+    Cluster, DeployError, Endpoint, Following, Node, Part, Place, Products, Reach, Replication,
     RouterLaunch, Server, ServerSpec,
 };
 use dyno_host::{Hold, Keeper, Register, Registered, RegisteredMember, ServerLimits};
@@ -100,7 +100,8 @@ impl Drop for Servers {
 
 impl Holder {
     fn start(order: &Order, clock: &Arc<dyn Clock>) -> anyhow::Result<Holder> {
-        let hold = Register::open(&lab::register()?)?.hold(&order.name)?;
+        let register = Register::open(&lab::register()?)?;
+        let hold = register.hold(&order.name)?;
         let keeper = Arc::new(lab::keeper(&order.root)?.with_builds(lab::builds()?));
         let mut registered = Registered {
             name: order.name.clone(),
@@ -120,10 +121,11 @@ impl Holder {
             engine: order.engine.clone(),
             settings: settings("--setting", &order.settings, ByteCount(environment.memory_bytes))?,
             limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },
+            admits_client: true,
             ..ServerSpec::new(&order.product)
         };
         let place = Place::under(&keeper);
-        let deploying = Deploying { order, products: dyno_lab::products(), place, clock };
+        let deploying = Deploying { order, register, products: dyno_lab::products(), place, clock };
         let (servers, members) = deploying.all(spec)?;
         registered.members = members;
         hold.publish(&registered)?;
@@ -162,6 +164,7 @@ impl Holder {
 /// What the members of a deployment are started with.
 struct Deploying<'a> {
     order: &'a Order,
+    register: Register,
     products: Products,
     place: Place,
     clock: &'a Arc<dyn Clock>,
@@ -187,7 +190,7 @@ impl Deploying<'_> {
         let name = if is_alone { "server" } else { "primary" };
         let primary_spec = ServerSpec { part, ..spec.clone() };
         let primary = self.products.start(&primary_spec, &self.place, self.clock)?;
-        let mut members = vec![member((name, "primary"), &order.product, &*primary)?];
+        let mut members = vec![self.member((name, "primary"), &order.product, &*primary)?];
         let mut servers = Servers(vec![(name.to_owned(), primary)]);
         if let Some(replication) = replication {
             self.replicas(&spec, &replication, &mut servers, &mut members)?;
@@ -205,7 +208,7 @@ impl Deploying<'_> {
                 clock: self.clock,
             })?;
             let name = router.spec().member;
-            members.push(member((name, name), router.spec().name, &*pooler)?);
+            members.push(self.member((name, name), router.spec().name, &*pooler)?);
             servers.0.push((name.to_owned(), pooler));
         }
         Ok((servers, members))
@@ -227,7 +230,7 @@ impl Deploying<'_> {
                 self.products.check_settings(&spec, &self.place)?;
             }
             let server = self.products.start(&spec, &self.place, self.clock)?;
-            let found = member((&name, "node"), &spec.product, &*server);
+            let found = self.member((&name, "node"), &spec.product, &*server);
             servers.0.push((name, server));
             members.push(found?);
         }
@@ -253,7 +256,7 @@ impl Deploying<'_> {
         let (mut servers, mut members) = (Servers::default(), Vec::new());
         let mut start = |spec: &ServerSpec, name: &str, role: &str| {
             let server = self.products.start(spec, &self.place, self.clock)?;
-            let found = member((name, role), &spec.product, &*server);
+            let found = self.member((name, role), &spec.product, &*server);
             let reach = server.reach();
             servers.0.push((name.to_owned(), server));
             members.push(found?);
@@ -293,31 +296,43 @@ impl Deploying<'_> {
             Ok(dyno_database::finish(product, primary, &replicas, self.clock.as_ref())?)
         });
         for Following { name, server, .. } in all {
-            members.push(member((&name, "replica"), &spec.product, &*server)?);
+            members.push(self.member((&name, "replica"), &spec.product, &*server)?);
             servers.0.push((name, server));
         }
         finished
     }
-}
 
-fn member(
-    (name, role): (&str, &str),
-    product: &str,
-    server: &dyn Server,
-) -> anyhow::Result<RegisteredMember> {
-    let facts = server.facts()?;
-    let reach = server.reach().context("the server has no address")?;
-    Ok(RegisteredMember {
-        name: name.to_owned(),
-        role: role.to_owned(),
-        product: product.to_owned(),
-        version: facts.version,
-        url: reach.endpoint.to_string(),
-        pid: server.processes().first().copied().unwrap_or_default(),
-        data: server.data_files().map(|data| data.root).unwrap_or_default(),
-        log: reach.log,
-        programs: facts.build.map(|build| build.programs).unwrap_or_default(),
-    })
+    /// What is known of a server that is up. Its password, if it has one, is in a file of its own.
+    fn member(
+        &self,
+        (name, role): (&str, &str),
+        product: &str,
+        server: &dyn Server,
+    ) -> anyhow::Result<RegisteredMember> {
+        let facts = server.facts()?;
+        let Reach { endpoint, log } = server.reach().context("the server has no address")?;
+        let url = match &endpoint.password {
+            None => endpoint.to_string(),
+            Some(password) => {
+                let file = format!("{name}.password");
+                let text = format!("{}\n", password.reveal());
+                let file = self.register.keep_secret(&self.order.name, &file, &text)?;
+                endpoint.url_with_password_file(&file)
+            }
+        };
+        Ok(RegisteredMember {
+            name: name.to_owned(),
+            role: role.to_owned(),
+            product: product.to_owned(),
+            version: facts.version,
+            url,
+            client_port: server.client_port(),
+            pid: server.processes().first().copied().unwrap_or_default(),
+            data: server.data_files().map(|data| data.root).unwrap_or_default(),
+            log,
+            programs: facts.build.map(|build| build.programs).unwrap_or_default(),
+        })
+    }
 }
 
 /// Settings that an option gives in the form NAME=VALUE, shares of memory resolved.

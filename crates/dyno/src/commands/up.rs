@@ -238,14 +238,6 @@ fn product<'a>(products: &'a Products, name: &str) -> anyhow::Result<&'a dyn Pro
         );
     };
     let spec = product.spec();
-    if product.client_needs_password() {
-        bail!(
-            "a private server of {} has a password known only to the Dyno process that started \
-             it, so `up` cannot hand the server over; `up` starts private servers of {}",
-            spec.title,
-            startable(products)
-        );
-    }
     if spec.is_embedded || spec.is_simulated || spec.dialect.is_none() {
         bail!(
             "{} has no server to start; `up` starts private servers of {}",
@@ -262,8 +254,7 @@ fn startable(products: &Products) -> String {
     let is_startable = |name: &&str| {
         products.find(name).is_some_and(|one| {
             let spec = one.spec();
-            let is_server = !spec.is_embedded && !spec.is_simulated && spec.dialect.is_some();
-            is_server && !one.client_needs_password()
+            !spec.is_embedded && !spec.is_simulated && spec.dialect.is_some()
         })
     };
     names.filter(is_startable).collect::<Vec<_>>().join(", ")

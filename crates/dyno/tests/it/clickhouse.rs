@@ -10,6 +10,7 @@ use dyno_units::{Nanoseconds, SettingValue};
 use crate::bench::check_audit;
 use crate::foreign::TestClock;
 use crate::support::{DataFolder, Workbench, is_alive};
+use crate::up::UpBench;
 
 const SHORT: [&str; 6] = ["--duration", "1s", "--warm-up", "300ms", "--clients", "3"];
 const TABLES: [&str; 6] = ["--tables", "2", "--table-size", "3000", "--create-secondary", "false"];
@@ -155,4 +156,67 @@ fn a_server_that_dies_is_a_failed_trial_and_leaves_nothing() {
     server.stop().unwrap();
     assert!(!is_alive(pid));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "something was left");
+}
+
+#[test]
+fn a_server_that_stays_is_reached_with_its_password_file() {
+    let bench = UpBench::new();
+    let url = bench.up(&["clickhouse"]);
+    let (_, file) = url.split_once("?password_file=").expect("the URL names the file");
+    let password = fs::read_to_string(file).unwrap().trim().to_owned();
+    assert!(password.len() >= 16);
+    let listed = bench.ls();
+    let member = &listed[0]["members"][0];
+    assert_eq!((&listed[0]["state"], &member["url"]), (&"up".into(), &url.as_str().into()));
+    // A study and a load reach it by that URL, and neither shows the password.
+    let load = [&["bench", "oltp_insert", "--on", &url], &TABLES[..], &SHORT].concat();
+    let answer = bench.good(&load);
+    assert!(!format!("{}{}", answer.out, answer.err).contains(&password));
+    bench.bench.write(
+        "study.toml",
+        &format!(
+            "title = \"Reads\"\n[database.kept]\nurl = \"{url}\"\n[workload.oltp_point_select]\n\
+             table_size = 1000\ncreate_secondary = false\n[design]\nclients = 2\n\
+             repetitions = 1\nwarm_up = \"0s\"\nduration = \"1s\"\nrest = \"0s\"\n"
+        ),
+    );
+    bench.good(&["run", "study.toml"]);
+    assert!(!holds(&bench.bench.path("."), &password), "the record has the password");
+    // Its own client is told the password by a file.
+    match client_folder() {
+        Some(_) => {
+            let answer = bench.good(&["connect", "clickhouse", "--", "--query", "SELECT 6 * 7"]);
+            assert_eq!(answer.out.trim(), "42", "{}", answer.err);
+        }
+        None => println!("skipped: there is no clickhouse-client here"),
+    }
+    bench.good(&["logs", "clickhouse"]);
+    // A file that others can read is refused.
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    fs::set_permissions(file, mode(0o644)).unwrap();
+    let answer = bench.dyno(&load);
+    assert!(
+        answer.code != 0 && answer.err.contains("can be read by other users"),
+        "{}",
+        answer.err
+    );
+    bench.good(&["down", "clickhouse"]);
+    assert_eq!(bench.left(), Vec::<String>::new());
+    assert!(!std::path::Path::new(file).exists());
+}
+
+/// Where its client is; none if it is not installed.
+fn client_folder() -> Option<std::path::PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).find(|folder| folder.join("clickhouse-client").is_file())
+}
+
+/// Whether any file of a folder has this text in it.
+fn holds(folder: &std::path::Path, text: &str) -> bool {
+    fs::read_dir(folder).unwrap().map(Result::unwrap).any(|entry| {
+        match entry.file_type().unwrap().is_dir() {
+            true => holds(&entry.path(), text),
+            false => String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).contains(text),
+        }
+    })
 }

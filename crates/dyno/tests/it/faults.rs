@@ -177,3 +177,71 @@ fn a_node_that_loses_its_cluster_joins_it_again() {
     let sizes = summary["steps"][0]["readings"]["galera.node-1.cluster_size"].as_array().unwrap();
     assert!(sizes.iter().any(|size| size.as_f64() == Some(2.0)), "{sizes:?}");
 }
+
+/// Kills the primary of a replicated database under load and has a replica promoted; returns the summary, what
+/// was found of the fault, and the report.
+fn promoted(database: &str, job: &str) -> (Value, Value, String) {
+    let fault = format!("do = \"kill\"\nat = \"3s\"\nthen = \"promote\"\n{job}");
+    let (summary, findings, report) = run(database, &fault, "clients = 4\nduration = \"16s\"");
+    let fault = &summary["steps"][0]["faults"][0];
+    assert_eq!((&fault["kind"], &fault["member"]), (&"kill".into(), &"primary".into()));
+    assert_eq!(fault["promotion"]["member"], "replica-1", "{fault}");
+    assert!(number(&fault["answered_s"]) >= number(&fault["ended_s"]), "{fault}");
+    assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
+    assert!(report.contains("Replicas promoted"));
+    (summary.clone(), findings["faults"][0].clone(), report)
+}
+
+#[track_caller]
+fn check_synchronous(product: &str) {
+    let database = format!("product = \"{product}\"\nreplicas = 1\nreplication = \"synchronous\"");
+    let (_, found, _) = promoted(&database, "");
+    let survived = &found["fault"]["promotion"]["survived"];
+    assert!(number(&survived["acknowledged"]) > 0.0, "{found}");
+    // What was confirmed is there, and all else that is there was in doubt.
+    assert!(number(&survived["found"]) >= number(&survived["acknowledged"]), "{found}");
+    assert_eq!(number(&found["lost"][0]), 0.0, "{found}");
+}
+
+/// Replication is cut before the fault, so that what was confirmed after it must be missing.
+#[track_caller]
+fn check_asynchronous(product: &str, cut: &str) {
+    let job = format!("[job.cut]\nsql = [{cut}]\nstart_after = \"1s\"\nload = \"on\"");
+    let (summary, found, _) = promoted(&format!("product = \"{product}\"\nreplicas = 1"), &job);
+    assert!(number(&found["lost"][0]) > 0.0, "{found}");
+    let (least, most) = (number(&found["lost"][0]), number(&found["lost"][1]));
+    let survived = &found["fault"]["promotion"]["survived"];
+    assert!(most - least <= number(&survived["in_doubt"]), "{found}");
+    let missing = number(&survived["acknowledged"]) - number(&survived["found"]);
+    assert_eq!(least, missing, "{found}");
+    // Clients went on with the replica.
+    assert!(found["first_commit_after_s"].is_number(), "{found}");
+    assert!(commits(&summary, 5.0, 99.0) > 0.0, "{summary:#}");
+    assert!(number(&summary["steps"][0]["reconnects"]) >= 4.0);
+}
+
+#[test]
+fn a_promoted_postgresql_has_all_that_was_confirmed_if_commits_waited_for_it() {
+    check_synchronous("postgresql");
+}
+
+#[test]
+fn a_promoted_mariadb_has_all_that_was_confirmed_if_commits_waited_for_it() {
+    check_synchronous("mariadb");
+}
+
+#[test]
+fn a_promoted_postgresql_lacks_what_it_had_not_received() {
+    let end = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots";
+    let cut = format!("\"ALTER ROLE dyno_replica NOLOGIN\", \"{end}\"");
+    check_asynchronous("postgresql", &cut);
+}
+
+#[test]
+fn a_promoted_mariadb_lacks_what_it_had_not_received() {
+    let lock = "ALTER USER 'dyno_replica'@'127.0.0.1' ACCOUNT LOCK";
+    let cut = format!(
+        "\"SET SESSION sql_log_bin = 0\", \"{lock}\", \"KILL CONNECTION USER dyno_replica\""
+    );
+    check_asynchronous("mariadb", &cut);
+}

@@ -42,6 +42,29 @@ fn a_fault_is_read() {
     study(&with(pooled, &format!("{CRASH}member = 'pooler'\n"), ""));
 }
 
+const PROMOTION: &str = "[fault.crash]\ndo = 'kill'\nat = '30s'\nthen = 'promote'\n";
+
+#[test]
+fn a_replica_is_promoted_where_there_is_one() {
+    let fault = |source: &str| study(source).variants[0].fault().expect("there is one");
+    let replicated = "product = 'postgresql'\nreplicas = 2";
+    assert!(fault(&with(replicated, PROMOTION, "")).promotes);
+    assert!(!fault(&with(replicated, CRASH, "")).promotes);
+    let refused = |database: &str, more: &str| {
+        let source = with(database, &format!("{PROMOTION}{more}"), "");
+        let found = parse(&source, &vocabulary()).expect_err("this study has errors");
+        found.iter().map(|one| one.message.clone()).collect::<Vec<_>>().join("\n")
+    };
+    let cannot = "the fault `crash` cannot promote a replica of the database `a`";
+    assert_eq!(refused("product = 'postgresql'", ""), cannot);
+    assert_eq!(refused(replicated, "member = 'replica-1'\n"), cannot);
+    let pooled = format!("{replicated}\nbehind = {{ product = 'pgbouncer' }}");
+    assert_eq!(refused(&pooled, ""), cannot);
+    let both = "`start_after` and `then` exclude each other";
+    assert_eq!(refused(replicated, "start_after = '1s'\n"), both);
+    assert_eq!(refused(replicated, "every = '10s'\n"), "`every` and `then` exclude each other");
+}
+
 #[test]
 fn faults_are_varied_as_a_whole_and_by_field() {
     let none = "[fault.none]\ndo = 'nothing'\n";
