@@ -153,8 +153,8 @@ fn less_response_time_is_better() {
     for comparison in &found.comparisons {
         assert_eq!(comparison.verdict, Verdict::Better, "{:?}", comparison.metric);
     }
-    // All but the two that only a search gives, the one that only a quota does, and the three of faults.
-    assert_eq!(found.comparisons.len(), found.metrics.compared().count() - 6);
+    // All but the two that only a search gives, the one that only a quota does, and the four of faults.
+    assert_eq!(found.comparisons.len(), found.metrics.compared().count() - 7);
     let corrected = found.comparisons[0].p_value_corrected.expect("five repetitions");
     assert_eq!(found.comparisons[0].p_value, Some(corrected));
 }

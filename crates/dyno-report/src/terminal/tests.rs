@@ -28,8 +28,8 @@ fn three_variants() {
               64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would
               be needed to decide.
             workload oltp_read_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB
-            12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 %
-            count as none
+            12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % are
+            treated as no difference
 
             n: repetitions. (low–high): 95 % CI. Verdicts are adjusted for multiple comparisons (Holm's
             method); CIs are not. ✓ better, ✗ worse, ? inconclusive (the data do not decide).

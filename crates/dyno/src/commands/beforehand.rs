@@ -109,7 +109,7 @@ pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder
         (least, most) => format!("{} to {}", whole(least), whole(most)),
     };
     format!(
-        "{}\n{} × {} = {}, {time}, excluding the time to populate; seed {}; record in {}",
+        "{}\n{} × {} = {}, {time}, excluding data loading; seed {}; record in {}",
         plan.title,
         counted(plan.variants.len(), "variant"),
         counted(design.repetitions as usize, "repetition"),
