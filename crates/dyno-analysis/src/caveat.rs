@@ -80,7 +80,7 @@ pub enum CaveatKind {
     OneDataSet,
     /// Two runs are compared that were not interleaved with each other.
     SeparateRuns,
-    /// Trials of a variant ran on unlike machines, or variants that are compared on different ones.
+    /// Trials of a variant ran on machines that differ, or variants that are compared on different ones.
     SeveralMachines,
     /// Variants that are compared do not have the same memory.
     DifferentMemory,

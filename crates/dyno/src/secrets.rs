@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -97,10 +97,15 @@ pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
 fn read_password(path: &Path) -> Result<Secret, String> {
     let refused = |why: String| format!("the password file {} {why}", path.display());
     let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
-    let file = File::open(path).map_err(unreadable)?;
+    // Opening a pipe waits for a writer, unless it is told not to.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
     let facts = file.metadata().map_err(unreadable)?;
     if !facts.is_file() {
         return Err(refused("is not a regular file".to_owned()));
+    }
+    if facts.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refused("belongs to another user".to_owned()));
     }
     if facts.mode() & 0o077 != 0 {
         return Err(refused("can be read by other users; `chmod 600` prevents that".to_owned()));

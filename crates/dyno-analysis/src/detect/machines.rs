@@ -1,4 +1,4 @@
-//! Trials that ran on several machines: those of one variant on unlike ones, and variants that are compared on different
+//! Trials that ran on several machines: those of one variant on machines that differ, and variants that are compared on different
 //! ones.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::sorted;
 const NAMED_MOST: usize = 6;
 
 pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
-    let found = [unlike(findings), apart(findings), torn(joined, findings)];
+    let found = [differing(findings), apart(findings), split(joined, findings)];
     found.into_iter().flatten().collect()
 }
 
@@ -42,7 +42,7 @@ fn named(hosts: &[&TrialHostFacts]) -> String {
 }
 
 /// The hosts of a pool that are not all of one kind.
-fn unlike(findings: &Findings) -> Option<Caveat> {
+fn differing(findings: &Findings) -> Option<Caveat> {
     let mut pools: BTreeMap<&str, Vec<&TrialHostFacts>> = BTreeMap::new();
     for host in &findings.trial_hosts {
         pools.entry(&host.pool).or_default().push(host);
@@ -53,7 +53,7 @@ fn unlike(findings: &Findings) -> Option<Caveat> {
     let variants = pools.values().flatten().flat_map(|host| host.variants.iter().copied());
     (!parts.is_empty()).then(|| {
         caveat(
-            format!("Trials of the same variant ran on unlike machines. {}.", parts.join("; ")),
+            format!("Trials of the same variant ran on machines that differ. {}.", parts.join("; ")),
             "Variants whose trials share a machine in each block are compared block by block, so that \
              these comparisons are not affected; but means and their CIs are over all these \
              machines. Give each kind of machine a [host.NAME] table of its own, and vary `trials_on`.",
@@ -96,7 +96,7 @@ fn apart(findings: &Findings) -> Option<Caveat> {
 }
 
 /// Blocks in which a variant and its baseline, both of one pool, ran on different hosts.
-fn torn(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn split(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let mut places: BTreeMap<(u32, usize), (&str, &str)> = BTreeMap::new();
     for trial in &joined.trials {
         if let Some(summary) = trial.finished().filter(|summary| summary.host.is_some()) {

@@ -294,13 +294,13 @@ fn trials_on_machines_that_are_alike_give_no_caveat() {
 }
 
 #[test]
-fn unlike_machines_of_a_variant() {
+fn differing_machines_of_a_variant() {
     let caveat = only(CaveatKind::SeveralMachines, |run| {
         place(run, |_, block| if block == 2 { ("m5", "m5-2", 4) } else { ("m5", "m5-1", 2) });
     });
     contains(
         &caveat.message,
-        "on unlike machines. m5: m5-1 (2 CPUs, 4 GiB) and m5-2 (4 CPUs, 4 GiB)",
+        "on machines that differ. m5: m5-1 (2 CPUs, 4 GiB) and m5-2 (4 CPUs, 4 GiB)",
     );
     contains(&caveat.advice, "[host.NAME] table");
     assert_eq!(caveat.variants, [0, 1]);
@@ -316,7 +316,7 @@ fn variants_on_different_machines() {
 }
 
 #[test]
-fn a_block_that_was_torn_between_hosts() {
+fn a_block_that_was_split_between_hosts() {
     let caveat =
         only(CaveatKind::SeveralMachines, |run| {
             place(run, |variant, block| {

@@ -11,6 +11,9 @@ use dyno_record::{Environment, Event, NetworkFacts, ServerFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
+use crate::failures::Failure;
+use crate::trial::TrialEnd;
+
 /// What the controller says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,12 +90,24 @@ pub struct TrialReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndThere {
-    /// It is recorded: whether all that was made for it could be removed.
+    /// It is recorded.
+    Recorded(RecordedEnd),
+    /// It was stopped.
+    Abandoned,
+    /// It could not be begun, or not be recorded; says why.
+    Unrecorded(String),
+}
+
+/// The end of a trial that is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecordedEnd {
+    /// All its steps were done.
     Finished {
-        /// Whether nothing is left.
+        /// Whether all that was made for it could be removed.
         is_clean: bool,
     },
-    /// It failed, and is recorded so.
+    /// It failed.
     Failed {
         /// Why.
         message: String,
@@ -101,10 +116,18 @@ pub(crate) enum EndThere {
         /// Whether its server had come up.
         was_deployed: bool,
     },
-    /// It was stopped.
-    Abandoned,
-    /// It could not be begun, or not be recorded; says why.
-    Unrecorded(String),
+}
+
+impl From<RecordedEnd> for TrialEnd {
+    fn from(end: RecordedEnd) -> TrialEnd {
+        match end {
+            RecordedEnd::Finished { is_clean: true } => TrialEnd::Finished,
+            RecordedEnd::Finished { is_clean: false } => TrialEnd::FinishedUncleaned,
+            RecordedEnd::Failed { message, log, was_deployed } => {
+                TrialEnd::Failed(Failure { message, log, was_deployed })
+            }
+        }
+    }
 }
 
 /// What is done with an agent's server, of which it has one at most.

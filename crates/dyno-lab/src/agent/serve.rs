@@ -147,7 +147,7 @@ fn next(input: &mut dyn Read) -> Result<Option<Order>, String> {
         Err(FrameError::Wrong(why)) => Err(why),
         Err(FrameError::Foreign(_)) => {
             Err("the input is not a message from Dyno: `dyno agent` is started by a study with \
-                 `generators` or `on`, not by hand"
+                 `generators`, `on` or `trials_on`, not by hand"
                 .to_owned())
         }
     }

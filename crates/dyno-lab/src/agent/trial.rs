@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use dyno_load::AbortFlag;
 use dyno_record::{Environment, Event, TrialReceiver};
 
-use super::message::{Answer, EndThere, TrialOrder, TrialReport};
+use super::message::{Answer, EndThere, RecordedEnd, TrialOrder, TrialReport};
 use super::serve::Outlet;
 use crate::failures::Failure;
 use crate::run::{Lab, RunOrder, run_one};
@@ -57,10 +57,10 @@ pub fn run_trial(
         Err(error) => return unrecorded(environment, format!("{error:#}")),
     };
     let end = match end {
-        TrialEnd::Finished => EndThere::Finished { is_clean: true },
-        TrialEnd::FinishedUncleaned => EndThere::Finished { is_clean: false },
+        TrialEnd::Finished => RecordedEnd::Finished { is_clean: true },
+        TrialEnd::FinishedUncleaned => RecordedEnd::Finished { is_clean: false },
         TrialEnd::Failed(Failure { message, log, was_deployed }) => {
-            EndThere::Failed { message, log, was_deployed }
+            RecordedEnd::Failed { message, log, was_deployed }
         }
         TrialEnd::Abandoned => return TrialReport { end: EndThere::Abandoned, environment },
     };
@@ -81,7 +81,7 @@ pub fn run_trial(
             return unrecorded(environment, why);
         }
     }
-    TrialReport { end, environment }
+    TrialReport { end: EndThere::Recorded(end), environment }
 }
 
 /// A trial that could not be begun, or whose record is lost.

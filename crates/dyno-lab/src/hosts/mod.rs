@@ -148,26 +148,12 @@ impl Generators {
             if !reached.has_had_agent(host) {
                 return Err(error);
             }
-            match pool.lost {
-                Lost::Continue if n_left > *wanted.start() => {
-                    reached.give_up(host);
-                    let left = n_left - 1;
-                    say(format!("{message}; the run goes on with the other hosts ({left})"));
-                }
-                Lost::Stop if lab.clock.now() < until => {
-                    say(format!("{message}; retrying"));
-                    run::sleep(lab, LOST_PAUSE);
-                    if lab.abort.is_raised() {
-                        return Err(TrialError::Abandoned);
-                    }
-                }
-                _ => {
-                    lab.hosts.lose(&format!(
-                        "{message}. The remaining trials were not started, because earlier trials used this \
-                         host: when it is reachable again, the same command continues the run"
-                    ));
-                    return Err(error);
-                }
+            let is_needed = n_left <= *wanted.start();
+            after_loss(lab, pool, (message, is_needed, until), say)?;
+            if pool.lost == Lost::Continue && !is_needed {
+                reached.give_up(host);
+            } else if lab.hosts.lost().is_some() {
+                return Err(error);
             }
         }
     }
@@ -262,6 +248,37 @@ impl Generators {
     pub(crate) fn stop(mut self) {
         self.heart = None;
     }
+}
+
+/// What becomes of a run after a host that has been there cannot be reached: the others are used, or it `is_needed` and
+/// tried again until a time, for which this waits; or the run ends, which is noted.
+///
+/// # Errors
+///
+/// The user wants to stop.
+fn after_loss(
+    lab: &Lab,
+    pool: &HostPool,
+    (message, is_needed, until): (&str, bool, Nanoseconds),
+    say: Say<'_>,
+) -> Result<(), TrialError> {
+    match pool.lost {
+        Lost::Continue if !is_needed => {
+            say(format!("{message}; the run goes on with the other hosts"))
+        }
+        Lost::Stop if lab.clock.now() < until => {
+            say(format!("{message}; retrying"));
+            run::sleep(lab, LOST_PAUSE);
+            if lab.abort.is_raised() {
+                return Err(TrialError::Abandoned);
+            }
+        }
+        _ => lab.hosts.lose(&format!(
+            "{message}. The remaining trials were not started, because earlier trials used this \
+                         host: when it is reachable again, the same command continues the run"
+        )),
+    }
+    Ok(())
 }
 
 /// What messages call a host.

@@ -11,9 +11,9 @@ use dyno_units::Nanoseconds;
 
 use super::channel::Said;
 use super::reach::{Reached, Say};
-use super::{Generators, LOST_LIMIT, LOST_PAUSE, POLL, StartError};
+use super::{Generators, LOST_LIMIT, POLL, StartError, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
-use crate::run::{self, Lab};
+use crate::run::Lab;
 use crate::trial::TrialError;
 
 /// How long a trial that is to stop may take to be torn down.
@@ -97,26 +97,14 @@ impl TrialSite<'_> {
             };
             self.reached.forget_copy(self.host);
             let TrialError::Failed { message, .. } = &error else { return Err(error) };
-            match self.pool.lost {
-                Lost::Continue if self.reached.hosts(self.pool).len() > 1 => {
-                    self.reached.give_up(self.host);
-                    say(format!("{message}; the run goes on with the other hosts"));
-                    return Err(error);
-                }
-                Lost::Stop if lab.clock.now() < until => {
-                    say(format!("{message}; it is tried again"));
-                    run::sleep(lab, LOST_PAUSE);
-                    if lab.abort.is_raised() {
-                        return Err(TrialError::Abandoned);
-                    }
-                }
-                _ => {
-                    lab.hosts.lose(&format!(
-                        "{message}. The other trials were not begun, because it was there before \
-                         and is needed: the same command continues the run"
-                    ));
-                    return Err(error);
-                }
+            let is_needed = self.reached.hosts(self.pool).len() <= 1;
+            after_loss(lab, self.pool, (message, is_needed, until), say)?;
+            if self.pool.lost == Lost::Continue && !is_needed {
+                self.reached.give_up(self.host);
+                return Err(error);
+            }
+            if lab.hosts.lost().is_some() {
+                return Err(error);
             }
         }
     }

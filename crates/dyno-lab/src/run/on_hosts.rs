@@ -290,26 +290,13 @@ impl<'a> Course<'a, '_> {
             Ok((EndThere::Unrecorded(why), host)) => {
                 (format!("host {}: {why}", host.name), Some(host))
             }
-            Ok((EndThere::Finished { is_clean }, host)) => match receiver.finish(host.clone())? {
-                Ok(_) if is_clean => return Ok((TrialEnd::Finished, Vec::new())),
-                Ok(_) => return Ok((TrialEnd::FinishedUncleaned, Vec::new())),
+            Ok((EndThere::Recorded(end), host)) => match receiver.finish(host.clone())? {
+                Ok(_) => return Ok((end.into(), Vec::new())),
                 Err((back, why)) => {
                     receiver = *back;
                     (format!("host {}: {why}", host.name), Some(host))
                 }
             },
-            Ok((EndThere::Failed { message, log, was_deployed }, host)) => {
-                match receiver.finish(host.clone())? {
-                    Ok(_) => {
-                        let failure = Failure { message, log, was_deployed };
-                        return Ok((TrialEnd::Failed(failure), Vec::new()));
-                    }
-                    Err((back, why)) => {
-                        receiver = *back;
-                        (format!("host {}: {why}", host.name), Some(host))
-                    }
-                }
-            }
         };
         let outcome = TrialOutcome::Failed { message: why.clone(), server_log: Vec::new() };
         let times = (one.began_unix_ms, self.lab.clock.unix_millis());
