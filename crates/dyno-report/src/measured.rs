@@ -192,9 +192,10 @@ fn host(view: &View<'_>) -> Option<String> {
     let blocks = words::counted(n, "block", "blocks");
     Some(match n {
         0 => state.to_owned(),
-        _ => format!(
-            "{state} · {blocks} discarded and repeated (a block: one trial of each variant)"
-        ),
+        _ => {
+            let trials = words::counted(findings.variants.len(), "trial", "trials");
+            format!("{state} · {blocks} of {trials} discarded and repeated")
+        }
     })
 }
 
@@ -247,7 +248,7 @@ mod tests {
             why: Vec::new(),
             trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
         }];
-        let busy = "host busy with other work · 1 block discarded and repeated (a block: one trial of each variant)";
+        let busy = "host busy with other work · 1 block of 3 trials discarded and repeated";
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());
