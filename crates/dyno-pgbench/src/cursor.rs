@@ -15,8 +15,8 @@ pub fn cursor(statement: &str, position: usize) -> Option<String> {
         return None;
     }
     let is_end = |c: &char| matches!(c, '\n' | '\r');
-    let begin = chars[..at].iter().rposition(|c| is_end(c)).map_or(0, |end| end + 1);
-    let end = chars[at..].iter().position(|c| is_end(c)).map_or(chars.len(), |n| at + n);
+    let begin = chars[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
+    let end = chars[at..].iter().position(is_end).map_or(chars.len(), |n| at + n);
     // A carriage return with its line feed ends one line.
     let ends = (0..begin).filter(|&idx| {
         chars[idx] == '\r' || chars[idx] == '\n' && !(idx > 0 && chars[idx - 1] == '\r')

@@ -1,5 +1,7 @@
 //! What a script needs of the program that runs it, besides answers to its requests.
 
+use crate::Held;
+
 /// How grave a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -61,8 +63,8 @@ pub trait Events {
     /// the script then asks for it with [`crate::Request::More`].
     fn next(&self) -> Option<bool>;
 
-    /// Executes a prepared statement of the client's own connection with these numbers.
-    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed;
+    /// Executes a prepared statement of the client's own connection with these values, whose texts are in `bytes`.
+    fn execute(&self, statement: usize, values: &[Held], bytes: &[u8]) -> Executed;
 }
 
 /// How far a statement came that was executed without leaving the script.

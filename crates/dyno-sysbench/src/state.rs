@@ -17,7 +17,7 @@ use crate::random::{Random, RandomSettings, Unique};
 use crate::request::{Held, ParamKind, Reply, Request};
 use crate::{Counters, Events, Host};
 
-use stream::Stream;
+use stream::{Given, Stream};
 
 /// What a state may take.
 #[derive(Clone, Copy, Debug)]
@@ -127,10 +127,9 @@ pub struct State {
     tid: usize,
     options: Rc<RefCell<Vec<ScriptOption>>>,
     watch: Rc<Watch>,
-    stream: Stream,
+    stream: Rc<Stream>,
     sql: String,
-    values: Vec<Held>,
-    bytes: Vec<u8>,
+    given: Given,
 }
 
 /// The message of an error without the trace of calls.
@@ -174,7 +173,7 @@ impl State {
         });
         let options = Rc::default();
         let random = Rc::new(RefCell::new(Random::new(setup.seed, setup.random)));
-        let stream = Stream::open(&random);
+        let stream = Rc::new(Stream::open(&random));
         let host = api::table(&lua, setup, &options)?;
         api::random(&lua, &host, setup, &random, &stream)?;
         api::watch(&lua, &host, &watch)?;
@@ -188,7 +187,7 @@ impl State {
         let compile: Function = shared.get("watched")?;
         let name = format!("@{}", setup.path);
         let (body, why): (Option<Function>, Option<String>) =
-            compile.call((without_shebang(setup.text), name))?;
+            compile.call((without_shebang(setup.text), name, true))?;
         let body = body.ok_or_else(|| mlua::Error::runtime(why.unwrap_or_default()))?;
         Ok(State {
             lua,
@@ -201,8 +200,7 @@ impl State {
             watch,
             stream,
             sql: String::new(),
-            values: Vec::new(),
-            bytes: Vec::new(),
+            given: Given::default(),
         })
     }
 
@@ -345,15 +343,12 @@ impl State {
         request.unwrap_or_else(|error| Request::Broken("script".to_owned(), message_of(&error)))
     }
 
-    /// The execution of a statement with the numbers that were handed over, or one value.
+    /// The execution of a statement with the values that were handed over, or this one.
     #[inline]
     fn execute(&mut self, packed: f64, first: &Value) -> mlua::Result<Request> {
         let packed = -packed as u64 - 1;
         let (statement, n) = (packed / PACKED, (packed % PACKED) as usize);
-        self.values.clear();
-        let values = &mut self.values;
-        let n_given = self.stream.take_given(|number| values.push(Held::Number(number)));
-        if n_given < n {
+        if !self.stream.take_given(&mut self.given) && n > 0 {
             self.take_values([first])?;
         }
         Ok(Request::Execute(0, statement as usize))
@@ -398,7 +393,6 @@ impl State {
                 let Value::Table(values) = nth(4) else { return Err(mlua::Error::runtime(YIELDS)) };
                 let values: Vec<Value> =
                     (1..=number(3)).map(|at| values.raw_get(at)).collect::<mlua::Result<_>>()?;
-                self.values.clear();
                 self.take_values(&values)?;
                 Request::Execute(number(1), number(2))
             }
@@ -460,16 +454,17 @@ impl State {
         Ok(())
     }
 
-    /// Takes these values, behind those that are there.
+    /// Takes these values.
     fn take_values<'a>(&mut self, values: impl IntoIterator<Item = &'a Value>) -> mlua::Result<()> {
-        self.bytes.clear();
+        self.given.clear();
+        let Given { values: taken, bytes } = &mut self.given;
         for value in values {
-            self.values.push(match value {
+            taken.push(match value {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
-                    let start = self.bytes.len();
-                    self.bytes.extend_from_slice(&text.as_bytes());
-                    Held::Text(start, self.bytes.len())
+                    let start = bytes.len();
+                    bytes.extend_from_slice(&text.as_bytes());
+                    Held::Text(start, bytes.len())
                 }
                 value => match real(value) {
                     Some(number) => Held::Number(number),
@@ -487,12 +482,12 @@ impl State {
 
     /// The values of the latest request.
     pub fn values(&self) -> &[Held] {
-        &self.values
+        &self.given.values
     }
 
     /// The texts among them.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.given.bytes
     }
 
     /// Bytes that the state takes.

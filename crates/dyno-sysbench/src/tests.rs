@@ -429,12 +429,20 @@ impl Events for Three {
         }
     }
 
-    fn execute(&self, _: usize, _: &[f64]) -> Executed {
+    fn execute(&self, _: usize, _: &[Held], _: &[u8]) -> Executed {
         Executed::NotSent
     }
 }
 
-/// Executes a statement by its first number, and keeps what it was given.
+fn shown(held: Held, bytes: &[u8]) -> String {
+    match held {
+        Held::Null => "NULL".to_owned(),
+        Held::Number(number) => number.to_string(),
+        Held::Text(start, end) => String::from_utf8_lossy(&bytes[start..end]).into_owned(),
+    }
+}
+
+/// Executes a statement by its first value, and keeps what it was given.
 #[derive(Default)]
 struct Server(std::cell::RefCell<Vec<String>>);
 
@@ -443,12 +451,13 @@ impl Events for Server {
         Some(false)
     }
 
-    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed {
-        self.0.borrow_mut().push(format!("{statement} {numbers:?}"));
-        match numbers.first() {
+    fn execute(&self, statement: usize, values: &[Held], bytes: &[u8]) -> Executed {
+        let values: Vec<String> = values.iter().map(|held| shown(*held, bytes)).collect();
+        self.0.borrow_mut().push(format!("{statement} {}", values.join(" ")));
+        match values.first().map(String::as_str) {
             None => Executed::NoRows,
-            Some(7.0) => Executed::Sent,
-            Some(8.0) => Executed::NotSent,
+            Some("7") => Executed::Sent,
+            Some("8") => Executed::NotSent,
             Some(_) => Executed::Rows(2),
         }
     }
@@ -503,17 +512,77 @@ end";
     assert_eq!(asked, expected);
     let printed = "true\n2\t2\n5\ttrue\n2\t2\n6\ttrue\n7\tfalse\n3\t3\n8\ttrue\n3\n";
     assert_eq!(bench.page.take(), printed);
-    let executed = [
-        "4 []",
-        "4 [5.0]",
-        "4 [5.0, 9.0]",
-        "4 [6.0]",
-        "4 [6.0, 9.0]",
-        "4 [7.0]",
-        "4 [8.0]",
-        "4 [8.0, 9.0]",
-    ];
+    let executed = ["4 ", "4 5", "4 5 9", "4 6", "4 6 9", "4 7", "4 8", "4 8 9"];
     assert_eq!(*server.0.borrow(), executed);
+}
+
+/// Texts that are drawn for a parameter reach the statement without becoming strings of Lua, whatever the number of
+/// parameters.
+#[test]
+fn texts_are_drawn_and_executed_within_a_compiled_script() {
+    let text = "function event()
+  local c = sysbench.sql.driver():connect()
+  local type = sysbench.sql.type
+  for n = 1, 10 do
+    local s, params = c:prepare('some'), {}
+    for i = 1, n do params[i] = s:bind_create(i % 2 == 1 and type.CHAR or type.INT, 9) end
+    s:bind_param(unpack(params))
+    for i = 1, n do if i % 2 == 1 then params[i]:set_rand_str('c' .. i) else params[i]:set(i) end end
+    s:execute()
+    params[1]:set(nil)
+    s:execute()
+    params[1]:set('text')
+    s:execute()
+    s:close()
+    print((pcall(s.execute, s)))
+  end
+end";
+    let answer = |request: &Request| match request {
+        Request::Connect => Reply::Number(0),
+        Request::Prepare(0) => Reply::Number(4),
+        Request::Execute(..) => Reply::Rows(3, 1),
+        request => usual(request),
+    };
+    let all = ["c1", "2", "c3", "4", "c5", "6", "c7", "8", "c9", "10"];
+    let mut bench = Bench::of(text);
+    let server = std::rc::Rc::new(Server::default());
+    bench.state.set_events(server.clone());
+    let asked = bench.run(Call::Function("event"), answer);
+    let closed = "Alert: attempt to use an already closed connection\nfalse\n";
+    assert_eq!(bench.page.take(), closed.repeat(10));
+    let mut expected = Vec::new();
+    for n in 1..=8 {
+        let rest = all[1..n].iter().map(|value| format!(" {value}")).collect::<String>();
+        expected.extend([format!("4 c1{rest}"), format!("4 NULL{rest}")]);
+    }
+    assert_eq!(*server.0.borrow(), expected);
+    // A string of Lua is asked for, and so is what has more than eight parameters.
+    let n_asked = asked.iter().filter(|one| one.starts_with("Execute")).count();
+    assert_eq!(n_asked, 8 + 2 * 3, "{asked:?}");
+    assert!(asked.iter().any(|one| one.ends_with(" c1c3c5c7c9")), "{asked:?}");
+    // The interpreter asks for all, with the same values.
+    let mut interpreted = load_as(text, Limits::default(), false).unwrap();
+    interpreted.state.set_events(std::rc::Rc::new(Server::default()));
+    let asked = interpreted.run(Call::Function("event"), answer);
+    assert_eq!(asked.iter().filter(|one| one.starts_with("Execute")).count(), 30);
+}
+
+#[test]
+fn texts_have_the_format_that_was_asked_for() {
+    let text = "function event()
+  for i = 1, 200 do
+    local s, v = sysbench.rand.string('#-@'), sysbench.rand.varstring(2, 4)
+    assert(s:match('^%d%-%l$') and #v >= 2 and #v <= 4, s .. v)
+  end
+  for i = 1, 3000 do assert(#sysbench.rand.string(i .. '#') == #tostring(i) + 1) end
+  assert(#sysbench.rand.string(('#'):rep(70000)) == 70000 and sysbench.rand.string('') == '')
+  print(pcall(sysbench.rand.string, nil))
+end";
+    for compiles in [true, false] {
+        let mut bench = load_as(text, Limits::default(), compiles).unwrap();
+        assert_eq!(bench.run(Call::Function("event"), usual), ["Ended(false)"]);
+        assert!(bench.page.take().starts_with("false\t"));
+    }
 }
 
 #[test]

@@ -104,35 +104,108 @@ shared.turn = turn
 if jit and not host.is_compiled then
   jit.off()
   jit.on = function() end
+elseif jit and jit.opt then
+  -- Each client has a state of its own, which compiles the script for itself. With LuaJIT's own settings, most of that time goes
+  -- into side traces that begin early, unroll the script's loops, and are given up: these settings halve it, and the code runs as fast.
+  jit.opt.start("hotexit=100", "tryside=2", "loopunroll=4")
 end
 
 -- Numbers -----------------------------------------------------------------------------------------------
 
--- Compiled scripts call the functions that draw by their addresses, which takes a tenth of the instructions.
-local draw, draw_unit, next_event, execute
-if jit and jit.status() then
-  draw = real_ffi.cast("uint32_t (*)(uint32_t, uint32_t, double, double)", host.draw_address)
-  draw_unit = real_ffi.cast("double (*)(uint32_t)", host.draw_unit_address)
-end
+-- Compiled scripts call C functions by their addresses, which takes a tenth of the instructions and keeps the compiled
+-- code going.
 local STREAM = host.stream
--- Functions of their own, which are compiled: they are called where the interpreter runs, between two requests,
--- and calling C takes it long.
-if draw then
-  local call_execute =
-    real_ffi.cast("double (*)(uint32_t, uint32_t, uint32_t, double, double)", host.execute_address)
+local draw, draw_unit, draw_text, draw_varstring, text_at, next_event, execute
+if jit and jit.status() then
+  local function at(address, type)
+    return real_ffi.cast(type, address)
+  end
+  draw = at(host.draw_address, "uint32_t (*)(uint32_t, uint32_t, double, double)")
+  draw_unit = at(host.draw_unit_address, "double (*)(uint32_t)")
+  draw_text = at(host.draw_text_address, "uint32_t (*)(uint32_t, uint32_t, uint32_t)")
+  draw_varstring = at(host.draw_varstring_address, "uint32_t (*)(uint32_t, uint32_t, double, double)")
+  text_at = at(host.text_at_address, "const char *(*)(uint32_t, uint32_t)")
+  -- Functions of their own, which are compiled: they are called where the interpreter runs, between two requests,
+  -- and calling C takes it long.
+  local call_execute = at(host.execute_address, "double (*)(uint32_t, uint32_t, uint32_t, double, double)")
   execute = function(statement, n, first, second)
     return (call_execute(STREAM, statement, n, first, second))
   end
-  local call_next_event = real_ffi.cast("uint32_t (*)(uint32_t)", host.next_event_address)
+  local call_execute_given = at(host.execute_given_address, "double (*)(uint32_t, uint32_t)")
+  shared.execute_given = function(statement)
+    return (call_execute_given(STREAM, statement))
+  end
+  local call_give = at(host.give_address, "void (*)(uint32_t, uint32_t, double)")
+  -- Hands over a value of the next statement: of kind 1 a number, 2 the text of a place, 3 NULL; 0 takes back all.
+  shared.give = function(kind, value)
+    call_give(STREAM, kind, value)
+  end
+  local call_next_event = at(host.next_event_address, "uint32_t (*)(uint32_t)")
   next_event = function()
     return (call_next_event(STREAM))
   end
 end
 -- Executes a statement of the client's own connection with up to two numbers: how many rows it returned, -1 if it is one
--- without rows, -2 to ask for what it came to, -3 to ask for the statement.
+-- without rows, -2 to ask for what it came to, -3 to ask for the statement. `execute_given` does so with what was handed over.
 shared.execute = execute
 -- Says that the event has ended: 1 if another one has begun, 2 if there is none, 3 to ask for it, 0 to ask for all that.
 shared.next_event = next_event
+
+-- Texts by a format. Those of a state are in places; the first one is for those that become strings of Lua.
+local MOST_PLACES, LONGEST = 1024, 65536
+local n_places = 1
+local formats, kind_of, text_of = {}, type, real_ffi.string
+-- Whether no further format is kept.
+local is_full = false
+local function format_number(format)
+  local number = formats[format]
+  if not number and not is_full and kind_of(format) == "string" and #format <= LONGEST then
+    number = host.keep_format(format)
+    formats[format] = number
+    is_full = not number
+  end
+  return number
+end
+
+-- A place for texts, unless there are too many.
+function shared.new_place()
+  if draw_text and n_places < MOST_PLACES then
+    n_places = n_places + 1
+    return n_places - 1
+  end
+  return nil
+end
+
+-- Draws a text into a place: its length, if that could be done.
+function shared.draw_into(place, format)
+  local number = format_number(format)
+  return number and draw_text(STREAM, place, number)
+end
+
+local function text_in(place, length)
+  return (text_of(text_at(STREAM, place), length))
+end
+shared.text_in = text_in
+
+local rand_string, rand_varstring = host.rand_string, host.rand_varstring
+if draw_text then
+  local by_host, varied_by_host = rand_string, rand_varstring
+  rand_string = function(format)
+    local number = format_number(format)
+    if number then
+      local length = draw_text(STREAM, 0, number)
+      return (text_in(0, length))
+    end
+    return (by_host(format))
+  end
+  rand_varstring = function(min, max)
+    if kind_of(min) == "number" and kind_of(max) == "number" and min >= 0 and max <= LONGEST then
+      local length = draw_varstring(STREAM, 0, min, max)
+      return (text_in(0, length))
+    end
+    return (varied_by_host(min, max))
+  end
+end
 
 sysbench = {
   tid = host.tid,
@@ -141,13 +214,12 @@ sysbench = {
   error = { NONE = 0, RESTART_EVENT = 1 },
   hooks = {},
   rand = {
-    string = host.rand_string,
-    varstring = host.rand_varstring,
+    string = rand_string,
+    varstring = rand_varstring,
   },
 }
 
 -- Random numbers between two others. C takes no text for a number, and names the function in its message.
-local kind_of = type
 local function converted(name, low, high)
   -- Such as those of `uniform_uint64`.
   low = type(low) == "cdata" and tonumber(low) or low
@@ -383,8 +455,14 @@ local function refuse_compiled(text)
   return text
 end
 
--- A chunk that counts its turns. Its text is compiled as it is first, so that messages are about that.
-local function watched(text, name)
+-- A chunk that counts its turns. Its text is compiled as it is first, so that messages are about that. What a file comes to is
+-- kept for the other states, which then need not read its text.
+local dump = string.dump
+local function watched(text, name, is_file)
+  local known = is_file and host.compiled(text, name)
+  if known then
+    return load_text(known)(turn)
+  end
   local chunk, message = load_text(text, name)
   if not chunk then
     return nil, message
@@ -392,6 +470,9 @@ local function watched(text, name)
   local counting = host.watched(text)
   local make = counting and load_text(counting, name or text)
   if make then
+    if is_file then
+      host.keep_compiled(text, name, dump(make))
+    end
     return make(turn)
   end
   -- It has no place for another name, for example. Instructions are counted instead, which only the interpreter does.
@@ -432,7 +513,7 @@ local function run_file(path)
   if not text then
     error("cannot open " .. tostring(path) .. ": " .. tostring(name), 3)
   end
-  local chunk, message = loadstring(text:gsub("^#[^\n]*", ""), "@" .. name)
+  local chunk, message = watched(refuse_compiled((text:gsub("^#[^\n]*", ""))), "@" .. name, true)
   if not chunk then
     error(message, 0)
   end
@@ -464,7 +545,7 @@ function require(name)
       error("module '" .. name .. "' not found:" .. path, 2)
     end
     local message
-    chunk, message = loadstring(text:gsub("^#[^\n]*", ""), "@" .. path)
+    chunk, message = watched(refuse_compiled((text:gsub("^#[^\n]*", ""))), "@" .. path, true)
     if not chunk then
       error(message, 0)
     end

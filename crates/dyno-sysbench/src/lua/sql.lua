@@ -5,7 +5,8 @@ local host, op, ask = shared.host, shared.op, shared.ask
 local NO_RESULT = shared.NO_RESULT
 -- What is used for each statement is found at once: a field of a table costs more than an upvalue.
 local EXECUTE, AWAIT, QUERY = op.EXECUTE, op.AWAIT, op.QUERY
-local execute = shared.execute
+local execute, execute_given, give = shared.execute, shared.execute_given, shared.give
+local new_place, draw_into, text_in = shared.new_place, shared.draw_into, shared.text_in
 local is_kind, floor, ceil = type, math.floor, math.ceil
 
 local types = {
@@ -27,6 +28,11 @@ local function class(name)
 end
 
 local driver, connection, statement = class("sql_driver"), class("sql_connection"), class("sql_statement")
+-- Prepared statements by the number of their parameters, each with an `execute` of its own: compiled code is specialised
+-- to what it has seen.
+local without, of_one, of_two, of_some =
+  class("sql_statement"), class("sql_statement"), class("sql_statement"), class("sql_statement")
+local class_of
 local param, result = class("sql_param"), class("sql_result")
 
 -- Drivers -----------------------------------------------------------------------------------------------
@@ -224,7 +230,7 @@ function connection:prepare(sql)
   -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
   -- the parameters; its result; its execution as one number, if it is on the client's own connection.
   local stmt = { 0, self.id, id, {}, rs, packed(self.id, id, 0), connection = self, query = sql }
-  return setmetatable(stmt, statement)
+  return setmetatable(stmt, class_of(stmt[6], 0))
 end
 
 -- Statements --------------------------------------------------------------------------------------------
@@ -251,9 +257,12 @@ function statement:bind_create(type, max_len)
   if kind == 3 and not max_len then
     error("the length of a string has to be given", 2)
   end
-  -- How it is sent, and its value, which is NULL at first.
-  local fields = { kind, false, max_len = max_len, type = type }
+  -- How it is sent; its value, which is NULL at first; or the length of the text that was drawn into its place; its place.
+  local fields = { kind, false, false, false, max_len = max_len, type = type }
   fields[2] = nil
+  if kind == 3 and new_place then
+    fields[4] = new_place() or false
+  end
   return setmetatable(fields, param)
 end
 
@@ -262,6 +271,7 @@ function statement:bind_param(...)
   if self[1] >= 0 then
     self[1] = n
     self[6] = packed(self[2], self[3], n)
+    setmetatable(self, class_of(self[6], n))
   end
   if n == 0 then
     return nil
@@ -285,35 +295,113 @@ local function executed_at_once(stmt, n, first, second)
   return executed(stmt, rows)
 end
 
-function statement:execute()
-  local params, n, code = self[4], self[1], self[6]
-  local rs
-  if code and n == 0 then
-    if execute then
-      rs = executed_at_once(self, 0, 0, 0)
-    else
-      rs = executed(self, ask(code))
-    end
-  elseif code and n == 1 then
-    local value = params[1][2]
-    if execute and is_kind(value) == "number" then
-      rs = executed_at_once(self, 1, value, 0)
-    else
-      rs = executed(self, ask(code, value))
-    end
-  elseif code and n == 2 and execute and is_kind(params[1][2]) == "number" and is_kind(params[2][2]) == "number" then
-    rs = executed_at_once(self, 2, params[1][2], params[2][2])
-  elseif n < 0 then
+local function value_of(param)
+  return param[3] and text_in(param[4], param[3]) or param[2]
+end
+
+-- What can always be done: asking for it.
+local function executed_by_asking(stmt)
+  local params, n, code = stmt[4], stmt[1], stmt[6]
+  if n < 0 then
     check_open({ is_closed = true })
-  else
-    local values = {}
-    for i = 1, n do
-      values[i] = params[i][2]
-    end
-    rs = executed(self, ask(EXECUTE, { self[2], self[3], n, values }))
+  elseif code and n == 0 then
+    return executed(stmt, ask(code))
+  elseif code and n == 1 then
+    return executed(stmt, ask(code, value_of(params[1])))
   end
-  -- No tail call: errors name the place of the script that called this.
+  local values = {}
+  for i = 1, n do
+    values[i] = value_of(params[i])
+  end
+  return executed(stmt, ask(EXECUTE, { stmt[2], stmt[3], n, values }))
+end
+
+-- Hands over a value of a statement; false if it is a string of Lua.
+local function gave(param)
+  local value = param[2]
+  if param[3] then
+    give(2, param[4])
+  elseif is_kind(value) == "number" then
+    give(1, value)
+  elseif value == nil then
+    give(3, 0)
+  else
+    give(0, 0)
+    return false
+  end
+  return true
+end
+
+-- A statement whose values were handed over.
+local function executed_given(stmt)
+  local rows = execute_given(stmt[3])
+  if rows == -2 then
+    return executed(stmt, ask(AWAIT))
+  elseif rows == -3 then
+    return executed(stmt, ask(stmt[6]))
+  end
+  return executed(stmt, rows)
+end
+
+-- No tail calls to these: errors name the place of the script that called.
+function statement:execute()
+  local rs = executed_by_asking(self)
   return rs
+end
+
+function without:execute()
+  local rs = executed_at_once(self, 0, 0, 0)
+  return rs
+end
+
+function of_one:execute()
+  local param = self[4][1]
+  local value, rs = param[2], nil
+  if is_kind(value) == "number" then
+    rs = executed_at_once(self, 1, value, 0)
+  elseif gave(param) then
+    rs = executed_given(self)
+  else
+    rs = executed_by_asking(self)
+  end
+  return rs
+end
+
+function of_two:execute()
+  local params = self[4]
+  local one, two = params[1], params[2]
+  local first, second, rs = one[2], two[2], nil
+  if is_kind(first) == "number" and is_kind(second) == "number" then
+    rs = executed_at_once(self, 2, first, second)
+  elseif gave(one) and gave(two) then
+    rs = executed_given(self)
+  else
+    rs = executed_by_asking(self)
+  end
+  return rs
+end
+
+function of_some:execute()
+  local params, n = self[4], self[1]
+  local rs
+  -- Without a loop, which compiled code would leave for each statement.
+  if gave(params[1]) and gave(params[2]) and gave(params[3])
+    and (n < 4 or gave(params[4])) and (n < 5 or gave(params[5])) and (n < 6 or gave(params[6]))
+    and (n < 7 or gave(params[7])) and (n < 8 or gave(params[8]))
+  then
+    rs = executed_given(self)
+  else
+    rs = executed_by_asking(self)
+  end
+  return rs
+end
+
+-- How a statement is executed with so many parameters; without being asked for if it is on the client's own connection.
+function class_of(code, n)
+  if not (code and execute) or n < 0 or n > 8 then
+    return statement
+  end
+  return n == 0 and without or n == 1 and of_one or n == 2 and of_two or of_some
 end
 
 function statement:next_result()
@@ -323,12 +411,24 @@ end
 function statement:close()
   if self[1] >= 0 then
     self[1] = -1
+    setmetatable(self, statement)
     ask(op.CLOSE, { self[2], self[3] })
+  end
+end
+
+for _, methods in ipairs({ without, of_one, of_two, of_some }) do
+  for name, method in pairs(statement) do
+    if not methods[name] then
+      methods[name] = method
+    end
   end
 end
 
 function param:set(value)
   local kind = self[1]
+  if self[3] then
+    self[3] = false
+  end
   if value == nil then
     self[2] = nil
   elseif kind == 1 then
@@ -346,7 +446,12 @@ function param:set(value)
 end
 
 function param:set_rand_str(format)
-  self[2] = host.rand_string(format)
+  local length = self[4] and draw_into(self[4], format)
+  if length then
+    self[2], self[3] = nil, length
+  else
+    self[2], self[3] = host.rand_string(format), false
+  end
 end
 
 -- Results -----------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 //! The functions that the Lua part of the API calls.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mlua::{Lua, LuaString, Table, Value};
 
@@ -12,6 +13,12 @@ use crate::option::{ScriptOption, options_text};
 use crate::random::Random;
 use crate::watched::watched;
 use crate::{Histogram, Level};
+
+/// What the text of a file with a name was compiled to, for all states of the process: each client has one, and need not read
+/// the script again.
+static CHUNKS: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>> = Mutex::new(BTreeMap::new());
+/// A script that has more files is compiled for each client.
+const MOST_CHUNKS: usize = 64;
 
 /// The table `host`.
 pub(super) fn table(
@@ -49,13 +56,18 @@ pub(super) fn random(
     host: &Table,
     setup: &Setup<'_>,
     random: &Rc<RefCell<Random>>,
-    stream: &Stream,
+    stream: &Rc<Stream>,
 ) -> mlua::Result<()> {
     host.set("stream", stream.number())?;
     host.set("draw_address", stream::draw_address())?;
     host.set("draw_unit_address", stream::draw_unit_address())?;
     host.set("next_event_address", stream::next_event_address())?;
     host.set("execute_address", stream::execute_address())?;
+    host.set("execute_given_address", stream::execute_given_address())?;
+    host.set("give_address", stream::give_address())?;
+    host.set("draw_text_address", stream::draw_text_address())?;
+    host.set("draw_varstring_address", stream::draw_varstring_address())?;
+    host.set("text_at_address", stream::text_at_address())?;
     let of_numbers = Rc::clone(random);
     let draw = move |_: &Lua, (kind, low, high): (u32, f64, f64)| {
         Ok(stream::drawn(&mut of_numbers.borrow_mut(), kind, low, high))
@@ -72,15 +84,21 @@ pub(super) fn random(
     host.set("rand_bits", lua.create_function(bits)?)?;
     let of_string = Rc::clone(random);
     let string = move |lua: &Lua, format: LuaString| {
-        let drawn = of_string.borrow_mut().string(&format.as_bytes());
+        let mut drawn = Vec::new();
+        of_string.borrow_mut().string(&format.as_bytes(), &mut drawn);
         lua.create_string(drawn)
     };
     host.set("rand_string", lua.create_function(string)?)?;
     let of_varstring = Rc::clone(random);
     let varstring = move |lua: &Lua, (min, max): (f64, f64)| {
-        lua.create_string(of_varstring.borrow_mut().varstring(narrow(min), narrow(max)))
+        let mut drawn = Vec::new();
+        of_varstring.borrow_mut().varstring(narrow(min), narrow(max), &mut drawn);
+        lua.create_string(drawn)
     };
     host.set("rand_varstring", lua.create_function(varstring)?)?;
+    let stream = Rc::clone(stream);
+    let keep = move |_: &Lua, format: LuaString| Ok(stream.keep_format(&format.as_bytes()));
+    host.set("keep_format", lua.create_function(keep)?)?;
     let unique = Arc::clone(&setup.unique);
     host.set("rand_unique", lua.create_function(move |_, ()| Ok(unique.draw()))?)
 }
@@ -92,6 +110,21 @@ pub(super) fn watch(lua: &Lua, host: &Table, watch: &Rc<Watch>) -> mlua::Result<
         None => Ok(None),
     };
     host.set("watched", lua.create_function(text)?)?;
+    let compiled = |lua: &Lua, (text, name): (LuaString, LuaString)| {
+        let chunks = CHUNKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (text.as_bytes().to_vec(), name.as_bytes().to_vec());
+        chunks.get(&key).map(|code| lua.create_string(code)).transpose()
+    };
+    host.set("compiled", lua.create_function(compiled)?)?;
+    let keep = |_: &Lua, (text, name, code): (LuaString, LuaString, LuaString)| {
+        let mut chunks = CHUNKS.lock().unwrap_or_else(PoisonError::into_inner);
+        if chunks.len() < MOST_CHUNKS {
+            let key = (text.as_bytes().to_vec(), name.as_bytes().to_vec());
+            chunks.insert(key, code.as_bytes().to_vec());
+        }
+        Ok(())
+    };
+    host.set("keep_compiled", lua.create_function(keep)?)?;
     let counting = Rc::clone(watch);
     let why_stop = move |_: &Lua, n: u64| Ok(counting.why_stop(n));
     host.set("why_stop", lua.create_function(why_stop)?)?;

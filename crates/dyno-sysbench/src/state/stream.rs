@@ -1,4 +1,4 @@
-//! C functions for compiled scripts, which call them by their addresses: they draw random numbers,
+//! C functions for compiled scripts, which call them by their addresses: they draw random numbers and texts,
 //! execute statements and begin events. They find what belongs to the script among the places of their thread.
 //!
 //! LuaJIT compiles such a call into a call, and leaves compiled code to call a function of its C API.
@@ -9,16 +9,37 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use crate::random::{Distribution, Random};
-use crate::{Events, Executed};
+use crate::{Events, Executed, Held};
+
+/// Formats of texts that a state keeps, and texts: what a script draws beyond these, it draws without them.
+const MOST_KEPT: usize = 1024;
 
 /// What the functions need of a script.
 struct Place {
     random: Rc<RefCell<Random>>,
-    /// Numbers of the statement that the script asks for next.
-    given: RefCell<Vec<f64>>,
+    /// Values of the statement that the script executes next.
+    given: RefCell<Given>,
+    /// Formats of texts, which scripts name by their numbers.
+    formats: RefCell<Vec<Vec<u8>>>,
+    /// Texts that were drawn, each in the place that the script has named.
+    texts: RefCell<Vec<Vec<u8>>>,
     events: RefCell<Option<Rc<dyn Events>>>,
     /// What has gone wrong below compiled code, which no panic may cross.
     panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
+
+/// Values, and the bytes of those that are texts.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) values: Vec<Held>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Given {
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.bytes.clear();
+    }
 }
 
 impl Place {
@@ -58,6 +79,8 @@ impl Stream {
         let place = Rc::new(Place {
             random: Rc::clone(random),
             given: RefCell::default(),
+            formats: RefCell::default(),
+            texts: RefCell::default(),
             events: RefCell::default(),
             panic: RefCell::default(),
         });
@@ -90,14 +113,22 @@ impl Stream {
         }
     }
 
-    /// Takes the numbers that were handed over, in their order.
+    /// Takes the values that were handed over, in their order; false if there are none.
     #[inline]
-    pub(super) fn take_given(&self, mut each: impl FnMut(f64)) -> usize {
+    pub(super) fn take_given(&self, taken: &mut Given) -> bool {
         let mut given = self.place.given.borrow_mut();
-        given.iter().for_each(|number| each(*number));
-        let n = given.len();
-        given.clear();
-        n
+        taken.clear();
+        std::mem::swap(&mut *given, taken);
+        !taken.values.is_empty()
+    }
+
+    /// Keeps the format of a text; its number, unless there are too many.
+    pub(super) fn keep_format(&self, format: &[u8]) -> Option<usize> {
+        let mut formats = self.place.formats.borrow_mut();
+        (formats.len() < MOST_KEPT).then(|| {
+            formats.push(format.to_vec());
+            formats.len() - 1
+        })
     }
 }
 
@@ -168,33 +199,141 @@ extern "C" fn next_event(stream: u32) -> u32 {
     with(stream, next).unwrap_or_default()
 }
 
+/// Draws a text into a place: its length.
+fn draw_into(stream: u32, at: u32, draw: impl FnOnce(&Place, &mut Random, &mut Vec<u8>)) -> u32 {
+    let drawn = |place: &Place| {
+        let mut texts = place.texts.try_borrow_mut().ok()?;
+        let at = at as usize;
+        if at >= MOST_KEPT {
+            return None;
+        }
+        if at >= texts.len() {
+            texts.resize_with(at + 1, Vec::new);
+        }
+        let text = &mut texts[at];
+        text.clear();
+        draw(place, &mut *place.random.try_borrow_mut().ok()?, text);
+        Some(text.len() as u32)
+    };
+    with(stream, drawn).unwrap_or_default()
+}
+
+extern "C" fn draw_text(stream: u32, at: u32, format: u32) -> u32 {
+    draw_into(stream, at, |place, random, text| {
+        let Ok(formats) = place.formats.try_borrow() else { return };
+        if let Some(format) = formats.get(format as usize) {
+            random.string(format, text);
+        }
+    })
+}
+
+extern "C" fn draw_varstring(stream: u32, at: u32, min: f64, max: f64) -> u32 {
+    draw_into(stream, at, |_, random, text| random.varstring(narrow(min), narrow(max), text))
+}
+
+/// Where the text of a place begins, until the next one is drawn there.
+extern "C" fn text_at(stream: u32, at: u32) -> *const u8 {
+    let begin = |place: &Place| Some(place.texts.try_borrow().ok()?.get(at as usize)?.as_ptr());
+    with(stream, begin).unwrap_or(std::ptr::null())
+}
+
+/// Hands over a value of the statement that is executed next: of kind 1 a number, of kind 2 the text of this place, of kind
+/// 3 NULL. Kind 0 takes back all.
+extern "C" fn give(stream: u32, kind: u32, number: f64) {
+    let give = |place: &Place| {
+        let mut given = place.given.try_borrow_mut().ok()?;
+        let Given { values, bytes } = &mut *given;
+        match kind {
+            0 => given.clear(),
+            1 => values.push(Held::Number(number)),
+            2 => {
+                let start = bytes.len();
+                bytes.extend_from_slice(place.texts.try_borrow().ok()?.get(number as usize)?);
+                values.push(Held::Text(start, bytes.len()));
+            }
+            _ => values.push(Held::Null),
+        }
+        Some(())
+    };
+    with(stream, give);
+}
+
+fn execute_in(place: &Place, statement: u32, values: &[Held], bytes: &[u8]) -> Option<Executed> {
+    match place.has_events() {
+        true => place.decided(|events| events.execute(statement as usize, values, bytes)),
+        false => Some(Executed::NotSent),
+    }
+}
+
 /// The number of rows, -1 for a statement without rows; -2 if the script is to ask for what it came to, -3 if it is to
-/// ask for the statement itself, whose numbers are then handed over.
+/// ask for the statement itself, whose values are then handed over.
+fn code_of(executed: Executed) -> f64 {
+    match executed {
+        Executed::Rows(rows) => rows as f64,
+        Executed::NoRows => -1.0,
+        Executed::Sent => -2.0,
+        Executed::NotSent => -3.0,
+    }
+}
+
+/// Executes a statement with up to two numbers.
 extern "C" fn execute(stream: u32, statement: u32, n: u32, first: f64, second: f64) -> f64 {
     let execute = |place: &Place| {
-        let numbers = [first, second];
-        let numbers = numbers.get(..n as usize)?;
-        let executed = match place.has_events() {
-            true => place.decided(|events| events.execute(statement as usize, numbers))?,
-            false => Executed::NotSent,
-        };
-        Some(match executed {
-            Executed::Rows(rows) => rows as f64,
-            Executed::NoRows => -1.0,
-            Executed::Sent => -2.0,
-            Executed::NotSent => {
-                place.given.try_borrow_mut().ok()?.extend_from_slice(numbers);
-                -3.0
-            }
-        })
+        let values = [Held::Number(first), Held::Number(second)];
+        let values = values.get(..n as usize)?;
+        let executed = execute_in(place, statement, values, &[])?;
+        if executed == Executed::NotSent {
+            let mut given = place.given.try_borrow_mut().ok()?;
+            given.clear();
+            given.values.extend_from_slice(values);
+        }
+        Some(code_of(executed))
     };
     // After a panic the script asks, which goes on with it.
+    with(stream, execute).unwrap_or(-2.0)
+}
+
+/// Executes a statement with the values that were handed over.
+extern "C" fn execute_given(stream: u32, statement: u32) -> f64 {
+    let execute = |place: &Place| {
+        let mut given = place.given.try_borrow_mut().ok()?;
+        let executed = execute_in(place, statement, &given.values, &given.bytes);
+        if executed != Some(Executed::NotSent) {
+            given.clear();
+        }
+        Some(code_of(executed?))
+    };
     with(stream, execute).unwrap_or(-2.0)
 }
 
 /// Where LuaJIT calls `double execute(uint32_t stream, uint32_t statement, uint32_t n, double first, double second)`.
 pub(super) fn execute_address() -> usize {
     execute as extern "C" fn(u32, u32, u32, f64, f64) -> f64 as usize
+}
+
+/// Where LuaJIT calls `double execute_given(uint32_t stream, uint32_t statement)`.
+pub(super) fn execute_given_address() -> usize {
+    execute_given as extern "C" fn(u32, u32) -> f64 as usize
+}
+
+/// Where LuaJIT calls `void give(uint32_t stream, uint32_t kind, double number)`.
+pub(super) fn give_address() -> usize {
+    give as extern "C" fn(u32, u32, f64) as usize
+}
+
+/// Where LuaJIT calls `uint32_t draw_text(uint32_t stream, uint32_t at, uint32_t format)`.
+pub(super) fn draw_text_address() -> usize {
+    draw_text as extern "C" fn(u32, u32, u32) -> u32 as usize
+}
+
+/// Where LuaJIT calls `uint32_t draw_varstring(uint32_t stream, uint32_t at, double min, double max)`.
+pub(super) fn draw_varstring_address() -> usize {
+    draw_varstring as extern "C" fn(u32, u32, f64, f64) -> u32 as usize
+}
+
+/// Where LuaJIT calls `const char *text_at(uint32_t stream, uint32_t at)`.
+pub(super) fn text_at_address() -> usize {
+    text_at as extern "C" fn(u32, u32) -> *const u8 as usize
 }
 
 /// Where LuaJIT calls `uint32_t next_event(uint32_t stream)`.
@@ -229,10 +368,24 @@ mod tests {
             assert_eq!(draw(1, two.number() as u32, 1.0, 100.0), expected);
         }
         // Nobody executes it: the script is to ask.
-        assert_eq!(execute(two.number() as u32, 0, 1, 7.5, 0.0), -3.0);
-        let mut given = Vec::new();
-        assert_eq!((one.take_given(|_| {}), two.take_given(|number| given.push(number))), (0, 1));
-        assert_eq!((given, two.take_given(|_| {})), (vec![7.5], 0));
+        let number = two.number() as u32;
+        assert_eq!(execute(number, 0, 1, 7.5, 0.0), -3.0);
+        let mut given = Given::default();
+        assert!(!one.take_given(&mut given) && two.take_given(&mut given));
+        assert_eq!(given.values, vec![Held::Number(7.5)]);
+        let format = two.keep_format(b"a-##").unwrap() as u32;
+        assert_eq!(draw_text(number, 3, format), 4);
+        give(number, 2, 3.0);
+        give(number, 3, 0.0);
+        assert_eq!(execute_given(number, 0), -3.0);
+        assert!(two.take_given(&mut given));
+        assert_eq!(given.values, vec![Held::Text(0, 4), Held::Null]);
+        assert!(given.bytes.starts_with(b"a-") && given.bytes[2..].iter().all(u8::is_ascii_digit));
+        give(number, 1, 1.0);
+        give(number, 0, 0.0);
+        assert!(!two.take_given(&mut given));
+        assert_eq!(draw_text(number, MOST_KEPT as u32, format), 0);
+        assert!(!text_at(number, 3).is_null() && text_at(number, 4).is_null());
         let place = one.number();
         drop(one);
         assert_eq!(draw(1, place as u32, 1.0, 100.0), 0);

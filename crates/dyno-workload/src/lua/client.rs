@@ -399,7 +399,8 @@ impl Client {
     }
 }
 
-fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
+/// A value as a parameter of this kind is sent, whose text is in `bytes`.
+pub(super) fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
     match held {
         Held::Null => Value::Null,
         Held::Number(number) => number_of(number, kind),
@@ -408,7 +409,7 @@ fn value_of(held: Held, kind: Option<ParamKind>, bytes: &[u8]) -> Value<'_> {
 }
 
 /// A number as a parameter of this kind is sent.
-pub(super) fn number_of(number: f64, kind: Option<ParamKind>) -> Value<'static> {
+fn number_of(number: f64, kind: Option<ParamKind>) -> Value<'static> {
     match kind.unwrap_or_default() {
         ParamKind::Real => Value::Real(number),
         ParamKind::Integer | ParamKind::Text => Value::Integer(number as i64),

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use dyno_sysbench::{Events, Executed};
+use dyno_sysbench::{Events, Executed, Held};
 use dyno_units::Nanoseconds;
 
 use super::Shared;
-use super::client::number_of;
+use super::client::value_of;
 use super::links::Links;
 use super::statistics::ClientCells;
 use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, Value};
@@ -18,6 +18,9 @@ use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, V
 /// Statements of one event after which the worker gets its turn, whether the reply is there or not: a script that
 /// asks for no events must not keep it for ever.
 const MOST_AT_ONCE: u32 = 1000;
+
+/// Values of a statement that is executed without leaving the script; those with more are rare.
+const MOST_VALUES: usize = 8;
 
 /// The kind of its transactions; there is one.
 pub(super) const KIND: usize = 0;
@@ -129,14 +132,14 @@ impl Events for EventLoop {
         }
     }
 
-    fn execute(&self, statement: usize, numbers: &[f64]) -> Executed {
+    fn execute(&self, statement: usize, held: &[Held], bytes: &[u8]) -> Executed {
         let mut links = self.links.borrow_mut();
         let Some((session, made)) = links.own(statement) else { return Executed::NotSent };
         let (Some(idx), class) = (made.prepared, made.class) else { return Executed::NotSent };
-        let mut few = [Value::Null; 2];
-        let Some(values) = few.get_mut(..numbers.len()) else { return Executed::NotSent };
-        for (at, (value, number)) in values.iter_mut().zip(numbers).enumerate() {
-            *value = number_of(*number, made.kinds.get(at).copied());
+        let mut few = [Value::Null; MOST_VALUES];
+        let Some(values) = few.get_mut(..held.len()) else { return Executed::NotSent };
+        for (at, (value, held)) in values.iter_mut().zip(held).enumerate() {
+            *value = value_of(*held, made.kinds.get(at).copied(), bytes);
         }
         let n_at_once = self.n_at_once.get() + 1;
         let is_turn = n_at_once >= MOST_AT_ONCE;
