@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{ClockFacts, HostSummary, MemberHost, NetworkFacts, StepSummary};
+use dyno_record::{ClockFacts, HostSummary, MemberHost, MemberRole, NetworkFacts, StepSummary};
 use serde::{Deserialize, Serialize};
 
 use crate::join::Joined;
@@ -52,6 +52,9 @@ pub struct HostFacts {
 pub struct ServerHostFacts {
     /// The host's name in the study.
     pub host: String,
+    /// The members that it had, with their roles: `replica-1 (replica)`; `server` if each server is independent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
     /// What the machine calls itself.
     pub machine: String,
     /// The version of Dyno there.
@@ -72,20 +75,30 @@ pub(crate) fn server_hosts(joined: &Joined<'_>) -> Vec<ServerHostFacts> {
     let mut all: Vec<ServerHostFacts> = Vec::new();
     let summaries = joined.trials.iter().filter_map(|trial| trial.summary);
     for member in summaries.flat_map(|summary| &summary.members) {
-        let Some(MemberHost { machine, dyno, cpus, facts, network }) = &member.host else {
+        let Some(MemberHost { name, machine, dyno, cpus, facts, network }) = &member.host else {
             continue;
+        };
+        let name = if name.is_empty() { &member.name } else { name };
+        let is = match *name == member.name {
+            // An independent one.
+            true => "server".to_owned(),
+            false => format!("{} ({})", member.name, role(member.role)),
         };
         let is_it = |host: &&mut ServerHostFacts| {
             (&host.host, &host.machine, &host.dyno, host.cpus, &host.facts)
-                == (&member.name, machine, dyno, *cpus, facts)
+                == (name, machine, dyno, *cpus, facts)
         };
         match all.iter_mut().find(is_it) {
             Some(host) => {
                 host.n += 1;
+                if !host.members.contains(&is) {
+                    host.members.push(is);
+                }
                 host.network = worst([&host.network, network].into_iter().flatten());
             }
             None => all.push(ServerHostFacts {
-                host: member.name.clone(),
+                host: name.clone(),
+                members: vec![is],
                 machine: machine.clone(),
                 dyno: dyno.clone(),
                 cpus: *cpus,
@@ -96,6 +109,21 @@ pub(crate) fn server_hosts(joined: &Joined<'_>) -> Vec<ServerHostFacts> {
         }
     }
     all
+}
+
+/// What a member is for, in words.
+fn role(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Primary => "primary",
+        MemberRole::Replica => "replica",
+        MemberRole::Node => "node",
+        MemberRole::Router => "router",
+        MemberRole::Shard => "shard",
+        MemberRole::Generator => "generator",
+        MemberRole::Store => "store",
+        MemberRole::OtherDatabase => "other database",
+        MemberRole::Other => "other",
+    }
 }
 
 /// The network in the trial in which round trips took longest.

@@ -1,9 +1,10 @@
 //! Clusters: servers of a deployment of which each can take writes, and what one knows of the others.
 //!
-//! Clients reach each node by its socket. The nodes reach each other by ports of the loopback, where a
-//! server has to know the cluster's name to join (128 random bits that are made for each cluster and kept
-//! like a password), or to log in with a password that is made for it.
+//! Clients on the same machine reach each node by its socket. The nodes reach each other by ports of the loopback,
+//! or of addresses of their machines, where a server has to know the cluster's name to join (128 random bits that
+//! are made for each cluster and kept like a password), or to log in with a password that is made for it.
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,15 +29,20 @@ pub struct Cluster {
     pub name: Secret,
     /// The password with which its nodes log in to each other, where the product has one.
     pub password: Secret,
-    /// The ports of its nodes, by their numbers.
+    /// How many nodes it has.
+    pub nodes: u32,
+    /// The ports of its nodes, by their numbers. On several machines only of those that were there before a node and
+    /// of itself.
     pub ports: Vec<NodePorts>,
     /// Whether all nodes take writes, where the product leaves the choice.
     pub writes_on_all: bool,
 }
 
-/// The ports of the loopback at which a node is reached by others.
+/// Where a node is reached by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodePorts {
+    /// The address of its machine.
+    pub address: Ipv4Addr,
     /// Where the nodes exchange what they commit.
     pub group: u16,
     /// Where it receives what it has missed.
@@ -50,10 +56,30 @@ pub struct Node {
     pub number: u32,
     /// The cluster.
     pub cluster: Cluster,
+    /// What the cluster has committed ([`Clustering::position`]), if the node is started on a copy of that; else it
+    /// gets the data from another node.
+    pub joins_at: Option<String>,
+}
+
+impl NodePorts {
+    /// Free ports of an address of this machine.
+    ///
+    /// # Errors
+    ///
+    /// This machine does not have the address, or no ports of it are free.
+    pub fn at(address: Ipv4Addr) -> std::io::Result<NodePorts> {
+        let free = dyno_host::free_ports(address, 2)?;
+        Ok(NodePorts { address, group: free[0], transfer: free[1] })
+    }
+
+    /// Where the nodes exchange what they commit.
+    pub fn of_group(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.address, self.group)
+    }
 }
 
 impl Cluster {
-    /// A cluster of so many nodes with a name and ports of its own.
+    /// A cluster of so many nodes on this machine, with a name and ports of its own.
     ///
     /// # Errors
     ///
@@ -66,10 +92,11 @@ impl Cluster {
         let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
         let free = dyno_host::free_loopback_ports(2 * nodes as usize);
         let free = free.map_err(|error| failed("port", error))?;
-        let of_node = |pair: &[u16]| NodePorts { group: pair[0], transfer: pair[1] };
+        let address = Ipv4Addr::LOCALHOST;
+        let of_node = |pair: &[u16]| NodePorts { address, group: pair[0], transfer: pair[1] };
         let ports = free.chunks_exact(2).map(of_node).collect();
         let (name, password) = (Secret::new(name), Secret::new(password));
-        Ok(Cluster { name, password, ports, writes_on_all })
+        Ok(Cluster { name, password, nodes, ports, writes_on_all })
     }
 }
 
@@ -105,6 +132,17 @@ pub trait Clustering: Sync {
     /// told to ([`Cluster::writes_on_all`]); none where all do.
     fn takes_writes(&self) -> Option<&'static str> {
         None
+    }
+
+    /// What a node has committed, as a node that is started on a copy of the data has to know it when it joins; none
+    /// if the product does not join nodes in this way.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
+        let _ = node;
+        Ok(None)
     }
 
     /// What a node says of itself.

@@ -108,7 +108,7 @@ pub use fetch::{FetchRequest, fetch, find_programs};
 pub use installation::{BuildFacts, Installation, MACHINE};
 pub use local::LocalServer;
 pub use members::{
-    Following, clustering, finish, lead, replicating, start_replica, tables_that_differ,
+    Following, clustering, finish, replicating, start_replica, tables_that_differ,
     wait_until_caught_up,
 };
 pub use observed::observe;

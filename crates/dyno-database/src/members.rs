@@ -1,17 +1,13 @@
 //! The members of a deployment wired together: replicas that stream, a row that travels, tables that
 //! agree.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector};
 
 use crate::part::{Follow, LagMeter, Part, ReplicationMode};
-use crate::{
-    Clustering, DeployError, Launch, Place, Product, Products, Replicating, Replication, Server,
-    ServerSpec,
-};
+use crate::{Clustering, DeployError, Product, Replicating, Replication, Server, ServerSpec};
 
 /// How long a replica may take until it streams.
 const STREAM_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
@@ -72,45 +68,44 @@ pub fn clustering<'p>(
 /// # Errors
 ///
 /// It cannot be followed.
-pub fn lead(
+pub(crate) fn lead(
     product: &dyn Product,
     primary: &dyn Server,
     replication: &Replication,
 ) -> Result<(), DeployError> {
-    let reach = primary.reach().ok_or_else(no_address)?;
-    replicating(product)?.lead(&reach.endpoint, replication)
+    let endpoint = primary.endpoint().ok_or_else(no_address)?;
+    replicating(product)?.lead(&endpoint, replication)
 }
 
 fn no_address() -> DeployError {
     DeployError::new("the primary has no address at which a replica could reach it")
 }
 
-/// Starts a replica of a primary that leads, and waits until it streams. `data` are a copy of those that
-/// the primary was started on; none if both began empty, or the product copies them itself.
+/// Starts a replica of a primary that leads with `start`, and waits until it streams. The server begins with a copy of
+/// the data that the primary was started on, unless both began empty, or the product copies them itself.
 ///
 /// # Errors
 ///
 /// It did not start, or does not stream.
-pub fn start_replica(
-    products: &Products,
+pub fn start_replica<E: From<DeployError>>(
+    product: &dyn Product,
     spec: &ServerSpec,
     (primary, replication, number): (&dyn Server, &Replication, u32),
-    (data, place): (Option<&Path>, &Place),
     clock: &Arc<dyn Clock>,
-) -> Result<Following, DeployError> {
-    let primary = primary.reach().ok_or_else(no_address)?.endpoint;
+    start: impl FnOnce(&ServerSpec) -> Result<Box<dyn Server>, E>,
+) -> Result<Following, E> {
+    let primary = primary.endpoint().ok_or_else(no_address)?;
     let follow = Follow { number, primary, replication: replication.clone() };
     let spec = ServerSpec { part: Part::Replica(follow.clone()), ..spec.clone() };
-    let product = products.get(&spec.product)?;
-    let server = product.start(&Launch { spec: &spec, data, place, clock })?;
-    let following = Following { name: follow.name(), server, follow };
-    match wait_until_streaming(&following, replicating(product)?, clock) {
+    let replicating = replicating(product)?;
+    let following = Following { name: follow.name(), server: start(&spec)?, follow };
+    match wait_until_streaming(&following, replicating, clock) {
         Ok(()) => Ok(following),
         Err(message) => {
             let log = following.server.log_tail(30);
             // The first error is the one to report.
             let _ = following.server.stop();
-            Err(DeployError { message, log })
+            Err(DeployError { message, log }.into())
         }
     }
 }
@@ -118,7 +113,7 @@ pub fn start_replica(
 impl Following {
     /// Reads how far it is behind; none if it has no address.
     pub fn lag_meter(&self, replicating: &dyn Replicating) -> Option<Box<dyn LagMeter>> {
-        Some(replicating.lag_meter(&self.follow, &self.server.reach()?.endpoint))
+        Some(replicating.lag_meter(&self.follow, &self.server.endpoint()?))
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a server does in a deployment of several, and what its members must know of each other.
 //!
-//! Members listen on sockets that only Dyno's own user of servers reaches. A product whose replication
-//! knows no sockets listens on a port of the loopback as well, where nobody can log in but the user of
-//! replication ([`REPLICATION_USER`]), with a password that is made for this deployment.
+//! Members on one machine listen on sockets that only Dyno's own user of servers reaches. A product whose
+//! replication knows no sockets listens on a port of the loopback as well, where nobody can log in but the user of
+//! replication ([`REPLICATION_USER`]), with a password that is made for this deployment. Members on several
+//! machines listen on an address of theirs ([`Listening`]), where that user and clients can log in.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::str::FromStr;
 
 use dyno_units::reading::prelude::*;
@@ -33,8 +34,6 @@ pub enum Part {
     Node(Node),
     /// It passes on to shards what is sent to it.
     Router,
-    /// Clients on other machines connect to it.
-    Open(Listening),
 }
 
 /// The user that clients on other machines log in as.
@@ -57,7 +56,7 @@ impl Listening {
     ///
     /// This machine does not have the address, or no port of it is free.
     pub fn at(address: Ipv4Addr, password: Secret) -> std::io::Result<Listening> {
-        let port = TcpListener::bind((address, 0))?.local_addr()?.port();
+        let port = dyno_host::free_ports(address, 1)?[0];
         Ok(Listening { address: SocketAddrV4::new(address, port), password })
     }
 
@@ -82,14 +81,15 @@ pub struct Replication {
     pub replicas: u32,
     /// What a commit waits for.
     pub mode: ReplicationMode,
-    /// The port of the loopback at which a primary is reached whose replication knows no sockets.
-    pub port: u16,
+    /// Where a primary is reached whose replication knows no sockets: a port of the loopback, or, if its replicas
+    /// are on other machines, the address at which it listens for clients.
+    pub address: SocketAddrV4,
     /// The password of [`REPLICATION_USER`].
     pub password: Secret,
 }
 
 impl Replication {
-    /// A replication with a password and a port of its own.
+    /// A replication on this machine, with a password and a port of its own.
     ///
     /// # Errors
     ///
@@ -100,7 +100,8 @@ impl Replication {
         };
         let password = dyno_host::random_token().map_err(|error| failed("password", error))?;
         let port = dyno_host::free_loopback_port().map_err(|error| failed("port", error))?;
-        Ok(Replication { replicas, mode, port, password: Secret::new(password) })
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        Ok(Replication { replicas, mode, address, password: Secret::new(password) })
     }
 }
 

@@ -7,7 +7,7 @@
 //! the network, unless it is to ([`crate::Listening`]); if a study's settings or a plug-in open one, it is stopped before anything is
 //! stored in it.
 
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -161,18 +161,23 @@ impl Drop for ServerFolder {
     }
 }
 
-/// The most ports of the loopback that a server may listen on.
+/// The most addresses that a server may listen on.
 pub(crate) const PORTS_MAX: usize = 8;
 
-/// Ports of the loopback that a server may listen on.
-pub(crate) type Ports = [Option<u16>; PORTS_MAX];
+/// Where a server may listen.
+pub(crate) type Ports = [Option<SocketAddrV4>; PORTS_MAX];
 
 /// No port.
 pub(crate) const NO_PORTS: Ports = [None; PORTS_MAX];
 
-/// These ports, of which there are at most [`PORTS_MAX`].
+/// These ports of the loopback, of which there are at most [`PORTS_MAX`].
 pub(crate) fn ports(all: &[u16]) -> Ports {
-    std::array::from_fn(|idx| all.get(idx).copied())
+    ports_of(Ipv4Addr::LOCALHOST, all)
+}
+
+/// These ports of an address, of which there are at most [`PORTS_MAX`].
+pub(crate) fn ports_of(address: Ipv4Addr, all: &[u16]) -> Ports {
+    std::array::from_fn(|idx| all.get(idx).map(|port| SocketAddrV4::new(address, *port)))
 }
 
 /// The name of a product's servers in messages, and the signal that stops them.
@@ -184,20 +189,19 @@ pub(crate) struct ServerKind {
     pub(crate) stop_signal: &'static str,
     /// What its logs are among its data.
     pub(crate) log_files: LogFiles,
-    /// The ports of the loopback at which other members reach it.
+    /// Where other members reach it.
     pub(crate) ports: Ports,
-    /// The address at which clients on other machines reach it.
+    /// Where clients on other machines reach it.
     pub(crate) open: Option<SocketAddrV4>,
     /// How long it may take until it answers.
     pub(crate) start_limit: Nanoseconds,
 }
 
-/// The addresses at which a server must not listen: all but the ports of the loopback that other
-/// members need, and the address for clients on other machines.
+/// The addresses at which a server must not listen: all but those that other members need, and the one for
+/// clients on other machines.
 fn strange(mut addresses: Vec<String>, ports: Ports, open: Option<SocketAddrV4>) -> Vec<String> {
-    let ports = ports.map(|port| port.map(|port| format!("127.0.0.1:{port}")));
-    let open = open.map(|address| address.to_string());
-    let allowed: Vec<String> = ports.into_iter().flatten().chain(open).collect();
+    let allowed = ports.into_iter().flatten().chain(open);
+    let allowed: Vec<String> = allowed.map(|address| address.to_string()).collect();
     addresses.retain(|address| !allowed.contains(address));
     addresses
 }

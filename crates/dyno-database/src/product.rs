@@ -143,7 +143,7 @@ pub trait Product: Send + Sync {
         None
     }
 
-    /// Whether clients on other machines can connect to its private servers ([`crate::Part::Open`]).
+    /// Whether clients on other machines can connect to its private servers ([`crate::Listening`]).
     fn can_be_open(&self) -> bool {
         false
     }

@@ -127,7 +127,7 @@ impl Products {
         self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
     }
 
-    /// Starts a private server and waits until it answers.
+    /// Starts a private server and waits until it answers; one that is a primary, until it can be followed.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Products {
         place: &Place,
         clock: &Arc<dyn Clock>,
     ) -> Result<Box<dyn Server>, DeployError> {
-        self.with_image(spec)?.start(&Launch { spec, data: None, place, clock })
+        self.launch(&Launch { spec, data: None, place, clock })
     }
 
     /// The same, on the kept data of a server of the same shape: see [`Launch`].
@@ -153,7 +153,23 @@ impl Products {
         place: &Place,
         clock: &Arc<dyn Clock>,
     ) -> Result<Box<dyn Server>, DeployError> {
-        self.with_image(spec)?.start(&Launch { spec, data: Some(data), place, clock })
+        self.launch(&Launch { spec, data: Some(data), place, clock })
+    }
+
+    /// Starts a server; one that is a primary is ready to be followed then.
+    fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
+        let product = self.with_image(launch.spec)?;
+        let server = product.start(launch)?;
+        let crate::Part::Primary(replication) = &launch.spec.part else { return Ok(server) };
+        match crate::members::lead(product, &*server, replication) {
+            Ok(()) => Ok(server),
+            Err(error) => {
+                let log = server.log_tail(30);
+                // The first error is the one to report.
+                let _ = server.stop();
+                Err(DeployError { log, ..error })
+            }
+        }
     }
 
     /// The product of a server, which can run from the image that is asked for.
@@ -166,7 +182,7 @@ impl Products {
                 "{title} cannot be started from an image ({image}); leave `image` out"
             )));
         }
-        if spec.part != crate::Part::Alone {
+        if spec.part != crate::Part::Alone || spec.open.is_some() {
             return Err(DeployError::new(format!(
                 "a server from an image ({image}) has no network, so it cannot have replicas, be in a cluster or be a \
                  shard; leave `image` out, or start one server"

@@ -10,8 +10,8 @@ use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Part, ServerControl, UrlError,
-    cost_source,
+    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Listening, Part,
+    ServerControl, UrlError, cost_source,
 };
 
 /// A server to start.
@@ -40,6 +40,8 @@ pub struct ServerSpec {
     /// Whether the product's own client is to reach it, too, if that needs another port than Dyno
     /// ([`Server::client_port`]).
     pub admits_client: bool,
+    /// Where clients and members on other machines connect to it; none if they do not.
+    pub open: Option<Listening>,
 }
 
 impl ServerSpec {
@@ -57,6 +59,7 @@ impl ServerSpec {
             limits: ServerLimits::default(),
             part: Part::Alone,
             admits_client: false,
+            open: None,
         }
     }
 }

@@ -26,6 +26,7 @@ mod process_table;
 mod register;
 mod storage;
 mod thread_io;
+mod transfer;
 mod volume;
 
 pub use builds::{
@@ -45,8 +46,8 @@ pub use keeper::{
 };
 pub use kernel::{KernelSettings, kernel_setting_problem, kernel_settings};
 pub use listener::{
-    free_loopback_port, free_loopback_ports, is_loopback, listener_of_port, listener_of_socket,
-    listens_by_network, user_of_client,
+    free_loopback_port, free_loopback_ports, free_ports, is_loopback, listener_of_port,
+    listener_of_socket, listens_by_network, user_of_client,
 };
 pub use own::{children_cpu, own_cpu, own_rss_bytes, thread_cpu};
 pub use page_cache::{drop_page_cache, page_cache_problem};
@@ -60,6 +61,7 @@ pub use process_table::RunningProcess;
 pub use register::{Hold, ListedDeployment, Register, Registered, RegisteredMember, memory_of};
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};
+pub use transfer::{TransferError, receive_folder, send_folder};
 pub use volume::{
     Backing, Dips, IoLimit, Volume, VolumeSpec, VolumeUsage, filesystems, volume_problems,
 };

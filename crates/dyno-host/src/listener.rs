@@ -128,8 +128,17 @@ pub fn free_loopback_port() -> io::Result<u16> {
 ///
 /// There are not as many, or this host has no loopback.
 pub fn free_loopback_ports(n_ports: usize) -> io::Result<Vec<u16>> {
+    free_ports(Ipv4Addr::LOCALHOST, n_ports)
+}
+
+/// Ports of an address of this host that nothing listens at now, each another one.
+///
+/// # Errors
+///
+/// There are not as many, or this host does not have the address.
+pub fn free_ports(address: Ipv4Addr, n_ports: usize) -> io::Result<Vec<u16>> {
     // They are held together, so that none is given twice.
-    let bind = |_| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let bind = |_| std::net::TcpListener::bind((address, 0));
     let held: Vec<std::net::TcpListener> = (0..n_ports).map(bind).collect::<Result<_, _>>()?;
     held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }

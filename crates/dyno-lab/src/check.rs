@@ -18,7 +18,8 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
     let mut refused = Vec::new();
     for (variant, _) in with_own_database(plan) {
         let result = source(lab, design, variant).and_then(|(source, _)| match source {
-            Source::Start(ref spec) => {
+            // Programs are those of this machine.
+            Source::Start(ref spec) if variant.database.on.is_none() => {
                 lab.products.check_settings(spec, &lab.place())?;
                 match front(lab, variant, &source) {
                     Some(spec) => Ok(lab.products.check_settings(&spec, &lab.place())?),
@@ -60,7 +61,8 @@ fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, Stri
         if !needs_them || !seen.insert(Arc::as_ptr(&variant.database)) {
             continue;
         }
-        if let Ok((Source::Start(spec), _)) = source(lab, design, variant)
+        if variant.database.on.is_none()
+            && let Ok((Source::Start(spec), _)) = source(lab, design, variant)
             && let Err(error) = lab.products.check_vectors(&spec, &lab.place())
         {
             refused.push((variant.name.clone(), error.to_string()));

@@ -10,6 +10,7 @@ use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -189,13 +190,13 @@ pub struct Listed {
 
 /// The data sets under a keeper's root.
 pub struct DataSets<'a> {
-    keeper: &'a Keeper,
+    keeper: &'a Arc<Keeper>,
     folder: PathBuf,
 }
 
 impl<'a> DataSets<'a> {
     /// Those under this keeper's root. Makes nothing yet.
-    pub fn of(keeper: &'a Keeper) -> DataSets<'a> {
+    pub fn of(keeper: &'a Arc<Keeper>) -> DataSets<'a> {
         DataSets { keeper, folder: keeper.root().join("datasets") }
     }
 
@@ -306,7 +307,7 @@ impl<'a> DataSets<'a> {
     /// the data are still in the staging folder.
     pub(crate) fn keep(
         &self,
-        staging: &Staging<'_>,
+        staging: &Staging,
         description: &Description,
         limits: &Limits,
     ) -> anyhow::Result<Kept> {
@@ -378,7 +379,7 @@ impl Kept {
     /// Copies its data into the staging folder, as `data`, for a server that the keeper starts.
     pub(crate) fn copy(
         &self,
-        staging: &Staging<'_>,
+        staging: &Staging,
         layout: CopyLayout,
         now_unix_ms: u64,
         is_stopped: &dyn Fn() -> bool,
@@ -392,30 +393,31 @@ impl Kept {
 }
 
 /// A folder for data that are moved or copied; removed with this.
-pub(crate) struct Staging<'a> {
-    keeper: &'a Keeper,
+pub(crate) struct Staging {
+    keeper: Arc<Keeper>,
     /// Where it lies if it is no folder of the keeper's.
     place: Option<Place>,
     path: PathBuf,
     is_removed: bool,
 }
 
-impl<'a> Staging<'a> {
-    pub(crate) fn make(keeper: &'a Keeper, name: &str) -> anyhow::Result<Staging<'a>> {
+impl Staging {
+    pub(crate) fn make(keeper: &Arc<Keeper>, name: &str) -> anyhow::Result<Staging> {
         let path = keeper.make_folder(name)?;
-        Ok(Staging { keeper, place: None, path, is_removed: false })
+        Ok(Staging { keeper: Arc::clone(keeper), place: None, path, is_removed: false })
     }
 
     /// One on the filesystem of this place, so that data are moved there and back without being
     /// copied.
     pub(crate) fn beside(
-        keeper: &'a Keeper,
+        keeper: &Arc<Keeper>,
         place: &Place,
         name: &str,
-    ) -> anyhow::Result<Staging<'a>> {
+    ) -> anyhow::Result<Staging> {
         match place.make_beside(name)? {
             Some(path) => {
-                Ok(Staging { keeper, place: Some(place.clone()), path, is_removed: false })
+                let (keeper, place) = (Arc::clone(keeper), Some(place.clone()));
+                Ok(Staging { keeper, place, path, is_removed: false })
             }
             None => Staging::make(keeper, name),
         }
@@ -439,7 +441,7 @@ impl<'a> Staging<'a> {
     }
 }
 
-impl Drop for Staging<'_> {
+impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_removed {
             // What stays behind is found and removed by the next run.

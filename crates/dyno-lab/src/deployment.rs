@@ -5,7 +5,7 @@
 //! well: of a trial that needs no server.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,25 +15,26 @@ use dyno_database::{
 };
 use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
-use dyno_load::{AbortFlag, Job, LoadError, StepEvent, StepSpec, StepTotals, run_step};
-use dyno_record::{Entry, MemberFacts, MemberRole, ServerFacts};
+use dyno_record::{Entry, MemberFacts, MemberRole};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
 use dyno_units::{ByteCount, SettingValue};
-use dyno_workload::{Connector, MadeWorkload};
+use dyno_workload::Connector;
 
-use crate::hosts::ServerHosts;
+use crate::hosts::{ServerHosts, WatchedHost};
 use crate::run::Lab;
 use crate::trial::TrialError;
 use crate::{machine, simulated};
 
 mod attached;
 mod further;
+mod instance;
 mod promoted;
 mod recorded;
 
 pub(crate) use attached::{attach, endpoint};
+pub(crate) use instance::{Instance, LoadOrder};
 pub(crate) use promoted::Promoted;
-pub(crate) use recorded::{recorded, recorded_place};
+pub(crate) use recorded::{build_of, recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
@@ -55,6 +56,9 @@ pub(crate) struct Member {
     /// What the record keeps of it: its name, role and entries; its place once that is provided, and
     /// what its server says of itself once that is up.
     pub(crate) facts: MemberFacts,
+    /// The host on which an agent starts it, by its index among those of the variant; none if it comes up on the machine
+    /// that runs the study.
+    pub(crate) host: Option<usize>,
     /// How it comes up.
     pub(crate) source: Source,
     /// Where its data live, once that is provided.
@@ -85,8 +89,6 @@ pub(crate) enum Source {
     Other(ServerSpec),
     /// A server is there already.
     Attach { endpoint: Box<Endpoint>, options: AttachOptions, version: Option<String> },
-    /// An agent starts a server on a host; its index among the hosts of the variant's servers.
-    Hosted(ServerSpec, usize),
     /// Its time is simulated.
     Simulate(Box<SimulatedServer>),
 }
@@ -109,163 +111,12 @@ pub(crate) struct Route {
     pub(crate) cpus: Vec<u32>,
 }
 
-/// What runs as a member.
-pub(crate) trait Instance: Send {
-    /// Its facts, as the record keeps them.
-    ///
-    /// # Errors
-    ///
-    /// It does not answer.
-    fn facts(&self) -> Result<ServerFacts, DeployError>;
-
-    /// The server that can be asked, watched and waited for; none where time is simulated.
-    fn server(&self) -> Option<&dyn Server> {
-        None
-    }
-
-    /// The id of its process on its host, if an agent has started it there.
-    fn pid_on_host(&self) -> Option<i32> {
-        None
-    }
-
-    /// It as a replica of the primary; none if it is none.
-    fn following(&self) -> Option<&Following> {
-        None
-    }
-
-    /// Why it is down; none while it runs.
-    fn down(&mut self) -> Option<String> {
-        None
-    }
-
-    /// Puts a step of load on it; `observe` is called on this thread.
-    ///
-    /// # Errors
-    ///
-    /// The step could not be run: see [`run_step`].
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError>;
-
-    /// Stops it and moves its complete data to a folder: see [`Server::stop_and_keep_data`].
-    ///
-    /// # Errors
-    ///
-    /// It has no data that could be moved, or did not stop in order.
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        let _ = to;
-        Err(DeployError::new("it stores no data"))
-    }
-
-    /// Stops it and removes what was made for it.
-    ///
-    /// # Errors
-    ///
-    /// Something is left, or it ended badly.
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        Ok(())
-    }
-}
-
-/// What a step of load needs besides its specification.
-pub(crate) struct LoadOrder<'a> {
-    pub(crate) lab: &'a Lab,
-    pub(crate) workload: &'a MadeWorkload,
-    /// Stops the load before its time.
-    pub(crate) abort: &'a AbortFlag,
-    /// Opens connections to the member with the rows, if that is another one.
-    pub(crate) rows: Option<Connector>,
-    /// Opens connections to all members that take the load in turn, if they are several.
-    pub(crate) spread: Option<Connector>,
-}
-
-/// Puts a step of load on a server from this process.
-pub(crate) fn run_here(
-    server: &dyn Server,
-    spec: &StepSpec,
-    load: &LoadOrder<'_>,
-    observe: &mut dyn FnMut(StepEvent<'_>),
-) -> Result<StepTotals, LoadError> {
-    let job = Job {
-        workload: load.workload.clone(),
-        connector: load.spread.clone().unwrap_or_else(|| server.connector()),
-        clock: Arc::clone(&load.lab.clock),
-        abort: load.abort.clone(),
-    };
-    run_step(spec, &job, observe)
-}
-
-impl Instance for Box<dyn Server> {
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Ok(recorded((**self).facts()?))
-    }
-
-    fn server(&self) -> Option<&dyn Server> {
-        Some(&**self)
-    }
-
-    fn down(&mut self) -> Option<String> {
-        (**self).down()
-    }
-
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
-        run_here(&**self, spec, load, observe)
-    }
-
-    fn stop_and_keep_data(self: Box<Self>, to: &Path) -> Result<(), DeployError> {
-        Server::stop_and_keep_data(*self, to)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        Server::stop(*self)
-    }
-}
-
-impl Instance for Following {
-    fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Instance::facts(&self.server)
-    }
-
-    fn server(&self) -> Option<&dyn Server> {
-        Some(&*self.server)
-    }
-
-    fn following(&self) -> Option<&Following> {
-        Some(self)
-    }
-
-    fn down(&mut self) -> Option<String> {
-        let down = self.server.down()?;
-        Some(format!("{}: {down}", self.name))
-    }
-
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
-        Instance::run_load(&self.server, spec, load, observe)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        self.server.stop()
-    }
-}
-
 impl Member {
     fn new(name: &str, role: MemberRole, entries: &[Entry], source: Source) -> Member {
         let (name, entries) = (name.to_owned(), entries.to_vec());
         Member {
             facts: MemberFacts { name, role, entries, ..MemberFacts::default() },
+            host: None,
             source,
             place: None,
             volumes: Vec::new(),
@@ -334,7 +185,7 @@ impl Deployment {
             entries.retain(|entry| *entry == Entry::Admin);
         }
         let further = further::sources(variant, &source)?;
-        let hosted = further::hosted(&source, &hosts);
+        let independent = further::independent(variant, &source, &hosts);
         let primary = member(&name, MemberRole::Primary, &entries, source);
         let mut members: Vec<Member> = [primary].into_iter().chain(store).collect();
         for (number, spec) in (1..).zip(replicas) {
@@ -349,7 +200,7 @@ impl Deployment {
             let entries = [Entry::Write, Entry::Read];
             members.push(member(&format!("server-{number}"), MemberRole::Node, &entries, source));
         }
-        for (name, source) in hosted {
+        for (name, source) in independent {
             members.push(member(name, MemberRole::Node, &[Entry::Write, Entry::Read], source));
         }
         for (node, spec) in nodes {
@@ -368,6 +219,8 @@ impl Deployment {
             entries = vec![Entry::Write, Entry::Read];
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
+        // One on each host, in the order of both.
+        members.iter_mut().zip(0..hosts.len()).for_each(|(member, idx)| member.host = Some(idx));
         Ok(members)
     }
 
@@ -403,7 +256,7 @@ impl Deployment {
         &self,
         lab: &'l Lab,
     ) -> Option<(&'l dyn Sharding, Endpoint, Vec<Endpoint>)> {
-        let reach = |member: &Member| Some(member.instance.as_ref()?.server()?.reach()?.endpoint);
+        let reach = |member: &Member| member.instance.as_ref()?.server()?.endpoint();
         let is_front = |member: &&Member| matches!(member.source, Source::Front(_));
         let router = self.members.iter().find(is_front)?;
         let Source::Front(spec) = &router.source else { return None };
@@ -431,8 +284,8 @@ impl Deployment {
                 || matches!(part_of(&member.source), Part::Node(_))
         };
         let node = |member: &Member| {
-            let reach = member.instance.as_ref()?.server()?.reach()?;
-            Some((member.facts.name.clone(), reach.endpoint))
+            let endpoint = member.instance.as_ref()?.server()?.endpoint()?;
+            Some((member.facts.name.clone(), endpoint))
         };
         self.members.iter().filter(is_node).filter_map(node).collect()
     }
@@ -492,8 +345,11 @@ impl Deployment {
             let Some(instance) = &member.instance else { continue };
             let Some(server) = instance.server() else { continue };
             let name = member.facts.name.clone();
-            let pids = server.watched_processes();
-            groups.push(ProcessGroup { name: name.clone(), pids, has_descendants: true });
+            // Those on hosts are seen there.
+            if member.host.is_none() {
+                let pids = server.watched_processes();
+                groups.push(ProcessGroup { name: name.clone(), pids, has_descendants: true });
+            }
             match (&member.source, instance.following()) {
                 (Source::Follow(spec, _), Some(following)) => {
                     let product = lab.products.find(&spec.product);
@@ -504,7 +360,7 @@ impl Deployment {
                 // They have probes with their names.
                 (Source::Join(_) | Source::Shard(..) | Source::Front(_), _) => {}
                 // Their readings would have the names of those of the primary.
-                (Source::Other(_) | Source::Attach { .. }, _) => {}
+                (Source::Other(_) | Source::Attach { .. } | Source::Start(_), _) => {}
                 _ => probes.extend(server.probes(None)),
             }
         }
@@ -518,6 +374,17 @@ impl Deployment {
             probes.extend(named.map(|(name, endpoint)| sharding.probe(&name, endpoint)));
         }
         (groups, probes)
+    }
+
+    /// Reads the probes of the hosts that have its servers; none if they are on this machine.
+    pub(crate) fn host_probe(&self) -> Option<Box<dyn Probe>> {
+        let hosts = self.hosts.as_ref()?;
+        let watched = self.members.iter().filter_map(|member| {
+            // What independent servers use is added up; of others, the primary is what is measured.
+            let is_measured = matches!(member.source, Source::Start(_));
+            Some(WatchedHost { idx: member.host?, member: member.facts.name.clone(), is_measured })
+        });
+        Some(hosts.probe(watched.collect()))
     }
 
     /// What a workload connects to; none where there is no such member, or it is not up.
@@ -663,9 +530,9 @@ fn nodes(primary: &Source) -> Vec<(Node, ServerSpec)> {
     let (Source::Start(spec), Part::Node(first)) = (primary, part_of(primary)) else {
         return Vec::new();
     };
-    let others = 2..=first.cluster.ports.len() as u32;
+    let others = 2..=first.cluster.nodes;
     let node = |number| {
-        let node = Node { number, cluster: first.cluster.clone() };
+        let node = Node { number, cluster: first.cluster.clone(), joins_at: None };
         (node.clone(), ServerSpec { part: Part::Node(node), ..spec.clone() })
     };
     others.map(node).collect()
@@ -733,10 +600,7 @@ pub(crate) fn source(
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
     let spec = spec(lab, design, database)?;
-    match &database.on {
-        Some(_) => Ok((Source::Hosted(spec, 0), None)),
-        None => Ok((Source::Start(spec), None)),
-    }
+    Ok((Source::Start(spec), None))
 }
 
 /// The specification of a database's server that Dyno starts.
@@ -769,11 +633,12 @@ pub(crate) fn spec(
         cpus: design.server_cpus.clone(),
         limits: limits(database),
         admits_client: false,
+        open: None,
         part: match (database.replicas, &database.cluster) {
             (_, Some(cluster)) => {
                 dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;
                 let made = Cluster::new(cluster.nodes, cluster.load_on_all)?;
-                Part::Node(Node { number: 1, cluster: made })
+                Part::Node(Node { number: 1, cluster: made, joins_at: None })
             }
             (0, None) => Part::Alone,
             (replicas, None) => {

@@ -27,6 +27,7 @@ mod prepare;
 mod run;
 mod search;
 mod simulated;
+mod site;
 mod statements;
 mod stopping;
 mod trial;

@@ -128,7 +128,7 @@ fn on_private(
         );
     };
     let spec = match source(lab, design, variant) {
-        Ok((Source::Start(spec), _)) => spec,
+        Ok((Source::Start(spec), _)) if variant.database.on.is_none() => spec,
         Err(TrialError::Failed { message, .. }) => return Err(message),
         _ => return Err("no server is started for it".to_owned()),
     };

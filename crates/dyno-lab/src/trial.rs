@@ -321,7 +321,7 @@ pub(crate) struct Trial<'a, 't> {
     pub(crate) workload: MadeWorkload,
     pub(crate) deployment: Deployment,
     /// Copies of the primary's data for replicas that have not started yet.
-    pub(crate) copies: Vec<Staging<'a>>,
+    pub(crate) copies: Vec<Staging>,
     /// The agents that generate its load; none where this process does.
     pub(crate) generators: Option<Generators>,
     pub(crate) results: &'a mut Results,

@@ -28,9 +28,12 @@ pub struct MemberFacts {
     pub server: ServerFacts,
 }
 
-/// A host on which an agent has started a member, which has its name.
+/// A host on which an agent has started a member.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberHost {
+    /// What the study calls it; empty if the member has its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// What the machine calls itself.
     pub machine: String,
     /// The version of Dyno there.

@@ -300,10 +300,40 @@ impl Database {
         self.urls().take(all).skip(1)
     }
 
+    /// Whether its servers, if they are several, are members of one deployment; otherwise each has data of its own.
+    pub fn is_one_deployment(&self) -> bool {
+        self.replicas > 0 || self.cluster.is_some() || self.shards > 0 || self.behind.is_some()
+    }
+
+    /// How many hosts its servers need, one each; none if it is for the hosts to say.
+    pub fn hosts_needed(&self) -> Option<usize> {
+        match &self.cluster {
+            Some(cluster) => Some(cluster.nodes as usize),
+            None if self.is_one_deployment() => Some(1 + self.replicas as usize),
+            None => self.servers.map(|servers| servers as usize),
+        }
+    }
+
     /// How many servers Dyno starts on these hosts.
     pub fn servers_on(&self, hosts: &HostPool) -> usize {
         let all = hosts.names.len();
-        self.servers.map_or(all, |servers| all.min(servers as usize))
+        self.hosts_needed().map_or(all, |needed| all.min(needed))
+    }
+
+    /// How many of its servers clients connect to.
+    pub fn loaded_servers(&self, on: Option<&HostPool>) -> usize {
+        let replicas = self.replicas as usize;
+        match (&self.cluster, on) {
+            (Some(cluster), _) if cluster.load_on_all && self.behind.is_none() => {
+                cluster.nodes as usize
+            }
+            (None, _) if self.reads_elsewhere() => match self.reads_on.as_str() {
+                "replicas" => replicas,
+                _ => 1 + replicas,
+            },
+            (None, Some(hosts)) if !self.is_one_deployment() => self.servers_on(hosts),
+            _ => 1 + self.further_servers().count(),
+        }
     }
 
     /// Whether clients that read connect to replicas.

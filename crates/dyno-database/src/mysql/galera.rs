@@ -1,10 +1,14 @@
-//! Galera clusters of private servers, over ports of the loopback.
+//! Galera clusters of private servers, over ports of the loopback or of addresses of several machines.
 //!
 //! A node that joins needs a copy of the data. The server leaves that to a script, and those that it comes
 //! with open a port to which any user of this machine could write. Dyno's own (`state_transfer.sh`) copies
-//! files: all nodes are on one machine.
+//! files between nodes on one machine. On several machines each node is started on a copy of the data, with a note
+//! of what it holds of the cluster.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +20,7 @@ use dyno_workload::{Connection, Connector, TextRows};
 use super::install::Install;
 use super::option_file::normal;
 use super::{MySqlConnection, connect, connector};
-use crate::cluster::{Clustering, Node, NodeState, node_name};
+use crate::cluster::{Clustering, Node, NodePorts, NodeState, node_name};
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
@@ -31,6 +35,14 @@ const LIBRARY_FOLDERS: [&str; 6] =
 
 /// The script that copies the data of a node.
 const TRANSFER: &str = include_str!("state_transfer.sh");
+
+/// What there is in its place where the nodes are on several machines: each begins with the data, and a node that
+/// has fallen out of the cluster stays out.
+const NO_TRANSFER: &str =
+    "#!/bin/sh\necho 'Dyno does not copy data between nodes on several machines' >&2\nexit 1\n";
+
+/// The file in which a node finds what its data hold of the cluster.
+const STATE_FILE: &str = "grastate.dat";
 
 /// The name by which the server finds it: `wsrep_sst_` and the method.
 const TRANSFER_FILE: &str = "wsrep_sst_dyno";
@@ -122,33 +134,61 @@ pub(super) fn lines(
     let (number, own) = (node.number, own_options(settings)?);
     // Only those that run: at the port of one that does not, somebody else could ask for the name.
     let others = &node.cluster.ports[..number as usize - 1];
-    let others: Vec<String> = others.iter().map(|one| format!("127.0.0.1:{}", one.group)).collect();
+    let others: Vec<String> = others.iter().map(|one| one.of_group().to_string()).collect();
+    let NodePorts { address, group, transfer } = ports;
     let separator = if own.is_empty() || own.trim_end().ends_with(';') { "" } else { ";" };
     Ok(format!(
         "binlog_format = ROW\ninnodb_autoinc_lock_mode = 2\nserver_id = {number}\n\
          wsrep_on = ON\nwsrep_provider = {}\nwsrep_cluster_name = {}\nwsrep_node_name = {}\n\
-         wsrep_node_address = 127.0.0.1\nwsrep_cluster_address = gcomm://{}\n\
+         wsrep_node_address = {address}\nwsrep_cluster_address = gcomm://{}\n\
          wsrep_sst_method = dyno\nwsrep_sst_receive_address = {data}/transfer\n\
-         {PROVIDER_OPTIONS} = \"{own}{separator}gmcast.listen_addr=tcp://127.0.0.1:{};base_host=127.0.0.1;\
-         base_port={};ist.recv_addr=127.0.0.1:{}\"\nskip_networking = ON\n",
+         {PROVIDER_OPTIONS} = \"{own}{separator}gmcast.listen_addr=tcp://{address}:{group};base_host={address};\
+         base_port={group};ist.recv_addr={address}:{transfer}\"\n",
         library.display(),
         node.cluster.name.reveal(),
         node.name(),
         others.join(","),
-        ports.group,
-        ports.group,
-        ports.transfer,
     ))
 }
 
-/// Puts the script there that copies data; returns the environment in which the server finds it.
+/// Puts the script there that copies data, or, on several machines, one that refuses to; returns the environment in
+/// which the server finds it.
 ///
 /// # Errors
 ///
 /// It cannot be written.
-pub(super) fn put_transfer(folder: &ServerFolder) -> Result<(String, String), DeployError> {
-    folder.write_program(TRANSFER_FILE, TRANSFER)?;
+pub(super) fn put_transfer(
+    folder: &ServerFolder,
+    node: &Node,
+) -> Result<(String, String), DeployError> {
+    let is_here = node.number == 1 || node.joins_at.is_none();
+    folder.write_program(TRANSFER_FILE, if is_here { TRANSFER } else { NO_TRANSFER })?;
     Ok(("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.path().display())))
+}
+
+/// Notes in the data of a node that joins with them what they hold of the cluster, so that it asks no other node for
+/// them.
+///
+/// # Errors
+///
+/// It cannot be written, or is noted already.
+pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<(), DeployError> {
+    let Some(position) = &node.joins_at else { return Ok(()) };
+    let (uuid, number) = position.rsplit_once(':').unwrap_or((position, "-1"));
+    let text = format!(
+        "# GALERA saved state\nversion: 2.1\nuuid:    {uuid}\nseqno:   {number}\nsafe_to_bootstrap: 0\n"
+    );
+    let path = folder.data().join(STATE_FILE);
+    let write = || -> io::Result<()> {
+        // New, and therefore through no link.
+        let mut file = File::create_new(&path)?;
+        file.write_all(text.as_bytes())?;
+        match folder.keeper().run_as() {
+            Some(user) => fchown(&file, Some(user.uid), Some(user.gid)),
+            None => Ok(()),
+        }
+    };
+    write().map_err(|error| DeployError::new(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Waits for nothing: whether a node that starts has joined, and sees those that were there before.
@@ -171,11 +211,11 @@ pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Resul
 pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) -> ServerControl {
     let own = node.ports();
     let others = node.cluster.ports.iter().filter(|ports| **ports != own);
-    let others: Vec<String> = others.map(|one| format!("127.0.0.1:{}", one.group)).collect();
+    let others: Vec<String> = others.map(|one| one.of_group().to_string()).collect();
     let mut spec = control.spec;
     spec.arguments.push(format!("--wsrep-cluster-address=gcomm://{}", others.join(",")));
     // It copies the data of the last node rather than of the first, which takes the load.
-    let numbers = (1..=node.cluster.ports.len() as u32).rev().filter(|one| *one != node.number);
+    let numbers = (1..=node.cluster.nodes).rev().filter(|one| *one != node.number);
     let donors: String = numbers.map(|number| format!("{},", node_name(number))).collect();
     spec.arguments.push(format!("--wsrep-sst-donor={donors}"));
     let to = endpoint.clone();
@@ -203,12 +243,22 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
 
+/// What a node reports of its cluster.
+fn status(node: &Endpoint) -> Result<TextRows, DeployError> {
+    let mut connection = connect(node).map_err(|error| DeployError::new(error.to_string()))?;
+    connection.set_cold_limit(CATALOG_LIMIT.0);
+    connection.query(STATUS).map_err(|error| DeployError::new(error.to_string()))
+}
+
+/// A value of a node's status.
+fn value<'r>(rows: &'r TextRows, name: &str) -> &'r str {
+    let row = rows.iter().find(|row| cell(row, 0) == Some(name));
+    row.and_then(|row| cell(row, 1)).unwrap_or_default()
+}
+
 /// What a node's status says of its state.
 fn state(rows: &TextRows) -> NodeState {
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| cell(row, 0) == Some(name));
-        row.and_then(|row| cell(row, 1)).unwrap_or_default()
-    };
+    let value = |name: &str| value(rows, name);
     let words = value("wsrep_local_state_comment");
     NodeState {
         is_synced: words == "Synced"
@@ -225,12 +275,14 @@ impl Clustering for Galera {
         "galera"
     }
 
+    fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
+        let rows = status(node)?;
+        let uuid = value(&rows, "wsrep_cluster_state_uuid");
+        Ok(Some(format!("{uuid}:{}", state(&rows).committed)))
+    }
+
     fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
-        let mut connection = connect(node).map_err(|error| DeployError::new(error.to_string()))?;
-        connection.set_cold_limit(CATALOG_LIMIT.0);
-        let rows = connection.query(STATUS);
-        let rows = rows.map_err(|error| DeployError::new(error.to_string()))?;
-        Ok(state(&rows))
+        Ok(state(&status(node)?))
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {
@@ -327,9 +379,11 @@ impl Probe for NodeProbe {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::Secret;
-    use crate::cluster::{Cluster, NodePorts};
+    use crate::cluster::Cluster;
 
     fn rows(values: &[(&str, &str)]) -> TextRows {
         values.iter().map(|(a, b)| vec![Some((*a).to_owned()), Some((*b).to_owned())]).collect()
@@ -337,9 +391,11 @@ mod tests {
 
     fn node(number: u32) -> Node {
         let ports = [(11, 12), (21, 22), (31, 32)];
-        let ports = ports.map(|(group, transfer)| NodePorts { group, transfer }).into();
+        let address = Ipv4Addr::LOCALHOST;
+        let ports = ports.map(|(group, transfer)| NodePorts { address, group, transfer }).into();
         let (name, password) = (Secret::new("hidden"), Secret::new("unused"));
-        Node { number, cluster: Cluster { name, password, ports, writes_on_all: true } }
+        let cluster = Cluster { name, password, nodes: 3, ports, writes_on_all: true };
+        Node { number, cluster, joins_at: None }
     }
 
     #[test]
@@ -353,7 +409,7 @@ mod tests {
         assert!(
             third.contains(
                 "\"gmcast.listen_addr=tcp://127.0.0.1:31;base_host=127.0.0.1;base_port=31;\
-                 ist.recv_addr=127.0.0.1:32\"\nskip_networking = ON\n"
+                 ist.recv_addr=127.0.0.1:32\"\n"
             ),
             "{third}"
         );

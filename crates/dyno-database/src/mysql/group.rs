@@ -80,7 +80,7 @@ pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), Deplo
 /// The last lines of a member's option file, which nothing overrides.
 pub(super) fn lines(node: &Node) -> String {
     let (port, number) = (node.ports().group, node.number);
-    let seeds = node.cluster.ports.iter().map(|one| format!("127.0.0.1:{}", one.group));
+    let seeds = node.cluster.ports.iter().map(|one| one.of_group().to_string());
     let seeds: Vec<String> = seeds.collect();
     let (single, checks) = if node.cluster.writes_on_all { ("OFF", "ON") } else { ("ON", "OFF") };
     // The server initialises its data without plug-ins, and would refuse their variables then.
@@ -408,10 +408,12 @@ mod tests {
 
     fn node(number: u32, writes_on_all: bool) -> Node {
         let ports = [(11, 12), (21, 22), (31, 32)];
-        let ports = ports.map(|(group, transfer)| NodePorts { group, transfer }).into();
+        let address = std::net::Ipv4Addr::LOCALHOST;
+        let ports = ports.map(|(group, transfer)| NodePorts { address, group, transfer }).into();
         let name = Secret::new("0123456789abcdef0123456789abcdef");
         let password = Secret::new("hidden");
-        Node { number, cluster: Cluster { name, password, ports, writes_on_all } }
+        let cluster = Cluster { name, password, nodes: 3, ports, writes_on_all };
+        Node { number, cluster, joins_at: None }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use dyno_units::SettingValue;
 use super::install::Install;
 use super::{galera, group, replica};
 use crate::private::ServerFolder;
-use crate::{DeployError, Part};
+use crate::{DeployError, Listening, Part};
 
 /// The name of the socket in its folder.
 pub(super) const SOCKET: &str = "server.sock";
@@ -75,6 +75,8 @@ pub(super) struct OptionFile<'a> {
     pub(super) engine: Option<&'a str>,
     pub(super) settings: &'a BTreeMap<String, SettingValue>,
     pub(super) part: &'a Part,
+    /// Where clients on other machines connect to it.
+    pub(super) open: Option<&'a Listening>,
 }
 
 impl OptionFile<'_> {
@@ -159,9 +161,11 @@ impl OptionFile<'_> {
             }
             Part::Node(node) => {
                 let library = galera::check(self.install, self.engine, self.settings)?;
-                Ok(out + &galera::lines(node, (&library, data), self.settings)?)
+                Ok(out
+                    + &galera::lines(node, (&library, data), self.settings)?
+                    + &replica::network_lines(self.part, self.open))
             }
-            part => Ok(out + &replica::lines_after(part)),
+            part => Ok(out + &replica::lines_after(part, self.open)),
         }
     }
 
@@ -178,7 +182,7 @@ impl OptionFile<'_> {
         match self.part {
             Part::Primary(_) => true,
             Part::Node(_) => !self.install.is_mariadb(),
-            Part::Alone | Part::Replica(_) | Part::Router | Part::Open(_) => false,
+            Part::Alone | Part::Replica(_) | Part::Router => false,
         }
     }
 
@@ -318,6 +322,7 @@ mod tests {
             engine,
             settings: &settings.collect(),
             part: &Part::Alone,
+            open: None,
         };
         option_file.text_with("/d/data", "/d/run", "/d/tmp", logs).map_err(|error| error.message)
     }

@@ -69,16 +69,15 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         engine: spec.engine.as_deref(),
         settings: &spec.settings,
         part: &spec.part,
+        open: spec.open.as_ref(),
     };
     folder.write("my.cnf", &option_file.text()?)?;
     let ports = replica::ports(&spec.part);
-    let open = match &spec.part {
-        Part::Open(listening) => Some(listening.address),
-        _ => None,
-    };
+    let open = spec.open.as_ref().map(|listening| listening.address);
     let kind = ServerKind { ports, open, ..kind(Brand::of(spec)) };
-    // All that a node of a Galera cluster has which joins comes from another one.
-    let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if node.number > 1);
+    // All that a node of a Galera cluster has which joins comes from another one, if it does not begin with it.
+    let is_empty = |node: &Node| node.number > 1 && node.joins_at.is_none();
+    let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if is_empty(node));
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
     folder.put_data(data, kind)?;
     replica::forget_identity(&folder, &spec.part)?;
@@ -91,7 +90,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         })?;
     }
     let transfer = match &spec.part {
-        Part::Node(_) if install.is_mariadb() => Some(galera::put_transfer(&folder)?),
+        Part::Node(node) if install.is_mariadb() => {
+            galera::put_position(&folder, node)?;
+            Some(galera::put_transfer(&folder, node)?)
+        }
         _ => None,
     };
     let mut process = ProcessSpec {
@@ -120,7 +122,8 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
-    let settled = settled.and_then(|()| replica::admit(&mut connection, &spec.part));
+    let settled =
+        settled.and_then(|()| replica::admit(&mut connection, (&spec.part, spec.open.as_ref())));
     let node = match &spec.part {
         Part::Node(node) => Some(node.clone()),
         _ => None,

@@ -2,7 +2,8 @@
 //! MySQL know no replication over sockets.
 //!
 //! At that port the primary admits one user, from 127.0.0.1 and for replication alone, with a password that
-//! goes through the sockets of primary and replica only. All other users log in from `localhost`, which
+//! goes through the sockets of primary and replica only. If they are on several machines, it is the port and the address
+//! at which the primary listens for clients, and the user may come from anywhere. All other users log in from `localhost`, which
 //! means the socket as long as names are not resolved.
 
 use std::fs;
@@ -71,12 +72,13 @@ impl Words {
 
     /// The statements that let a replica follow.
     fn follow(&self, replication: &Replication) -> Vec<String> {
-        let (port, password) = (replication.port, replication.password.reveal());
+        let (host, port) = (replication.address.ip(), replication.address.port());
+        let password = replication.password.reveal();
         let is_waited_for = replication.mode == ReplicationMode::Synchronous;
         let mut all = Vec::new();
         if self.is_mariadb {
             let options = format!(
-                "MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = '{REPLICATION_USER}', \
+                "MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = '{REPLICATION_USER}', \
                  MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, \
                  MASTER_CONNECT_RETRY = 1"
             );
@@ -93,7 +95,7 @@ impl Words {
             all.push("SET GLOBAL rpl_semi_sync_replica_enabled = ON".to_owned());
         }
         all.push(format!(
-            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {port}, SOURCE_USER = \
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port}, SOURCE_USER = \
              '{REPLICATION_USER}', SOURCE_PASSWORD = '{password}', SOURCE_AUTO_POSITION = 1, \
              GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1"
         ));
@@ -144,9 +146,9 @@ fn plugin(side: &str) -> String {
 /// Lines of the option file of a server with this part, which come before the study's.
 pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
     match (part, is_mariadb) {
-        (Part::Alone | Part::Node(_) | Part::Open(_), true) => "",
+        (Part::Alone | Part::Node(_), true) => "",
         (Part::Router, true) => "plugin_load_add = ha_spider\n",
-        (Part::Alone | Part::Router | Part::Open(_), false) => "disable_log_bin\n",
+        (Part::Alone | Part::Router, false) => "disable_log_bin\n",
         (Part::Node(_), false) => {
             "log_bin = binlog\ngtid_mode = ON\nenforce_gtid_consistency = ON\nrelay_log = relay-bin\n"
         }
@@ -163,34 +165,41 @@ pub(super) fn lines_before(part: &Part, is_mariadb: bool) -> &'static str {
 }
 
 /// Its last lines, which nothing overrides: where it listens, and its number.
-pub(super) fn lines_after(part: &Part) -> String {
-    match part {
-        Part::Alone | Part::Node(_) | Part::Router => "skip_networking = ON\n".to_owned(),
-        // Names that are resolved would make 127.0.0.1 the `localhost` of the user without a password.
-        Part::Primary(Replication { port, .. }) => format!(
-            "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
-             skip_name_resolve = ON\n"
-        ),
-        Part::Open(Listening { address, .. }) => format!(
-            "skip_networking = OFF\nbind_address = {}\nport = {}\nskip_name_resolve = ON\n",
-            address.ip(),
-            address.port()
-        ),
-        Part::Replica(Follow { number, .. }) => {
-            format!("server_id = {}\nskip_networking = ON\n", number + 1)
-        }
-    }
+pub(super) fn lines_after(part: &Part, open: Option<&Listening>) -> String {
+    let number = match part {
+        Part::Primary(_) => "server_id = 1\n".to_owned(),
+        Part::Replica(Follow { number, .. }) => format!("server_id = {}\n", number + 1),
+        Part::Alone | Part::Node(_) | Part::Router => String::new(),
+    };
+    number + &network_lines(part, open)
 }
 
-/// The ports at which a server with this part listens.
+/// Where it listens: for clients on other machines, or for its replicas, or nowhere.
+pub(super) fn network_lines(part: &Part, open: Option<&Listening>) -> String {
+    let address = match (open, part) {
+        (Some(open), _) => open.address,
+        (None, Part::Primary(replication)) => replication.address,
+        (None, _) => return "skip_networking = ON\n".to_owned(),
+    };
+    // Names that are resolved would make 127.0.0.1 the `localhost` of the user without a password.
+    format!(
+        "skip_networking = OFF\nbind_address = {}\nport = {}\nskip_name_resolve = ON\n",
+        address.ip(),
+        address.port()
+    )
+}
+
+/// Where a server with this part listens for other members.
 pub(super) fn ports(part: &Part) -> Ports {
     match part {
-        Part::Primary(replication) => private::ports(&[replication.port]),
-        Part::Node(node) => {
-            let NodePorts { group, transfer } = node.ports();
-            private::ports(&[group, transfer])
+        Part::Primary(Replication { address, .. }) => {
+            private::ports_of(*address.ip(), &[address.port()])
         }
-        Part::Alone | Part::Replica(_) | Part::Router | Part::Open(_) => NO_PORTS,
+        Part::Node(node) => {
+            let NodePorts { address, group, transfer } = node.ports();
+            private::ports_of(address, &[group, transfer])
+        }
+        Part::Alone | Part::Replica(_) | Part::Router => NO_PORTS,
     }
 }
 
@@ -215,9 +224,18 @@ pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<()
     send(connection, &words.follow(&follow.replication)).map_err(of_replication)
 }
 
-/// Lets clients on other machines into a server that is up, if that is its part.
-pub(super) fn admit(connection: &mut MySqlConnection, part: &Part) -> Result<(), DeployError> {
-    let Part::Open(listening) = part else { return Ok(()) };
+/// Lets clients on other machines into a server that is up and listens for them. One that begins with the data of
+/// another member has them from there.
+pub(super) fn admit(
+    connection: &mut MySqlConnection,
+    (part, open): (&Part, Option<&Listening>),
+) -> Result<(), DeployError> {
+    let Some(listening) = open else { return Ok(()) };
+    match part {
+        Part::Replica(_) => return Ok(()),
+        Part::Node(node) if node.number > 1 => return Ok(()),
+        _ => {}
+    }
     // Of a server that was open before, the user is there with another password.
     let user = format!("'{CLIENT_USER}'@'%'");
     let digest = native_digest(listening.password.reveal());
@@ -280,7 +298,8 @@ impl Replicating for ByGtid {
                 "replication = \"synchronous\" needs MariaDB 10.3 or later; choose \"asynchronous\"",
             ));
         }
-        let user = format!("'{REPLICATION_USER}'@'127.0.0.1'");
+        let from = if replication.address.ip().is_loopback() { "127.0.0.1" } else { "%" };
+        let user = format!("'{REPLICATION_USER}'@'{from}'");
         let password = replication.password.reveal();
         // The user is not replicated: it is of this server alone.
         let mut statements = vec![
@@ -453,7 +472,8 @@ mod tests {
     use crate::{Address, Secret, TlsMode};
 
     fn replication(mode: ReplicationMode) -> Replication {
-        Replication { replicas: 2, mode, port: 4711, password: Secret::new("hidden") }
+        let address = "127.0.0.1:4711".parse().expect("it is an address");
+        Replication { replicas: 2, mode, address, password: Secret::new("hidden") }
     }
 
     fn replica(number: u32) -> Part {
@@ -475,16 +495,16 @@ mod tests {
     fn only_a_primary_listens_and_only_at_the_loopback() {
         let primary = Part::Primary(replication(ReplicationMode::Asynchronous));
         assert_eq!(
-            lines_after(&primary),
+            lines_after(&primary, None),
             "server_id = 1\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = 4711\n\
              skip_name_resolve = ON\n"
         );
-        assert_eq!(lines_after(&replica(2)), "server_id = 3\nskip_networking = ON\n");
-        assert_eq!(lines_after(&Part::Alone), "skip_networking = ON\n");
+        assert_eq!(lines_after(&replica(2), None), "server_id = 3\nskip_networking = ON\n");
+        assert_eq!(lines_after(&Part::Alone, None), "skip_networking = ON\n");
         let ports = [&primary, &replica(1), &Part::Alone].map(ports);
         assert_eq!(ports, [private::ports(&[4711]), NO_PORTS, NO_PORTS]);
         for part in [primary, replica(1), Part::Alone] {
-            let text = lines_before(&part, true).to_owned() + &lines_after(&part);
+            let text = lines_before(&part, true).to_owned() + &lines_after(&part, None);
             assert!(!text.contains("hidden"), "{text}");
         }
     }

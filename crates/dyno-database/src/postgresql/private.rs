@@ -60,7 +60,10 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let of_part = replica::settings_of(&spec.part);
     let configuration = settings::configuration(&spec.settings, &folder.data(), of_part)?;
     folder.write(settings::CONFIGURATION_FILE, &configuration)?;
-    folder.write(settings::ACCESS_FILE, &replica::access(&spec.part, programs.major()))?;
+    folder.write(
+        settings::ACCESS_FILE,
+        &replica::access(&spec.part, spec.open.is_some(), programs.major()),
+    )?;
     // A replica's data come from its primary.
     let data = data.filter(|_| !matches!(spec.part, Part::Replica(_)));
     folder.put_data(data, KIND)?;
@@ -69,10 +72,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         (_, None) => make_data(&folder, &programs, clock)?,
         (_, Some(_)) => {}
     }
-    let open = match &spec.part {
-        Part::Open(listening) => Some(listening.address),
-        _ => None,
-    };
+    let open = spec.open.as_ref().map(|listening| listening.address);
     let process = ProcessSpec {
         program: programs.folder.join("postgres"),
         arguments: settings::arguments(folder.path(), &folder.data(), &folder.run(), open),
@@ -188,7 +188,7 @@ fn finish(
             .query(&format!("CREATE DATABASE {CATALOG}"))
             .map_err(|error| statement_failed("create its database", error))?;
     }
-    replica::admit(connection, &spec.part)
+    replica::admit(connection, (&spec.part, spec.open.as_ref()))
 }
 
 fn endpoint((folder, open): (&ServerFolder, Option<SocketAddrV4>), catalog: &str) -> Endpoint {

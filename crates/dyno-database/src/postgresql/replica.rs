@@ -1,6 +1,7 @@
-//! Streaming replication between private servers, over the primary's socket.
+//! Streaming replication between private servers, over the primary's socket, or, from other machines, over the address
+//! at which it listens for clients.
 //!
-//! The primary admits one more user to its socket, for replication alone and with a password (SCRAM from
+//! The primary admits one more user there, for replication alone and with a password (SCRAM from
 //! 10 on, MD5 before). Its replica reads the password from a file that only the servers' user can read; it
 //! is in no command line, in no environment and in no log. The data come by `pg_basebackup`, and a slot
 //! keeps the log that a replica still needs.
@@ -15,8 +16,8 @@ use dyno_workload::{Connection, TextRows};
 use super::programs::Programs;
 use super::{PgConnection, connect, connector, settings, statement_failed};
 use crate::part::{
-    CLIENT_USER, Follow, Lag, LagMeter, PROMOTION_LIMIT, PROMOTION_POLL, Part, REPLICATION_USER,
-    Replicating, Replication, not_promoted,
+    CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, PROMOTION_POLL, Part,
+    REPLICATION_USER, Replicating, Replication, not_promoted,
 };
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
@@ -33,23 +34,21 @@ const PASSWORD_FILE: &str = "replication.pgpass";
 pub(super) struct Streaming;
 
 /// Who may log in to a server with this part.
-pub(super) fn access(part: &Part, major: u32) -> String {
+pub(super) fn access(part: &Part, is_open: bool, major: u32) -> String {
     let method = password_method(major);
-    match part {
+    let mut text = String::new();
+    if let Part::Primary(_) = part {
         // `all` does not include replication.
-        Part::Primary(_) => format!(
-            "local replication {REPLICATION_USER} {method}\nlocal all {REPLICATION_USER} reject\n{}",
-            settings::ACCESS
-        ),
-        Part::Open(_) => {
-            format!(
-                "local all all trust\nhost all {CLIENT_USER} all {method}\nhost all all all reject\n"
-            )
-        }
-        Part::Alone | Part::Replica(_) | Part::Node(_) | Part::Router => {
-            settings::ACCESS.to_owned()
-        }
+        let from = if is_open { ["host", " all"] } else { ["local", ""] };
+        let [how, address] = from;
+        text += &format!(
+            "{how} replication {REPLICATION_USER}{address} {method}\nlocal all {REPLICATION_USER} reject\n"
+        );
     }
+    if is_open {
+        text += &format!("host all {CLIENT_USER} all {method}\n");
+    }
+    text + settings::ACCESS
 }
 
 fn password_method(major: u32) -> &'static str {
@@ -59,7 +58,7 @@ fn password_method(major: u32) -> &'static str {
 /// Settings of a server with this part, which come before those of the study.
 pub(super) fn settings_of(part: &Part) -> &'static str {
     match part {
-        Part::Alone | Part::Node(_) | Part::Router | Part::Open(_) => "",
+        Part::Alone | Part::Node(_) | Part::Router => "",
         // The defaults since 10.
         Part::Primary(_) => {
             "wal_level = replica\nmax_wal_senders = 10\nmax_replication_slots = 10\n"
@@ -81,7 +80,7 @@ pub(super) fn copy_primary(
     let passwords = folder.keeper().write_secret(folder.path(), PASSWORD_FILE, &line)?;
     let process = ProcessSpec {
         program: programs.folder.join("pg_basebackup"),
-        arguments: arguments(folder, programs.major(), follow, &passwords)?,
+        arguments: arguments(folder, programs.major(), follow, &passwords),
         log: folder.path().join("pg_basebackup.log"),
         needs_name: true,
         ..ProcessSpec::default()
@@ -97,18 +96,9 @@ pub(super) fn copy_primary(
     copied.map_err(|error| DeployError::new(format!("PostgreSQL: {error}")))
 }
 
-fn arguments(
-    folder: &ServerFolder,
-    major: u32,
-    follow: &Follow,
-    passwords: &Path,
-) -> Result<Vec<String>, DeployError> {
-    let Address::Unix(socket) = &follow.primary.address else {
-        return Err(DeployError::new("a private server has a socket, but this primary has none"));
-    };
-    let sockets = socket.parent().unwrap_or(Path::new("/"));
+fn arguments(folder: &ServerFolder, major: u32, follow: &Follow, passwords: &Path) -> Vec<String> {
     let mut all = vec![
-        format!("--dbname={}", conninfo(sockets, &follow.name(), passwords)),
+        format!("--dbname={}", conninfo(&follow.primary.address, &follow.name(), passwords)),
         format!("--pgdata={}", folder.data().display()),
         "--write-recovery-conf".to_owned(),
         format!("--slot={}", slot(follow)),
@@ -121,20 +111,23 @@ fn arguments(
     all.extend((major >= 10).then(|| "--no-sync".to_owned()));
     let wal = if major >= 10 { "--waldir" } else { "--xlogdir" };
     all.extend(folder.logs().map(|logs| format!("{wal}={}", logs.display())));
-    Ok(all)
+    all
 }
 
 /// Where the primary is, in libpq's words; no password.
-fn conninfo(sockets: &Path, name: &str, passwords: &Path) -> String {
-    let quoted = |path: &Path| {
-        let path = path.display().to_string();
-        format!("'{}'", path.replace('\\', "\\\\").replace('\'', "\\'"))
+fn conninfo(primary: &Address, name: &str, passwords: &Path) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
+    let (host, port) = match primary {
+        Address::Unix(socket) => {
+            let folder = socket.parent().unwrap_or(Path::new("/"));
+            (folder.display().to_string(), settings::PORT.to_owned())
+        }
+        Address::Tcp { host, port } => (host.clone(), port.to_string()),
     };
     format!(
-        "host={} port={} user={REPLICATION_USER} application_name={name} passfile={}",
-        quoted(sockets),
-        settings::PORT,
-        quoted(passwords)
+        "host={} port={port} user={REPLICATION_USER} application_name={name} passfile={}",
+        quoted(&host),
+        quoted(&passwords.display().to_string())
     )
 }
 
@@ -225,9 +218,12 @@ fn is_older(connection: &mut PgConnection, version: u32) -> Result<bool, DeployE
     Ok(found < f64::from(version))
 }
 
-/// Lets clients on other machines into a server that is up, if that is its part.
-pub(super) fn admit(connection: &mut PgConnection, part: &Part) -> Result<(), DeployError> {
-    let Part::Open(listening) = part else { return Ok(()) };
+/// Lets clients on other machines into a server that is up and listens for them. A replica has them from its primary.
+pub(super) fn admit(
+    connection: &mut PgConnection,
+    (part, open): (&Part, Option<&Listening>),
+) -> Result<(), DeployError> {
+    let Some(listening) = open.filter(|_| !matches!(part, Part::Replica(_))) else { return Ok(()) };
     let made = make_role(connection, (CLIENT_USER, "SUPERUSER"), &listening.password);
     made.map_err(|why| statement_failed("admit clients on other machines", why))
 }
@@ -323,7 +319,7 @@ mod tests {
         let replication = Replication {
             replicas: 1,
             mode: ReplicationMode::Asynchronous,
-            port: 1,
+            address: "127.0.0.1:1".parse().expect("it is an address"),
             password: Secret::new("hidden"),
         };
         Follow { number: 1, primary, replication }
@@ -333,24 +329,28 @@ mod tests {
     fn only_the_user_of_replication_is_admitted_to_it() {
         let primary = Part::Primary(follow().replication);
         assert_eq!(
-            access(&primary, 15),
+            access(&primary, false, 15),
             "local replication dyno_replica scram-sha-256\nlocal all dyno_replica reject\n\
              local all all trust\nhost all all all reject\n"
         );
-        assert!(access(&primary, 9).starts_with("local replication dyno_replica md5\n"));
+        assert!(access(&primary, false, 9).starts_with("local replication dyno_replica md5\n"));
         for part in [Part::Alone, Part::Replica(follow())] {
-            assert_eq!(access(&part, 15), "local all all trust\nhost all all all reject\n");
+            assert_eq!(access(&part, false, 15), "local all all trust\nhost all all all reject\n");
         }
     }
 
     #[test]
     fn no_command_line_has_the_password() {
-        let text = conninfo(Path::new("/it's/run"), "replica-1", Path::new("/d/pass"));
+        let socket = Address::Unix("/it's/run/.s.PGSQL.5432".into());
+        let text = conninfo(&socket, "replica-1", Path::new("/d/pass"));
         assert_eq!(
             text,
             "host='/it\\'s/run' port=5432 user=dyno_replica application_name=replica-1 \
              passfile='/d/pass'"
         );
+        let far = Address::Tcp { host: "10.0.0.7".to_owned(), port: 7000 };
+        let text = conninfo(&far, "replica-2", Path::new("/d/pass"));
+        assert!(text.starts_with("host='10.0.0.7' port=7000 user=dyno_replica "), "{text}");
         assert!(!format!("{:?}", follow()).contains("hidden"));
     }
 

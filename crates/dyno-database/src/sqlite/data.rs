@@ -80,6 +80,7 @@ mod tests {
             limits: dyno_host::ServerLimits::default(),
             part: crate::Part::Alone,
             admits_client: false,
+            open: None,
         })
         .unwrap()
     }

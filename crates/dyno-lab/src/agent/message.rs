@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddrV4;
 
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
 use dyno_model::{Arrivals, Load};
-use dyno_record::{Environment, Event, NetworkFacts, ServerFacts};
+use dyno_record::{BuildFacts, Environment, Event, NetworkFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
+use super::part::PartOrder;
 use crate::failures::Failure;
 use crate::trial::TrialEnd;
 
@@ -134,10 +136,24 @@ impl From<RecordedEnd> for TrialEnd {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerOrder {
-    /// Start it.
+    /// Start it, on the data that are held if there are any.
     Start(Box<StartOrder>),
-    /// Stop it in order, and start it again on its data.
-    Restart,
+    /// Stop it in order, and hold its data: the next server is started on them.
+    Halt,
+    /// Send the data that are held to other agents that fetch them.
+    Send {
+        /// How many there are.
+        takers: usize,
+    },
+    /// Fetch data from another agent, and hold them.
+    Fetch {
+        /// Where it sends them.
+        from: SocketAddrV4,
+        /// What it wants to hear first.
+        token: Password,
+        /// The folder for them, if not the usual one.
+        data_folder: Option<String>,
+    },
     /// Stop it and remove its data.
     Stop,
     /// Say how it is.
@@ -168,6 +184,8 @@ pub(crate) struct StartOrder {
     pub(crate) address: String,
     /// The password of these clients.
     pub(crate) password: Password,
+    /// What it is for among the members.
+    pub(crate) part: PartOrder,
     /// The folder for its data, if not the usual one.
     pub(crate) data_folder: Option<String>,
 }
@@ -179,8 +197,10 @@ pub(crate) struct ServerUp {
     pub(crate) url: String,
     /// The id of its process on the agent's machine.
     pub(crate) pid: Option<i32>,
-    /// What it says of itself.
-    pub(crate) facts: ServerFacts,
+    /// Where its programs come from.
+    pub(crate) build: Option<BuildFacts>,
+    /// Where other nodes of its cluster reach it.
+    pub(crate) group: Option<SocketAddrV4>,
 }
 
 /// What came of an order about the server.
@@ -191,6 +211,15 @@ pub(crate) enum ServerDone {
     Up(Box<ServerUp>),
     /// It is gone.
     Stopped,
+    /// The agent holds data.
+    Held,
+    /// Its data can be fetched.
+    Sending {
+        /// Where.
+        address: SocketAddrV4,
+        /// What is wanted to be heard first.
+        token: Password,
+    },
     /// How it is.
     Seen {
         /// Why it is down, if it is.

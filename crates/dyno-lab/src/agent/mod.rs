@@ -10,8 +10,10 @@
 
 mod frame;
 pub(crate) mod message;
+pub(crate) mod part;
 mod serve;
 mod server;
+mod transfer;
 mod trial;
 
 pub(crate) use frame::{FrameError, read_frame, write_frame};
@@ -22,7 +24,7 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

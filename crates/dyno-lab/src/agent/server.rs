@@ -13,10 +13,12 @@ use std::thread::{self, JoinHandle};
 
 use dyno_database::{DeployError, Listening, Part, Place, Products, Secret, Server, ServerSpec};
 use dyno_host::{HostSpec, Keeper, Sampler};
+use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
-use super::message::{Answer, ServerDone, ServerOrder, ServerUp, StartOrder};
+use super::message::{Answer, Password, ServerDone, ServerOrder, ServerUp, StartOrder};
 use super::serve::Outlet;
+use super::transfer::{self, Sending};
 use crate::datasets::Staging;
 use crate::deployment::recorded;
 
@@ -36,6 +38,8 @@ pub struct Hosting {
 
 /// The thread with the agent's server, and the one that reads the machine's probes. They end with this.
 pub(super) struct ServerThread {
+    /// Raised when the agent ends.
+    ended: AbortFlag,
     orders: Option<Sender<(u64, ServerOrder)>>,
     samples: Option<Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
@@ -44,6 +48,7 @@ pub(super) struct ServerThread {
 impl Drop for ServerThread {
     fn drop(&mut self) {
         (self.orders, self.samples) = (None, None);
+        self.ended.raise();
         // One that starts just now is not waited for.
         dyno_database::stop_waiting();
         for thread in self.threads.drain(..) {
@@ -66,14 +71,23 @@ impl ServerThread {
         let (samples, asked) = channel();
         let watched = WatchedNow::default();
         let failed = |error| format!("no thread can be started for a server: {error}");
-        let mut own =
-            ServerThread { orders: Some(orders), samples: Some(samples), threads: vec![] };
+        let ended = AbortFlag::new();
+        let mut own = ServerThread {
+            ended: ended.clone(),
+            orders: Some(orders),
+            samples: Some(samples),
+            threads: vec![],
+        };
         let mut keeping = Keeping {
             hosting,
             clock: Arc::clone(clock),
             watched: Arc::clone(&watched),
+            ended,
             keeper: None,
             running: None,
+            address: None,
+            held: None,
+            sending: None,
         };
         let outlet = out.clone();
         let work = move || keeping.serve(&taken, &outlet);
@@ -124,8 +138,15 @@ struct Keeping {
     hosting: Arc<Hosting>,
     clock: Arc<dyn Clock>,
     watched: WatchedNow,
+    ended: AbortFlag,
     keeper: Option<Arc<Keeper>>,
     running: Option<Running>,
+    /// Where the last server listened.
+    address: Option<Ipv4Addr>,
+    /// Data for the next server.
+    held: Option<Staging>,
+    /// The same on their way to others.
+    sending: Option<Sending>,
 }
 
 struct Running {
@@ -146,12 +167,22 @@ impl Keeping {
         }
         // Nobody wants its data: it is killed, and its folder removed.
         self.running = None;
+        self.sending = None;
     }
 
     fn obey(&mut self, order: ServerOrder) -> Result<ServerDone, DeployError> {
         match order {
             ServerOrder::Start(order) => self.start(*order),
-            ServerOrder::Restart => self.restart(),
+            ServerOrder::Halt => self.halt(),
+            ServerOrder::Send { takers } => self.send(takers),
+            ServerOrder::Fetch { from, token, data_folder } => {
+                let keeper = self.keeper(data_folder.as_deref())?;
+                let staging = staging(&keeper)?;
+                let to = staging.data();
+                transfer::fetch((from, &token.0), (&to, keeper.run_as()), &self.ended)?;
+                self.held = Some(staging);
+                Ok(ServerDone::Held)
+            }
             ServerOrder::Stop => {
                 let Some(Running { server, .. }) = self.running.take() else {
                     return Ok(ServerDone::Stopped);
@@ -177,9 +208,9 @@ impl Keeping {
         if self.running.is_some() {
             return Err(DeployError::new("a server is running here already"));
         }
-        let keeper = (self.hosting.keeper)(order.data_folder.as_deref().map(Path::new));
-        let keeper = Arc::new(keeper.map_err(DeployError::new)?);
-        self.keeper = Some(Arc::clone(&keeper));
+        // Whoever fetched the data has them.
+        self.sending = None;
+        let keeper = self.keeper(order.data_folder.as_deref())?;
         let settings = order.settings.iter();
         let settings =
             settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
@@ -192,47 +223,82 @@ impl Keeping {
             from: order.from,
             settings: settings.collect(),
             cpus: order.cpus,
-            part: Part::Open(listening),
+            part: order.part.part(&listening)?,
+            open: Some(listening),
             ..ServerSpec::new("")
         };
-        let server = self.hosting.products.start(&spec, &Place::under(&keeper), &self.clock)?;
+        let (products, place) = (&self.hosting.products, Place::under(&keeper));
+        let server = match self.held.take() {
+            Some(held) => products.start_on(&held.data(), &spec, &place, &self.clock)?,
+            None => products.start(&spec, &place, &self.clock)?,
+        };
         self.up(server, spec)
     }
 
-    /// Stops the server in order, and starts one on its data: so the data are complete, and nothing is in its memory.
-    fn restart(&mut self) -> Result<ServerDone, DeployError> {
-        let (Some(Running { server, spec }), Some(keeper)) = (self.running.take(), &self.keeper)
+    /// What servers are kept with; the first call makes it.
+    fn keeper(&mut self, data_folder: Option<&str>) -> Result<Arc<Keeper>, DeployError> {
+        if let Some(keeper) = &self.keeper {
+            return Ok(Arc::clone(keeper));
+        }
+        let keeper = (self.hosting.keeper)(data_folder.map(Path::new));
+        let keeper = Arc::new(keeper.map_err(DeployError::new)?);
+        self.keeper = Some(Arc::clone(&keeper));
+        Ok(keeper)
+    }
+
+    /// Stops the server in order, so that its data are complete: one that is started on them has nothing in its memory.
+    fn halt(&mut self) -> Result<ServerDone, DeployError> {
+        let (Some(Running { server, .. }), Some(keeper)) = (self.running.take(), &self.keeper)
         else {
             return Err(DeployError::new("there is no server"));
         };
-        let keeper = Arc::clone(keeper);
-        let place = Place::under(&keeper);
-        let staging = Staging::beside(&keeper, &place, "data");
-        let staging = staging.map_err(|error| DeployError::new(error.to_string()))?;
+        let staging = staging(keeper)?;
         server.stop_and_keep_data(&staging.data())?;
-        let server = self.hosting.products.start_on(&staging.data(), &spec, &place, &self.clock)?;
-        self.up(server, spec)
+        self.held = Some(staging);
+        Ok(ServerDone::Held)
+    }
+
+    /// Offers the data that are held to other agents.
+    fn send(&mut self, takers: usize) -> Result<ServerDone, DeployError> {
+        let (Some(held), Some(address)) = (&self.held, self.address) else {
+            return Err(DeployError::new("there are no data"));
+        };
+        let sending = transfer::offer(held.data(), (address, takers), &self.ended)?;
+        let (address, token) = (sending.address, Password(sending.token.clone()));
+        self.sending = Some(sending);
+        Ok(ServerDone::Sending { address, token })
     }
 
     fn up(&mut self, server: Box<dyn Server>, spec: ServerSpec) -> Result<ServerDone, DeployError> {
         // Kept first, so that it ends in every case.
         let Running { server, spec } = self.running.insert(Running { server, spec });
-        let (Part::Open(listening), Some(reach)) = (&spec.part, server.reach()) else {
+        let (Some(listening), Some(reach)) = (&spec.open, server.reach()) else {
             return Err(DeployError::new(
                 "the server has no address for clients on other machines",
             ));
         };
+        self.address = Some(*listening.address.ip());
         let url = listening.endpoint(&reach.endpoint).to_string();
         let pid = server.processes().first().copied();
-        let facts = recorded(server.facts()?);
+        let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
+        let group = match &spec.part {
+            Part::Node(node) => Some(node.ports().of_group()),
+            _ => None,
+        };
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(HostSpec {
             server_pids: server.watched_processes(),
             data: server.data_files(),
             threads: server.thread_groups(),
             ..HostSpec::default()
         });
-        Ok(ServerDone::Up(Box::new(ServerUp { url, pid, facts })))
+        Ok(ServerDone::Up(Box::new(ServerUp { url, pid, build, group })))
     }
+}
+
+/// A folder for data between two servers, where they are moved without being copied.
+fn staging(keeper: &Arc<Keeper>) -> Result<Staging, DeployError> {
+    Staging::beside(keeper, &Place::under(keeper), "data")
+        .map_err(|error| DeployError::new(error.to_string()))
 }
 
 /// Finds a free port of the address by which clients reach this machine.

@@ -87,13 +87,13 @@ fn another_server_changes_the_key() {
 /// A root for a keeper; and contents that one data set can have.
 struct Bench {
     _root: tempfile::TempDir,
-    keeper: Keeper,
+    keeper: Arc<Keeper>,
 }
 
 impl Bench {
     fn new() -> Bench {
         let root = tempfile::tempdir().unwrap();
-        let keeper = Keeper::new(root.path()).unwrap();
+        let keeper = Arc::new(Keeper::new(root.path()).unwrap());
         Bench { _root: root, keeper }
     }
 

@@ -1,10 +1,10 @@
 //! Several servers over the same data: the first one as any other, and those that share its load.
 
-use dyno_database::{AttachOptions, Endpoint, Server};
+use dyno_database::{AttachOptions, Endpoint, Part, Server, ServerSpec};
 use dyno_record::{Entry, MemberRole};
 use dyno_study::Variant;
 
-use super::{Deployment, Member, Source, endpoint};
+use super::{Deployment, Member, Source, endpoint, part_of};
 use crate::trial::TrialError;
 
 impl Deployment {
@@ -19,10 +19,11 @@ impl Deployment {
         })
     }
 
-    /// The servers on hosts with their names, the first one first: each has data of its own.
+    /// The servers on hosts that are no members of a deployment of several, with their names, the first one first: each
+    /// has data of its own.
     pub(crate) fn independent_servers(&self) -> impl Iterator<Item = (&str, &dyn Server)> {
         self.members.iter().filter_map(|member| match member.source {
-            Source::Hosted(..) => {
+            Source::Start(_) if member.host.is_some() => {
                 let server = member.instance.as_ref()?.server()?;
                 Some((member.facts.name.as_str(), server))
             }
@@ -30,16 +31,33 @@ impl Deployment {
         })
     }
 
-    /// Gives the servers on hosts the names of the hosts that they are really on: where one was lost, others have their
-    /// places.
+    /// Gives the independent servers on hosts the names of the hosts that they are really on: where one was lost,
+    /// others have their places.
     pub(crate) fn name_hosted(&mut self, hosts: &[String]) {
         for member in &mut self.members {
-            if let Source::Hosted(_, idx) = member.source
-                && let Some(host) = hosts.get(idx)
+            if part_of(&member.source) == Part::Alone
+                && let Some(host) = member.host.and_then(|idx| hosts.get(idx))
+                && matches!(member.source, Source::Start(_))
             {
                 member.facts.name.clone_from(host);
             }
         }
+    }
+
+    /// The members on hosts that begin for themselves, by their indexes, with their hosts and specifications.
+    pub(crate) fn beginning_there(&self) -> Vec<(usize, usize, ServerSpec)> {
+        let there = self.members.iter().enumerate().filter_map(|(member, one)| match &one.source {
+            Source::Start(spec) => Some((member, one.host?, spec.clone())),
+            _ => None,
+        });
+        there.collect()
+    }
+
+    /// The hosts of the members that join them.
+    pub(crate) fn joining_there(&self) -> Vec<usize> {
+        let joins =
+            |member: &&Member| matches!(member.source, Source::Follow(..) | Source::Join(_));
+        self.members.iter().filter(joins).filter_map(|member| member.host).collect()
     }
 
     /// The addresses of all members that take the load; none if one of them has no address.
@@ -63,8 +81,13 @@ pub(super) fn sources(variant: &Variant, first: &Source) -> Result<Vec<Source>, 
 }
 
 /// The servers on further hosts, with the names of the hosts; each is independent of the first one.
-pub(super) fn hosted<'h>(first: &Source, hosts: &'h [String]) -> Vec<(&'h str, Source)> {
-    let Source::Hosted(spec, _) = first else { return Vec::new() };
-    let further = hosts.iter().enumerate().skip(1);
-    further.map(|(idx, host)| (host.as_str(), Source::Hosted(spec.clone(), idx))).collect()
+pub(super) fn independent<'h>(
+    variant: &Variant,
+    first: &Source,
+    hosts: &'h [String],
+) -> Vec<(&'h str, Source)> {
+    if variant.database.is_one_deployment() {
+        return Vec::new();
+    }
+    hosts.iter().skip(1).map(|host| (host.as_str(), first.clone())).collect()
 }

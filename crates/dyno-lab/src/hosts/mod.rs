@@ -35,6 +35,7 @@ use crate::run::{self, Lab};
 use crate::trial::TrialError;
 
 pub(crate) use network::measure as measure_network;
+pub(crate) use probe::WatchedHost;
 pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};

@@ -1,7 +1,8 @@
 //! The probes of the hosts that have servers, read there and recorded here.
 //!
 //! Each host is asked at the beginning of each second, so that its seconds are those of the load. What the processes of
-//! its server use is summed up as `server.…`; of several servers, each is also recorded by its host's name.
+//! its server use is `server.…` if it is what is measured, which is added up for several; of several servers, each is
+//! also recorded by its member's name.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,11 +24,29 @@ const SERVER: &str = "server.";
 /// Any group of processes.
 const GROUP: &str = "*.";
 
+/// A host that is watched.
+pub(crate) struct WatchedHost {
+    /// Its index.
+    pub(crate) idx: usize,
+    /// The name of the member that it has.
+    pub(crate) member: String,
+    /// Whether that member's processes are the server that is measured, or a part of it.
+    pub(crate) is_measured: bool,
+}
+
+/// A host by the names of its readings.
+#[derive(Clone)]
+struct Named {
+    /// What the study calls it.
+    host: String,
+    member: String,
+    is_measured: bool,
+}
+
 /// Reads the probes of all hosts.
 struct HostsProbe {
     channels: Vec<Arc<Channel>>,
-    /// What the study calls the hosts.
-    names: Vec<String>,
+    names: Vec<Named>,
     registered: Vec<Reading>,
     /// Whether it has been noted of a host that it did not answer in time.
     is_late: Vec<bool>,
@@ -35,29 +54,35 @@ struct HostsProbe {
 }
 
 impl ServerHosts {
-    /// A probe of its hosts.
-    pub(crate) fn probe(&self) -> Box<dyn Probe> {
-        let channels = self.channels.clone();
-        let names = self.names().to_vec();
-        let registered = registered(&names.iter().map(String::as_str).collect::<Vec<&str>>());
+    /// A probe of these of its hosts.
+    pub(crate) fn probe(&self, watched: Vec<WatchedHost>) -> Box<dyn Probe> {
+        let channels = watched.iter().map(|one| Arc::clone(&self.channels[one.idx])).collect();
+        let channels: Vec<Arc<Channel>> = channels;
+        let named = |WatchedHost { idx, member, is_measured }| Named {
+            host: self.names()[idx].clone(),
+            member,
+            is_measured,
+        };
+        let names: Vec<Named> = watched.into_iter().map(named).collect();
+        let registered = registered(&names);
         let is_late = vec![false; channels.len()];
         Box::new(HostsProbe { registered, is_late, channels, names, notes: Vec::new() })
     }
 }
 
-/// The readings of hosts of these names.
-fn registered(names: &[&str]) -> Vec<Reading> {
+/// The readings of these hosts.
+fn registered(names: &[Named]) -> Vec<Reading> {
     let own = host_readings();
     let mut all: Vec<Reading> = Vec::new();
     // The sum over the hosts has the place of the server of this machine.
     all.extend(own.iter().filter(|reading| reading.id.starts_with(SERVER)).cloned());
-    for name in names {
+    for Named { host, member, .. } in names {
         let of_host = own.iter().filter_map(|reading| {
-            let id = match reading.id.strip_prefix(GROUP) {
+            let (id, name) = match reading.id.strip_prefix(GROUP) {
                 Some(_) if names.len() == 1 => return None,
-                Some(rest) => format!("{name}.{rest}"),
+                Some(rest) => (format!("{member}.{rest}"), member),
                 None if reading.id.starts_with(SERVER) => return None,
-                None => format!("host.{name}.{}", reading.id),
+                None => (format!("host.{host}.{}", reading.id), host),
             };
             // Those of this machine have the charts and the evidence.
             Some(Reading {
@@ -76,16 +101,18 @@ fn registered(names: &[&str]) -> Vec<Reading> {
 }
 
 /// Puts what the hosts have read into the readings; none of a host that has not answered.
-fn put(hosts: &[(&str, Option<BTreeMap<String, f64>>)], readings: &mut Readings) {
+fn put(hosts: &[(&Named, Option<BTreeMap<String, f64>>)], readings: &mut Readings) {
     let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
-    for (host, values) in hosts {
+    for (Named { host, member, is_measured }, values) in hosts {
         for (name, value) in values.iter().flatten() {
             match name.strip_prefix(SERVER) {
                 Some(rest) => {
-                    let (sum, n) = sums.entry(name).or_default();
-                    (*sum, *n) = (*sum + value, *n + 1);
+                    if *is_measured {
+                        let (sum, n) = sums.entry(name).or_default();
+                        (*sum, *n) = (*sum + value, *n + 1);
+                    }
                     if hosts.len() > 1 {
-                        readings.insert(format!("{host}.{rest}"), *value);
+                        readings.insert(format!("{member}.{rest}"), *value);
                     }
                 }
                 None => drop(readings.insert(format!("host.{host}.{name}"), *value)),
@@ -93,7 +120,8 @@ fn put(hosts: &[(&str, Option<BTreeMap<String, f64>>)], readings: &mut Readings)
         }
     }
     // A part is no sum.
-    let whole = sums.into_iter().filter(|(_, (_, n))| *n == hosts.len());
+    let n_measured = hosts.iter().filter(|(named, _)| named.is_measured).count();
+    let whole = sums.into_iter().filter(|(_, (_, n))| *n == n_measured);
     readings.extend(whole.map(|(name, (sum, _))| (name.to_owned(), sum)));
 }
 
@@ -121,7 +149,7 @@ impl Probe for HostsProbe {
                 ));
             }
             self.is_late[idx] |= is_late;
-            found.push((self.names[idx].as_str(), values));
+            found.push((&self.names[idx], values));
         }
         put(&found, readings);
     }
@@ -141,13 +169,24 @@ mod tests {
         Some(values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
     }
 
+    fn named(host: &str, member: &str, is_measured: bool) -> Named {
+        Named { host: host.to_owned(), member: member.to_owned(), is_measured }
+    }
+
     #[track_caller]
     fn check(hosts: &[(&str, Option<BTreeMap<String, f64>>)], expected: &[(&str, f64)]) {
+        let names: Vec<Named> = hosts.iter().map(|(name, _)| named(name, name, true)).collect();
+        let hosts = names.iter().zip(hosts.iter().map(|(_, values)| values.clone()));
+        check_named(&hosts.collect::<Vec<_>>(), expected);
+    }
+
+    #[track_caller]
+    fn check_named(hosts: &[(&Named, Option<BTreeMap<String, f64>>)], expected: &[(&str, f64)]) {
         let mut readings = Readings::new();
         put(hosts, &mut readings);
         let expected: BTreeMap<String, f64> = values(expected).unwrap_or_default();
         assert_eq!(readings.clone().into_iter().collect::<BTreeMap<_, _>>(), expected);
-        let names: Vec<&str> = hosts.iter().map(|(name, _)| *name).collect();
+        let names: Vec<Named> = hosts.iter().map(|(named, _)| (*named).clone()).collect();
         let registry = Registry::new(registered(&names));
         for name in readings.keys() {
             assert!(registry.find(name).is_some(), "{name} is not registered");
@@ -158,6 +197,23 @@ mod tests {
     fn one_server_has_the_readings_of_a_server_here() {
         let read = values(&[("server.rss_bytes", 7.0), ("disk.vda.queue", 2.0)]);
         check(&[("db1", read)], &[("host.db1.disk.vda.queue", 2.0), ("server.rss_bytes", 7.0)]);
+    }
+
+    #[test]
+    fn a_replica_has_readings_of_its_own_and_no_part_in_those_of_the_primary() {
+        let (primary, replica) =
+            (named("sql1", "primary", true), named("sql2", "replica-1", false));
+        let read = |cpu: f64| values(&[("server.cpu_s_per_s", cpu), ("disk.vda.queue", 2.0)]);
+        check_named(
+            &[(&primary, read(1.5)), (&replica, read(0.5))],
+            &[
+                ("primary.cpu_s_per_s", 1.5),
+                ("replica-1.cpu_s_per_s", 0.5),
+                ("server.cpu_s_per_s", 1.5),
+                ("host.sql1.disk.vda.queue", 2.0),
+                ("host.sql2.disk.vda.queue", 2.0),
+            ],
+        );
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use dyno_database::{
-    AttachOptions, CostSource, DebtMeter, DeployError, Endpoint, Secret, Server, ServerFacts,
+    AttachOptions, BuildFacts, CostSource, DebtMeter, DeployError, Endpoint, Part, Secret, Server,
+    ServerFacts, ServerSpec,
 };
 use dyno_host::{Probe, ThreadGroups, ThreadListing};
-use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
 use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
 use dyno_units::{Clock, Nanoseconds};
@@ -23,21 +24,24 @@ use super::{Generators, POLL};
 use crate::agent::message::{
     Answer, Hello, Order, Password, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
-use crate::deployment::{Instance, LoadOrder};
+use crate::agent::part::PartOrder;
+use crate::deployment::build_of;
 use crate::run::Lab;
 use crate::trial::TrialError;
 
 /// How long starting a server may take, its system tables included.
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(600);
-/// How long stopping it in order and starting it again may take.
-const RESTART_LIMIT: Nanoseconds = Nanoseconds::from_secs(2400);
+/// How long stopping it in order may take, or its data from one host to another.
+const DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
+/// How long an error of one host is kept back: the loss of another may be its cause.
+const LOST_PAUSE: Duration = Duration::from_millis(500);
 /// How long stopping it may take.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
 /// How long it may take to say how it is.
 const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
-/// them.
+/// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
 pub(crate) struct ServerHosts {
     pub(super) channels: Vec<Arc<Channel>>,
     /// What the study calls the hosts.
@@ -51,12 +55,17 @@ pub(crate) struct ServerHosts {
     password: Secret,
     data_folder: Option<String>,
     cpus: Vec<u32>,
+    /// Of each host, its server, if that is up.
+    up: Mutex<Vec<Option<ServerUp>>>,
 }
 
 struct Agents {
     all: Generators,
     n_tasks: Cell<u64>,
 }
+
+/// An order for the agent of a host, by its index.
+type Ordered = (usize, ServerOrder);
 
 /// Whether the user's wish to stop ends a wait.
 #[derive(Clone, Copy)]
@@ -99,6 +108,7 @@ impl ServerHosts {
             password: Secret::new(password),
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
             cpus: design.server_cpus.clone(),
+            up: Mutex::new(vec![None; servers]),
         })
     }
 
@@ -118,83 +128,119 @@ impl ServerHosts {
         format!("hosts of servers: {}", hosts.join(", "))
     }
 
-    /// What is known of a host, and of the network to its server.
-    pub(crate) fn facts(&self, server: &HostedServer) -> MemberHost {
-        let hello = &self.hellos[server.idx];
-        let endpoint = server.attached.endpoint();
+    /// What is known of a host, and of the network to its server, which is reached there.
+    pub(crate) fn facts(&self, idx: usize, server: Option<&Endpoint>) -> MemberHost {
+        let hello = &self.hellos[idx];
         MemberHost {
+            name: self.names[idx].clone(),
             machine: hello.machine.clone(),
             dyno: hello.dyno.clone(),
             cpus: hello.cpus,
             facts: hello.facts.clone(),
-            network: endpoint.and_then(|one| super::measure_network(&one, self.clock.as_ref())),
+            network: server.and_then(|one| super::measure_network(one, self.clock.as_ref())),
         }
     }
 
-    /// How many hosts there are.
-    pub(crate) fn count(&self) -> usize {
-        self.channels.len()
+    /// The id of the process of a host's server there.
+    pub(crate) fn pid(&self, idx: usize) -> Option<i32> {
+        self.up()[idx].as_ref()?.pid
     }
 
-    /// Starts a server of this database on each host, all at once.
+    /// Starts servers of a database on hosts, by their indexes, all at once; each on the data that its agent holds, if
+    /// it holds any. They are used by their URLs.
     ///
     /// # Errors
     ///
-    /// One did not start; the message names its host.
+    /// One did not start, or cannot be reached from here; the message names its host.
     pub(crate) fn start_servers(
-        &self,
+        self: &Arc<Self>,
         lab: &Lab,
         database: &Database,
-        spec: &dyno_database::ServerSpec,
-    ) -> Result<Vec<ServerUp>, TrialError> {
+        servers: &[(usize, &ServerSpec)],
+    ) -> Result<Vec<Box<dyn Server>>, TrialError> {
+        let orders =
+            servers.iter().map(|(idx, spec)| Ok((*idx, self.order(database, *idx, spec)?)));
+        let orders = orders.collect::<Result<Vec<Ordered>, DeployError>>()?;
+        let done = self.ordered(lab, orders, START_LIMIT)?;
+        let mut all = Vec::new();
+        for ((idx, _), done) in servers.iter().zip(done) {
+            let ServerDone::Up(up) = done else { return Err(out_of_turn(&self.channels[*idx])) };
+            all.push(self.attach(*idx, *up)?);
+        }
+        Ok(all)
+    }
+
+    /// The order to start a server on a host.
+    fn order(
+        &self,
+        database: &Database,
+        idx: usize,
+        spec: &ServerSpec,
+    ) -> Result<ServerOrder, DeployError> {
         // The shares of memory in the study are of the host's own; what Dyno adds is in the specification.
         let mut settings = database.settings.clone();
+        if let Part::Replica(_) = &spec.part {
+            settings.extend(database.replica_settings.clone());
+        }
         for (name, value) in &spec.settings {
             settings.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let order = |idx: usize| {
-            ServerOrder::Start(Box::new(StartOrder {
-                product: spec.product.clone(),
-                version: spec.version.clone(),
-                engine: spec.engine.clone(),
-                programs: database.programs.clone(),
-                from: spec.from.clone(),
-                settings: settings.clone(),
-                cpus: self.cpus.clone(),
-                address: self.addresses[idx].clone(),
-                password: Password(self.password.reveal().to_owned()),
-                data_folder: self.data_folder.clone(),
-            }))
-        };
-        self.all_up(&order, START_LIMIT, lab)
+        let running = self.up().iter().flatten().filter_map(|up| up.group).collect();
+        Ok(ServerOrder::Start(Box::new(StartOrder {
+            product: spec.product.clone(),
+            version: spec.version.clone(),
+            engine: spec.engine.clone(),
+            programs: database.programs.clone(),
+            from: spec.from.clone(),
+            settings,
+            cpus: self.cpus.clone(),
+            address: self.addresses[idx].clone(),
+            password: Password(self.password.reveal().to_owned()),
+            part: PartOrder::of(&spec.part, running)?,
+            data_folder: self.data_folder.clone(),
+        })))
     }
 
-    /// Stops all servers in order and starts them again on their data, all at once.
+    /// Stops the servers of hosts in order, all at once; their agents hold their data.
     ///
     /// # Errors
     ///
-    /// One did not stop or start.
-    pub(crate) fn restart_servers(&self, lab: &Lab) -> Result<Vec<ServerUp>, TrialError> {
-        self.all_up(&|_| ServerOrder::Restart, RESTART_LIMIT, lab)
+    /// One did not stop; the message names its host.
+    pub(crate) fn halt(&self, lab: &Lab, hosts: &[usize]) -> Result<(), TrialError> {
+        let orders = hosts.iter().map(|idx| (*idx, ServerOrder::Halt)).collect();
+        hosts.iter().for_each(|idx| self.up()[*idx] = None);
+        self.ordered(lab, orders, DATA_LIMIT).map(drop)
     }
 
-    fn all_up(
+    /// Has the data that the agent of a host holds copied to others, all at once and past this machine.
+    ///
+    /// # Errors
+    ///
+    /// They did not arrive; the message names the host.
+    pub(crate) fn copy(&self, lab: &Lab, from: usize, to: &[usize]) -> Result<(), TrialError> {
+        let send = ServerOrder::Send { takers: to.len() };
+        let done = self.ordered(lab, vec![(from, send)], LOOK_LIMIT)?;
+        let Some(ServerDone::Sending { address, token }) = done.into_iter().next() else {
+            return Err(out_of_turn(&self.channels[from]));
+        };
+        let fetch = |idx: &usize| {
+            let (from, token, data_folder) = (address, token.clone(), self.data_folder.clone());
+            (*idx, ServerOrder::Fetch { from, token, data_folder })
+        };
+        self.ordered(lab, to.iter().map(fetch).collect(), DATA_LIMIT).map(drop)
+    }
+
+    /// Gives orders to the agents of hosts, all at once, and waits until they are followed; what came of each.
+    fn ordered(
         &self,
-        order: &dyn Fn(usize) -> ServerOrder,
-        limit: Nanoseconds,
         lab: &Lab,
-    ) -> Result<Vec<ServerUp>, TrialError> {
+        orders: Vec<Ordered>,
+        limit: Nanoseconds,
+    ) -> Result<Vec<ServerDone>, TrialError> {
         let agents = self.agents();
-        let tasks: Vec<(usize, u64)> =
-            (0..self.count()).map(|idx| (idx, self.say(&agents, idx, order(idx)))).collect();
-        let done = self.wait(&agents, &tasks, limit, Waiting::UntilAbort(lab))?;
-        done.into_iter()
-            .zip(&self.channels)
-            .map(|(done, channel)| match done {
-                ServerDone::Up(up) => Ok(*up),
-                _ => Err(out_of_turn(channel)),
-            })
-            .collect()
+        let say = |(idx, order): Ordered| (idx, self.say(&agents, idx, order));
+        let tasks: Vec<(usize, u64)> = orders.into_iter().map(say).collect();
+        self.wait(&agents, &tasks, limit, Waiting::UntilAbort(lab))
     }
 
     /// The server of a host, used by its URL; nothing is made in it that is not removed with it.
@@ -202,14 +248,12 @@ impl ServerHosts {
     /// # Errors
     ///
     /// It cannot be reached from here.
-    pub(crate) fn attach(
-        self: &Arc<Self>,
-        idx: usize,
-        up: ServerUp,
-    ) -> Result<HostedServer, TrialError> {
+    fn attach(self: &Arc<Self>, idx: usize, up: ServerUp) -> Result<Box<dyn Server>, TrialError> {
         let name = &self.channels[idx].name;
+        let build = up.build.clone().map(build_of);
         let endpoint = Endpoint::from_url(&up.url).map_err(|error| TrialError::new(error.0))?;
         let endpoint = Endpoint { password: Some(self.password.clone()), ..endpoint };
+        self.up()[idx] = Some(up);
         // It is Dyno's own, and removed as a whole.
         let options = AttachOptions {
             allow_existing_tables: true,
@@ -223,7 +267,7 @@ impl ServerHosts {
             ),
             log: self.log_tail(idx, 30),
         })?;
-        Ok(HostedServer { hosts: Arc::clone(self), idx, attached, up })
+        Ok(Box::new(HostedServer { hosts: Arc::clone(self), idx, attached, build }))
     }
 
     /// Stops the server of a host and removes its data.
@@ -258,6 +302,10 @@ impl ServerHosts {
 
     fn log_tail(&self, idx: usize, lines: usize) -> Vec<String> {
         self.look(idx, lines).map(|(_, log, _)| log).unwrap_or_default()
+    }
+
+    fn up(&self) -> MutexGuard<'_, Vec<Option<ServerUp>>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn agents(&self) -> MutexGuard<'_, Agents> {
@@ -310,6 +358,10 @@ impl ServerHosts {
                     }
                 }
                 Answer::Undone { task, message, log } if of(task).is_some() => {
+                    // If it is for want of another host, that is what happened.
+                    if let Ok((_, Said::Lost(why))) = agents.all.answers.recv_timeout(LOST_PAUSE) {
+                        return Err(TrialError::new(why));
+                    }
                     let message = format!("host {}: {message}", self.channels[idx].name);
                     return Err(TrialError::Failed { message, log });
                 }
@@ -327,51 +379,13 @@ fn out_of_turn(channel: &Channel) -> TrialError {
 }
 
 /// A server on a host: asked by its URL, watched and stopped through its agent.
-pub(crate) struct HostedServer {
+struct HostedServer {
     hosts: Arc<ServerHosts>,
     /// Of its host.
     idx: usize,
     attached: Box<dyn Server>,
-    up: ServerUp,
-}
-
-impl Instance for HostedServer {
-    /// As its own machine sees it, but for how it is reached from here.
-    fn facts(&self) -> Result<dyno_record::ServerFacts, DeployError> {
-        let facts = Server::facts(&*self.attached)?;
-        let own = self.up.facts.clone();
-        Ok(dyno_record::ServerFacts {
-            transport: facts.transport.to_owned(),
-            tls: facts.tls,
-            settings: facts.settings,
-            ..own
-        })
-    }
-
-    fn server(&self) -> Option<&dyn Server> {
-        Some(self)
-    }
-
-    fn pid_on_host(&self) -> Option<i32> {
-        self.up.pid
-    }
-
-    fn down(&mut self) -> Option<String> {
-        Server::down(self)
-    }
-
-    fn run_load(
-        &self,
-        spec: &StepSpec,
-        load: &LoadOrder<'_>,
-        observe: &mut dyn FnMut(StepEvent<'_>),
-    ) -> Result<StepTotals, LoadError> {
-        crate::deployment::run_here(self, spec, load, observe)
-    }
-
-    fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        Server::stop(self)
-    }
+    /// Where its programs come from, as its own machine sees it.
+    build: Option<BuildFacts>,
 }
 
 impl Server for HostedServer {
@@ -384,7 +398,7 @@ impl Server for HostedServer {
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
-        Server::facts(&*self.attached)
+        Ok(ServerFacts { build: self.build.clone(), ..self.attached.facts()? })
     }
 
     fn processes(&self) -> Vec<i32> {
@@ -403,7 +417,7 @@ impl Server for HostedServer {
             return Some(why);
         }
         // What its own machine says of its end is more than that the connection is lost.
-        let lost = Server::down(&mut **attached);
+        let lost = attached.down();
         let (down, ..) = hosts.look(*idx, 0)?;
         let why = down.or(lost)?;
         Some(format!("host {}: {why}", channel.name))
@@ -448,7 +462,7 @@ impl Server for HostedServer {
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
         let HostedServer { hosts, idx, attached, .. } = *self;
         // What is attached leaves everything; the connections that it holds open end first.
-        let left = Server::stop(attached);
+        let left = attached.stop();
         hosts.stop(idx).and(left)
     }
 

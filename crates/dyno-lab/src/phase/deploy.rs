@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_database::{Part, Place, ServerSpec};
+use dyno_database::{Part, Place, Server, ServerSpec};
 use dyno_record::EventKind;
 use dyno_study::DataOrigin;
 use dyno_units::Nanoseconds;
@@ -11,10 +11,9 @@ use dyno_workload::Workload;
 
 use super::Phase;
 use super::fill::copy;
-use crate::agent::message::ServerUp;
 use crate::datasets::{Contents, DataSets, Description, Kept, Staging};
 use crate::deployment::{Instance, Source, attach};
-use crate::hosts::ServerHosts;
+use crate::site::Site;
 use crate::trial::{Trial, TrialError};
 
 /// Brings up all members: a server that Dyno starts on a copy of a kept data set, where one is there.
@@ -50,9 +49,9 @@ impl Trial<'_, '_> {
             | Source::Join(_)
             | Source::Shard(..)
             | Source::Front(_)
-            | Source::Route(_)
+            | Source::Route(_) => return Ok(()),
             // They have come up together.
-            | Source::Hosted(..) => return Ok(()),
+            Source::Start(_) if self.deployment.members[member].host.is_some() => return Ok(()),
             Source::Simulate(server) => server,
             Source::Attach { endpoint, options, version } => {
                 Box::new(attach(&endpoint, options, (self.variant, version.as_deref()))?)
@@ -77,40 +76,36 @@ impl Trial<'_, '_> {
         self.ready(member, instance, began)
     }
 
-    /// Starts the servers of all hosts, if there are any.
+    /// Starts the servers of all hosts that are filled, if there are any: without a log for others, as here.
     fn start_on_hosts(&mut self) -> Result<(), TrialError> {
-        let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
-        let mut sources = self.deployment.members.iter().map(|member| &member.source);
-        let Some(spec) = sources.find_map(|source| match source {
-            Source::Hosted(spec, _) => Some(spec.clone()),
-            _ => None,
-        }) else {
-            return Ok(());
-        };
-        let began = self.lab.clock.now();
-        let up = hosts.start_servers(self.lab, &self.variant.database, &spec)?;
-        self.attach_hosted(&hosts, up, began)
+        self.start_there(|spec| ServerSpec { part: Part::Alone, ..spec.clone() })
     }
 
-    /// Uses the servers of all hosts, which are up.
-    pub(super) fn attach_hosted(
+    /// Starts the servers on hosts that begin for themselves, all at once and as `of` says.
+    pub(super) fn start_there(
         &mut self,
-        hosts: &Arc<ServerHosts>,
-        up: Vec<ServerUp>,
-        began: Nanoseconds,
+        of: impl Fn(&ServerSpec) -> ServerSpec,
     ) -> Result<(), TrialError> {
-        for member in 0..self.deployment.members.len() {
-            if let Source::Hosted(_, idx) = self.deployment.members[member].source
-                && let Some(up) = up.get(idx)
-            {
-                let server = hosts.attach(idx, up.clone())?;
-                // Measured once: it is the same after a restart.
-                let facts = &mut self.deployment.members[member].facts;
-                facts.host.get_or_insert_with(|| hosts.facts(&server));
-                self.ready(member, Box::new(server), began)?;
-            }
+        let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
+        let members = self.deployment.beginning_there();
+        let specs: Vec<(usize, ServerSpec)> =
+            members.iter().map(|(_, idx, spec)| (*idx, of(spec))).collect();
+        let specs: Vec<(usize, &ServerSpec)> =
+            specs.iter().map(|(idx, spec)| (*idx, spec)).collect();
+        let began = self.lab.clock.now();
+        let servers = hosts.start_servers(self.lab, &self.variant.database, &specs)?;
+        for ((member, ..), server) in members.into_iter().zip(servers) {
+            self.ready(member, Box::new(server), began)?;
         }
         Ok(())
+    }
+
+    /// Where the server of a member runs.
+    pub(super) fn site(&self, member: usize) -> Result<Site, TrialError> {
+        match (&self.deployment.hosts, self.deployment.members[member].host) {
+            (Some(hosts), Some(idx)) => Ok(Site::There(Arc::clone(hosts), idx)),
+            _ => Ok(Site::Here(self.place(member)?)),
+        }
     }
 
     /// The place of a member whose server Dyno starts.
@@ -134,13 +129,22 @@ impl Trial<'_, '_> {
     ) -> Result<(), TrialError> {
         let pid = instance.server().and_then(|server| server.processes().first().copied());
         // It is in the deployment before it is asked anything, so that it is stopped in every case.
-        let instance = self.deployment.members[member].instance.insert(instance);
-        let (mut facts, pid_on_host) = (instance.facts()?, instance.pid_on_host());
+        let hosts = self.deployment.hosts.clone();
+        let there = hosts.as_ref().zip(self.deployment.members[member].host);
+        let ready = &mut self.deployment.members[member];
+        let instance = ready.instance.insert(instance);
+        let mut facts = instance.facts()?;
+        if let Some((hosts, idx)) = there {
+            let endpoint = instance.server().and_then(Server::endpoint);
+            // Measured once: it is the same after a restart.
+            ready.facts.host.get_or_insert_with(|| hosts.facts(idx, endpoint.as_ref()));
+        }
+        let pid_there = there.and_then(|(hosts, idx)| hosts.pid(idx));
         facts.machine = self.set_of_machine(pid);
         let ready = EventKind::ServerReady {
             server: format!("{} {}", facts.product, facts.version),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
-            pid: pid.or(pid_on_host),
+            pid: pid.or(pid_there),
         };
         self.deployment.members[member].facts.server = facts;
         self.event(ready)
@@ -212,7 +216,7 @@ impl Trial<'_, '_> {
     pub(super) fn start_on(
         &mut self,
         member: usize,
-        data: &Staging<'_>,
+        data: &Staging,
         spec: &ServerSpec,
     ) -> Result<(), TrialError> {
         let lab = self.lab;

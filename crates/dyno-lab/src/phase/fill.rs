@@ -4,6 +4,7 @@
 //! server that was populated is stopped, its data are kept, and a server is started on a copy of
 //! them. So a trial that populates and one that reuses measure the same thing.
 
+use dyno_database::ServerSpec;
 use dyno_host::{CopyError, Place};
 use dyno_record::{Entry, EventKind};
 use dyno_workload::{Connector, Dialect};
@@ -11,7 +12,7 @@ use dyno_workload::{Connector, Dialect};
 use super::Phase;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
-use crate::deployment::{Member, Source};
+use crate::deployment::Source;
 use crate::prepare::Population;
 use crate::run::Lab;
 use crate::trial::{Trial, TrialError, log_bytes};
@@ -31,7 +32,7 @@ impl Phase for Fill {
         {
             trial.populate()?;
             trial.keep_and_restart(member)?;
-            trial.fill_further_hosts()?;
+            trial.restart_there()?;
         }
         if let Some(server) = trial.deployment.server() {
             trial.results.data.bytes = server.data_bytes();
@@ -90,31 +91,31 @@ impl Trial<'_, '_> {
         self.event(EventKind::Populated { rows, took_s })
     }
 
-    /// Fills the servers of further hosts as the first one, and starts all of them again on their data: what is
-    /// measured begins with nothing in their memory, as on this machine.
-    fn fill_further_hosts(&mut self) -> Result<(), TrialError> {
+    /// Fills the independent servers of further hosts as the first one, and starts all of them again on their data, as
+    /// what they are for: what is measured begins with nothing in their memory, as on this machine. Members that join
+    /// them get copies.
+    fn restart_there(&mut self) -> Result<(), TrialError> {
         let Some(hosts) = self.deployment.hosts.clone() else { return Ok(()) };
-        let is_further = |member: &Member| matches!(member.source, Source::Hosted(_, 1..));
-        let further: Vec<_> = self
-            .deployment
-            .members
-            .iter()
-            .filter(|member| is_further(member))
-            .filter_map(|member| {
-                let server = member.instance.as_ref()?.server()?;
-                Some((server.connector(), server.dialect(), server.blocks_worker()))
-            })
+        let there = self.deployment.beginning_there();
+        let server = |member: usize| self.deployment.members[member].instance.as_ref()?.server();
+        let further: Vec<_> = (there.iter().skip(1).filter_map(|(member, ..)| server(*member)))
+            .map(|server| (server.connector(), server.dialect(), server.blocks_worker()))
             .collect();
         further.into_iter().try_for_each(|server| self.populate_on(server))?;
-        for member in &mut self.deployment.members {
-            if matches!(member.source, Source::Hosted(..)) {
-                // Its connections end; the server goes on.
-                member.instance = None;
-            }
+        for (member, ..) in &there {
+            // Its connections end; the server goes on.
+            self.deployment.members[*member].instance = None;
         }
-        let began = self.lab.clock.now();
-        let up = hosts.restart_servers(self.lab)?;
-        self.attach_hosted(&hosts, up, began)
+        let filled: Vec<usize> = there.iter().map(|(_, idx, _)| *idx).collect();
+        hosts.halt(self.lab, &filled)?;
+        let joining = self.deployment.joining_there();
+        if let Some((_, from, spec)) = there.first()
+            && !joining.is_empty()
+            && self.joins_on_copies(spec)?
+        {
+            hosts.copy(self.lab, *from, &joining)?;
+        }
+        self.start_there(ServerSpec::clone)
     }
 
     /// Stops a private server that was filled, keeps its data, and starts a server on a copy of them.
@@ -123,6 +124,9 @@ impl Trial<'_, '_> {
         let Source::Start(spec) = self.deployment.members[member].source.clone() else {
             return Ok(());
         };
+        if self.deployment.members[member].host.is_some() {
+            return Ok(());
+        }
         if !self.deployment.tables().is_some_and(|server| server.can_keep_data()) {
             return Ok(());
         }
@@ -147,7 +151,7 @@ impl Trial<'_, '_> {
 
     /// Keeps the data in the staging folder; none where that is not wanted or not possible, which is
     /// noted.
-    fn keep(&mut self, staging: &Staging<'_>, wanted: &Wanted) -> Result<Option<Kept>, TrialError> {
+    fn keep(&mut self, staging: &Staging, wanted: &Wanted) -> Result<Option<Kept>, TrialError> {
         let result = match wanted {
             Wanted::Nothing => return Ok(None),
             Wanted::Refused(why) => Err(why.clone()),
@@ -181,11 +185,7 @@ impl Trial<'_, '_> {
 }
 
 /// A copy of a data set, on its way to a server at this place.
-pub(super) fn copy<'a>(
-    lab: &'a Lab,
-    kept: &Kept,
-    place: &Place,
-) -> Result<Staging<'a>, TrialError> {
+pub(super) fn copy(lab: &Lab, kept: &Kept, place: &Place) -> Result<Staging, TrialError> {
     let staging = Staging::make(&lab.keeper, "data")?;
     let now = lab.clock.unix_millis();
     match kept.copy(&staging, place.copies(), now, &|| lab.abort.is_raised()) {

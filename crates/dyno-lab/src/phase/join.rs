@@ -2,8 +2,8 @@
 //! front of it.
 
 use dyno_database::{
-    Endpoint, Part, Replication, RouterLaunch, ServerSpec, SplitBy, finish, lead, replicating,
-    start_replica, wait_until_synced,
+    Clustering, Endpoint, Part, Replication, RouterLaunch, ServerSpec, SplitBy, finish,
+    replicating, start_replica, wait_until_synced,
 };
 use dyno_host::{CopyError, CopyLayout};
 use dyno_units::Nanoseconds;
@@ -11,6 +11,7 @@ use dyno_units::Nanoseconds;
 use super::Phase;
 use crate::datasets::Staging;
 use crate::deployment::{Route, Source, part_of, split_by};
+use crate::site::Site;
 use crate::trial::{Trial, TrialError, log_bytes};
 
 /// How long the nodes of a cluster may take to see each other once all have started.
@@ -52,24 +53,14 @@ impl Trial<'_, '_> {
     /// for each further shard.
     pub(super) fn copy_for_replicas(
         &mut self,
-        data: &Staging<'_>,
+        data: &Staging,
         spec: &ServerSpec,
     ) -> Result<(), TrialError> {
         let lab = self.lab;
         let copies = match &spec.part {
-            Part::Primary(replication) => {
-                match replicating(lab.products.get(&spec.product)?)?.copies_data() {
-                    true => 0,
-                    false => replication.replicas,
-                }
-            }
-            Part::Node(node) => {
-                let clustering = lab.products.get(&spec.product)?.clustering();
-                match clustering.is_some_and(|one| one.starts_on_copies()) {
-                    true => (node.cluster.ports.len() as u32).saturating_sub(1),
-                    false => 0,
-                }
-            }
+            Part::Primary(_) | Part::Node(_) if !self.joins_on_copies(spec)? => 0,
+            Part::Primary(replication) => replication.replicas,
+            Part::Node(node) => node.cluster.nodes.saturating_sub(1),
             _ => self.variant.database.shards.saturating_sub(1),
         };
         for _ in 0..copies {
@@ -88,27 +79,37 @@ impl Trial<'_, '_> {
         Ok(())
     }
 
+    /// Whether the members that follow a server with this specification, or join it, are started on copies of its data;
+    /// otherwise the product copies them itself, or they begin without any.
+    pub(super) fn joins_on_copies(&self, spec: &ServerSpec) -> Result<bool, TrialError> {
+        let product = self.lab.products.get(&spec.product)?;
+        Ok(match &spec.part {
+            Part::Primary(_) => !replicating(product)?.copies_data(),
+            // What copies data between nodes on one machine does not reach another one.
+            Part::Node(_) => {
+                self.deployment.hosts.is_some()
+                    || product.clustering().is_some_and(|one| one.starts_on_copies())
+            }
+            _ => false,
+        })
+    }
+
     fn join_replicas(&mut self) -> Result<(), TrialError> {
         let Some((primary, replication)) = self.replication() else { return Ok(()) };
         let lab = self.lab;
         let product = lab.products.get(&primary.product)?;
-        lead(product, self.primary()?, &replication)?;
         for member in 0..self.deployment.members.len() {
             let Source::Follow(spec, number) = self.deployment.members[member].source.clone()
             else {
                 continue;
             };
             let began = lab.clock.now();
-            let place = self.place(member)?;
+            let (site, database) = (self.site(member)?, &self.variant.database);
             let data = self.copies.pop();
             let path = data.as_ref().map(Staging::data);
-            let following = start_replica(
-                &lab.products,
-                &spec,
-                (self.primary()?, &replication, number),
-                (path.as_deref(), &place),
-                &lab.clock,
-            )?;
+            let primary = (self.primary()?, &replication, number);
+            let start = |spec: &ServerSpec| site.start((lab, database), spec, path.as_deref());
+            let following = start_replica(product, &spec, primary, &lab.clock, start)?;
             self.ready(member, Box::new(following), began)?;
             self.check_abort()?;
         }
@@ -130,12 +131,14 @@ impl Trial<'_, '_> {
                 continue;
             };
             let began = lab.clock.now();
-            let place = self.place(member)?;
-            let data = self.copies.pop();
-            let server = match &data {
-                Some(data) => lab.products.start_on(&data.data(), &spec, &place, &lab.clock)?,
-                None => lab.products.start(&spec, &place, &lab.clock)?,
+            let site = self.site(member)?;
+            let spec = match site {
+                Site::There(..) => self.joining(spec, clustering)?,
+                Site::Here(_) => spec,
             };
+            let data = self.copies.pop();
+            let path = data.as_ref().map(Staging::data);
+            let server = site.start((lab, &self.variant.database), &spec, path.as_deref())?;
             self.ready(member, Box::new(server), began)?;
             self.check_abort()?;
         }
@@ -143,6 +146,22 @@ impl Trial<'_, '_> {
         wait_until_synced(clustering, &nodes, SYNC_LIMIT, lab.clock.as_ref())
             .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
         self.note(format!("{} nodes form the cluster, and all are synced", nodes.len()))
+    }
+
+    /// The specification of a node that joins with a copy of the data: it knows what those that run have committed.
+    fn joining(
+        &self,
+        mut spec: ServerSpec,
+        clustering: &dyn Clustering,
+    ) -> Result<ServerSpec, TrialError> {
+        let running = self.deployment.nodes();
+        // They have committed the same as soon as the last one has joined.
+        wait_until_synced(clustering, &running, SYNC_LIMIT, self.lab.clock.as_ref())
+            .map_err(|why| TrialError::new(format!("the cluster is not complete: {why}")))?;
+        if let (Part::Node(node), Some((_, first))) = (&mut spec.part, running.first()) {
+            node.joins_at = clustering.position(first)?;
+        }
+        Ok(spec)
     }
 
     /// Starts the other shards, each on a copy of all tables, and the router; then each shard keeps its share.

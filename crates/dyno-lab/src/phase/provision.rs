@@ -33,7 +33,9 @@ impl Phase for Provision {
 /// Provides the place of a member: in its server's own folder, or on the volumes of its variant.
 fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
     match (&member.source, variant.volume()) {
-        (Source::Attach { .. } | Source::Hosted(..) | Source::Simulate(_), _) => {}
+        (Source::Attach { .. } | Source::Simulate(_), _) => {}
+        // Its agent provides it.
+        _ if member.host.is_some() => return Ok(()),
         // They store nothing, or are not what the volumes are measured for.
         (Source::Route(_) | Source::Front(_) | Source::Other(_), _) => {
             member.place = Some(lab.place());

@@ -19,6 +19,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let mut section = Section::new("server-hosts", "Servers", "Hosts of servers", lead);
     let heads = [
         "Host",
+        "Member",
         "Machine",
         "CPUs",
         "CPU",
@@ -29,7 +30,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Round trip",
         "Bandwidth",
     ];
-    let mut table = Table::new("from the machine that ran the study", &heads, 2);
+    let mut table = Table::new("from the machine that ran the study", &heads, 3);
     findings.server_hosts.iter().for_each(|host| table.row(row(host).to_vec()));
     section.add(Block::Table(table));
     let measured: Vec<_> =
@@ -52,11 +53,12 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     Some(section)
 }
 
-fn row(host: &ServerHostFacts) -> [Cell; 10] {
+fn row(host: &ServerHostFacts) -> [Cell; 11] {
     let fact = |name: &str| Cell::from(host.facts.get(name).map_or("", String::as_str));
     let [round_trip, bandwidth] = of_network(host.network.as_ref());
     [
         Cell::from(host.host.as_str()),
+        Cell::from(host.members.join(", ")),
         Cell::from(host.machine.as_str()),
         Cell::from(host.cpus.to_string()),
         fact("cpu.model"),
@@ -95,6 +97,7 @@ mod tests {
         let facts = [("kernel", "Linux 6.1"), ("cpu.model", "EPYC")];
         let host = ServerHostFacts {
             host: "sql1".to_owned(),
+            members: vec!["replica-1 (replica)".to_owned()],
             machine: "node-1".to_owned(),
             dyno: "1.2".to_owned(),
             cpus: 8,
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(written(&findings, section), "");
         findings.server_hosts = vec![host];
         let page = written(&findings, section);
-        for part in ["sql1", "node-1", "EPYC", "Linux 6.1", "250", "MB/s"] {
+        for part in ["sql1", "replica-1 (replica)", "node-1", "EPYC", "Linux 6.1", "250", "MB/s"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
         assert!(!page.contains("Load generator"), "{page}");

@@ -64,9 +64,10 @@ const KEYS: &[Key] = &[
     key(
         "on",
         Shape::Text,
-        "The [host.NAME] table of the hosts that Dyno starts servers on, each inside an agent there \
-         (docs/deployments.md); if not given, the server is on the machine that runs the study. Only \
-         for servers that Dyno starts.",
+        "The [host.NAME] table of the hosts that Dyno starts servers on, one on each, inside an agent \
+         there (docs/hosts.md): independent servers, or the members of a deployment with `replicas` or \
+         a Galera `cluster`. If not given, they are on the machine that runs the study. Only for \
+         servers that Dyno starts.",
     )
     .example("\"sql\""),
     key(

@@ -247,7 +247,7 @@ pub(super) fn check(
     let servers = variants.into_iter().flatten().map(|variant| {
         let database = &variant.database;
         let on = server_hosts.iter().find(|hosts| Some(&hosts.name) == database.on.as_ref());
-        on.map_or(database.further_servers().count() + 1, |hosts| database.servers_on(hosts))
+        database.loaded_servers(on)
     });
     let servers = servers.max();
     if let Some(servers) = servers.filter(|servers| *servers > n) {

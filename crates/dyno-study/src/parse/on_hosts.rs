@@ -6,31 +6,60 @@ use std::ops::Range;
 use super::host;
 use super::problems::Problems;
 use super::table::{NamedTables, RawTable};
-use super::value::Section;
+use super::value::{Entry, Section};
 use crate::nearest::did_you_mean;
 use crate::vocabulary::ProductWord;
 use crate::{Database, Diagnostic, HostPool, Reach, Variant};
 
 /// Keys of a database that are only for a server on the machine that runs the study, with the value that changes
 /// nothing.
-const NOT_ON_HOSTS: [(&str, &str); 13] = [
+const NOT_ON_HOSTS: [(&str, &str); 9] = [
     ("image", ""),
     ("memory", ""),
     ("swap", ""),
     ("cpu_weight", ""),
     ("log_volume", ""),
     ("data", "copied"),
-    ("replicas", "0"),
-    ("replication", ""),
-    ("reads_on", "primary"),
-    ("cluster", ""),
     ("shards", "0"),
     ("shard_by", ""),
     ("fetch", "false"),
 ];
 
 /// The same, of tables in its table.
-const MAPS_NOT_ON_HOSTS: [&str; 4] = ["kernel", "replica_settings", "router_settings", "behind"];
+const MAPS_NOT_ON_HOSTS: [&str; 3] = ["kernel", "router_settings", "behind"];
+
+/// Why a key is not for servers on hosts, and what to do.
+fn why_not(key: &str) -> [&'static str; 2] {
+    match key {
+        "image" => [
+            "a server in a container has no network by which other machines could reach it",
+            "leave `image` out: the programs that are installed on the hosts are used",
+        ],
+        "behind" => [
+            "the pooler or proxy reaches its servers through sockets of one machine",
+            "leave one of the two out, or start it on a host yourself and give its `url`",
+        ],
+        "shards" | "shard_by" | "router_settings" => [
+            "the router reaches its shards through sockets of one machine",
+            "leave one of the two out",
+        ],
+        "memory" | "swap" | "cpu_weight" | "kernel" => [
+            "it is set on the machine that runs the study, and not on hosts",
+            "leave one of the two out, or run whole trials on hosts with `trials_on`",
+        ],
+        "fetch" => [
+            "programs are not fetched to hosts",
+            "leave `fetch` out, and install the programs on the hosts",
+        ],
+        _ => [
+            "volumes and data sets are on the machine that runs the study",
+            "leave one of the two out, or run whole trials on hosts with `trials_on`",
+        ],
+    }
+}
+
+/// Keys of a deployment of several members, with the value that changes nothing.
+const SEVERAL_MEMBERS: [(&str, &str); 2] = [("replicas", "0"), ("cluster", "")];
 
 /// Reports what a table says of hosts, and cannot.
 pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
@@ -57,26 +86,40 @@ pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &Pr
                 ),
         );
     }
-    let given = NOT_ON_HOSTS.iter().filter_map(|(name, usual)| {
+    if let Some(servers) = raw.entry("servers")
+        && let Some((name, _)) = changing(raw, &SEVERAL_MEMBERS).next()
+    {
+        let message = format!("`servers` and `{name}` cannot be combined");
+        problems.add(
+            Diagnostic::new(servers.key_span.clone(), message)
+                .with_label("independent servers are no members of one deployment")
+                .with_help("leave one of the two out"),
+        );
+    }
+    let given = changing(raw, &NOT_ON_HOSTS);
+    let maps = MAPS_NOT_ON_HOSTS.iter();
+    let maps = maps.filter_map(|name| Some((*name, raw.named(name).next()?.1)));
+    for (name, entry) in given.chain(maps) {
+        let message = format!("`{name}` and `on` cannot be combined");
+        let [why, help] = why_not(name);
+        problems
+            .add(Diagnostic::new(entry.key_span.clone(), message).with_label(why).with_help(help));
+    }
+}
+
+/// Keys that a table has with another value than the one that changes nothing.
+fn changing<'r, 't>(
+    raw: &'r RawTable<'t>,
+    keys: &'r [(&'static str, &'static str)],
+) -> impl Iterator<Item = (&'static str, &'r Entry<'t>)> {
+    keys.iter().filter_map(|(name, usual)| {
         let entry = raw.entry(name)?;
         let value = entry.value;
         let text = value.as_str().map(str::to_owned);
         let text = text.or_else(|| value.as_integer().map(|number| number.as_str().to_owned()));
         let text = text.or_else(|| value.as_bool().map(|is_on| is_on.to_string()));
         (usual.is_empty() || text.as_deref() != Some(usual)).then_some((*name, entry))
-    });
-    let maps = MAPS_NOT_ON_HOSTS.iter();
-    let maps = maps.filter_map(|name| Some((*name, raw.named(name).next()?.1)));
-    for (name, entry) in given.chain(maps) {
-        problems.add(
-            Diagnostic::new(
-                entry.key_span.clone(),
-                format!("`{name}` and `on` cannot be combined"),
-            )
-            .with_label("not for servers on hosts")
-            .with_help("leave one of the two out"),
-        );
-    }
+    })
 }
 
 /// Finds the hosts of all databases that name some, and reports what else such servers cannot do.
@@ -131,14 +174,23 @@ pub(super) fn check(
             );
         }
         let (servers, n) = (database.servers_on(&pool), pool.names.len());
-        if let Some(wanted) = database.servers.filter(|wanted| *wanted as usize > n) {
+        if let Some(wanted) = database.hosts_needed().filter(|wanted| *wanted > n) {
+            let help = match (&database.cluster, database.replicas) {
+                (Some(_), _) => "lower `nodes`, or name more hosts".to_owned(),
+                (None, 0) => "lower `servers`, or name more hosts".to_owned(),
+                (None, replicas) => format!(
+                    "the primary and {replicas} replicas need {wanted} hosts: lower `replicas`, or name more \
+                     hosts"
+                ),
+            };
             refuse(
                 &database.name,
                 format!("{wanted} servers cannot be started on {n} hosts"),
                 "only one server can be started on each host",
-                "lower `servers`, or name more hosts",
+                &help,
             );
         }
+        let servers = if database.is_one_deployment() { 1 } else { servers };
         if servers > 1 && !has_generators {
             refuse(
                 &database.name,
@@ -214,6 +266,13 @@ mod tests {
         }
         let all = with("on = 'sql'");
         assert_eq!(all.variants[0].database.servers_on(&all.design.server_hosts[0]), 3);
+        let several = |database: &str, hosts: usize| {
+            let read = study(&text(database, ""));
+            assert_eq!(read.variants[0].database.servers_on(&read.design.server_hosts[0]), hosts);
+        };
+        several("on = 'sql'\nreplicas = 1", 2);
+        several("on = 'sql'\nreplicas = 2\nreplication = 'synchronous'", 3);
+        several("on = 'sql'\ncluster = 'galera'\nnodes = 3", 3);
         // A private server that other hosts reach.
         let far = study(&text("on = 'far'", "generators = 'far'"));
         assert_eq!(far.design.server_hosts[0].address_of("far"), "far");
@@ -233,6 +292,12 @@ mod tests {
         check("servers = 2", GENERATED, "`servers` needs `on`");
         check("on = 'sqk'", GENERATED, "there is no host `sqk`");
         check("on = 'sql'\nservers = 4", GENERATED, "4 servers cannot be started on 3 hosts");
+        check("on = 'sql'\nreplicas = 3", "", "4 servers cannot be started on 3 hosts");
+        check("on = 'sql'\ncluster = 'galera'\nnodes = 4", "", "4 servers cannot be started on 3");
+        check("on = 'sql'\nreplicas = 1\nservers = 2", "", "`servers` and `replicas` cannot be");
+        check("on = 'sql'\ncluster = 'galera'\nservers = 2", "", "`servers` and `cluster` cannot");
+        let reads = "on = 'sql'\nreplicas = 2\nreads_on = 'all'";
+        check(reads, "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "", "the 3 servers of `a` need `generators`");
         check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
@@ -250,9 +315,7 @@ mod tests {
             "image = 'mariadb:11'",
             "memory = '1GiB'",
             "kernel = { \"vm.swappiness\" = 1 }",
-            "replicas = 1",
             "shards = 2",
-            "cluster = 'galera'",
             "log_volume = 'v'",
             "data = 'populated'",
             "behind = { product = 'pgbouncer' }",

@@ -1,5 +1,7 @@
 //! `dyno datasets`: the data sets that are kept for trials to start on a copy.
 
+use std::sync::Arc;
+
 use dyno_host::Keeper;
 use dyno_lab::datasets::{DataSets, Listed};
 use dyno_units::{ByteCount, utc_date_time};
@@ -9,7 +11,7 @@ use crate::{End, lab, terminal};
 
 /// Lists data sets, or removes some.
 pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
-    let keeper = Keeper::new(&lab::data_root(options.data_folder.as_deref())?)?;
+    let keeper = Arc::new(Keeper::new(&lab::data_root(options.data_folder.as_deref())?)?);
     let data_sets = DataSets::of(&keeper);
     let listed = data_sets.list()?;
     let all = || listed.iter().map(|one| one.key.clone()).collect();

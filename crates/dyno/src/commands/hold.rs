@@ -223,7 +223,7 @@ impl Deploying<'_> {
         let cluster = Cluster::new(nodes, false)?;
         let (mut servers, mut members) = (Servers::default(), Vec::new());
         for number in 1..=nodes {
-            let node = Node { number, cluster: cluster.clone() };
+            let node = Node { number, cluster: cluster.clone(), joins_at: None };
             let name = node.name();
             let spec = ServerSpec { part: Part::Node(node), ..spec.clone() };
             if number == 1 {
@@ -280,13 +280,11 @@ impl Deploying<'_> {
         members: &mut Vec<RegisteredMember>,
     ) -> anyhow::Result<()> {
         let product = self.products.get(&spec.product)?;
-        dyno_database::lead(product, &*servers.0[0].1, replication)?;
         let mut all: Vec<Following> = Vec::new();
         let started = (1..=replication.replicas).try_for_each(|number| {
             let primary = (&*servers.0[0].1, replication, number);
-            let place = (None, &self.place);
-            let replica =
-                dyno_database::start_replica(&self.products, spec, primary, place, self.clock)?;
+            let start = |spec: &ServerSpec| self.products.start(spec, &self.place, self.clock);
+            let replica = dyno_database::start_replica(product, spec, primary, self.clock, start)?;
             all.push(replica);
             anyhow::Ok(())
         });

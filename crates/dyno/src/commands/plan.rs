@@ -138,8 +138,9 @@ fn populate_times(plan: &Plan, rows: &[u64], study: &Study) -> Vec<Nanoseconds> 
         }
         let pools = study.design.server_hosts.iter();
         let pool = pools.filter(|pool| Some(&pool.name) == database.on.as_ref()).next();
-        // One after the other.
-        let servers = pool.map_or(1, |pool| database.servers_on(pool)) as u64;
+        // Independent servers one after the other; of others, one.
+        let independent = pool.filter(|_| !database.is_one_deployment());
+        let servers = independent.map_or(1, |pool| database.servers_on(pool)) as u64;
         Nanoseconds::from_secs(servers * rows[trial.variant] / POPULATE_ROWS_PER_S)
     };
     plan.trials.iter().map(populate).collect()

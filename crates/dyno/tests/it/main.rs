@@ -34,6 +34,7 @@ mod insert_benchmark;
 mod intruder;
 mod key_order;
 mod machine;
+mod member_hosts;
 mod members;
 mod metrics;
 mod null;

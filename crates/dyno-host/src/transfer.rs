@@ -1,0 +1,281 @@
+//! Sends a folder of database files to another machine, and receives it there.
+//!
+//! It travels as a tar archive, followed by a mark: an archive without it was cut off.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
+use tar::{Archive, Builder, EntryType, Header};
+
+use crate::RunAs;
+use crate::copy::sync_folder;
+use crate::storage::open_folder;
+
+/// What follows the archive.
+const END: &[u8; 8] = b"dyno-end";
+
+/// The most bytes between the last entry and the end of all: zeros, and the mark.
+const REST_MOST: u64 = 1 << 16;
+
+/// An entry with the reason why there are no more.
+const FAILED: u8 = b'F';
+
+/// Its most bytes.
+const REASON_MOST: u64 = 1000;
+
+/// A folder that did not arrive: what happened, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TransferError(String);
+
+fn failed(path: &Path, error: impl std::fmt::Display) -> TransferError {
+    TransferError(format!("{}: {error}", path.display()))
+}
+
+/// Sends all that is in a folder. It holds plain files and folders only, and files of the folder's own user: anything
+/// else, a symbolic link above all, is refused. Nothing writes there meanwhile.
+///
+/// # Errors
+///
+/// It cannot be read, or the other end is gone.
+pub fn send_folder(from: &Path, out: &mut dyn Write) -> Result<(), TransferError> {
+    let name = CString::new(from.as_os_str().as_bytes()).map_err(|error| failed(from, error))?;
+    let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
+    let folder = open_folder(CWD, &name).map_err(|error| failed(from, error))?;
+    let mut sending = Sending { archive: Builder::new(out), of_user };
+    if let Err(error) = sending.folder(&folder, Path::new("")) {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::new(FAILED));
+        header.set_mode(0o600);
+        header.set_size(error.0.len() as u64);
+        // The other end says it, unless it is gone, or was sent half a file.
+        let _ = sending.archive.append_data(&mut header, "failed", error.0.as_bytes());
+        return Err(error);
+    }
+    let sent = sending.archive.into_inner().and_then(|out| {
+        out.write_all(END)?;
+        out.flush()
+    });
+    sent.map_err(|error| failed(from, error))
+}
+
+struct Sending<'a> {
+    archive: Builder<&'a mut dyn Write>,
+    /// Whose the folder is.
+    of_user: u32,
+}
+
+/// Folders are entered one name at a time by their descriptors, and no link is followed: it makes no difference who
+/// else can rename things in them.
+impl Sending<'_> {
+    /// Sends what is in a folder, which has this path in the one that is sent.
+    fn folder(&mut self, folder: &OwnedFd, path: &Path) -> Result<(), TransferError> {
+        for entry in Dir::read_from(folder).map_err(|error| failed(path, error))? {
+            let entry = entry.map_err(|error| failed(path, error))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let path = path.join(OsStr::from_bytes(name.to_bytes()));
+            self.entry((folder.as_fd(), name), &path)?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        (folder, name): (BorrowedFd<'_>, &std::ffi::CStr),
+        path: &Path,
+    ) -> Result<(), TransferError> {
+        let facts = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| failed(path, error))?;
+        let mut header = Header::new_gnu();
+        header.set_mode(facts.st_mode & 0o777);
+        match FileType::from_raw_mode(facts.st_mode) {
+            FileType::Directory => {
+                header.set_entry_type(EntryType::Directory);
+                header.set_size(0);
+                self.archive
+                    .append_data(&mut header, path, io::empty())
+                    .map_err(|error| failed(path, error))?;
+                let inner = open_folder(folder, name).map_err(|error| failed(path, error))?;
+                self.folder(&inner, path)
+            }
+            FileType::RegularFile => {
+                // If it has become a pipe by now, opening it does not wait for its other end.
+                let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(folder, name, flags, Mode::empty())
+                    .map_err(|error| failed(path, error))?;
+                let file = File::from(file);
+                let facts = file.metadata().map_err(|error| failed(path, error))?;
+                if !facts.is_file() || facts.uid() != self.of_user {
+                    return Err(failed(path, "it is not a file of the folder's user"));
+                }
+                header.set_entry_type(EntryType::Regular);
+                header.set_size(facts.len());
+                self.archive
+                    .append_data(&mut header, path, file.take(facts.len()))
+                    .map_err(|error| failed(path, error))
+            }
+            _ => Err(failed(path, "it is neither a regular file nor a folder")),
+        }
+    }
+}
+
+/// Receives a folder into `to`, which must not exist yet, and waits until it is on the disk. It belongs to `owner`, or
+/// else to Dyno's user, as soon as it is complete.
+///
+/// # Errors
+///
+/// It cannot be written, was cut off, or holds what no folder of a server does.
+pub fn receive_folder(
+    from: &mut dyn Read,
+    to: &Path,
+    owner: Option<RunAs>,
+) -> Result<(), TransferError> {
+    let make = |path: &Path| {
+        let made = fs::DirBuilder::new().mode(0o700).create(path);
+        made.map_err(|error| failed(path, error))
+    };
+    make(to)?;
+    let mut folders: Vec<(PathBuf, u32)> = vec![(to.to_owned(), 0o700)];
+    let mut archive = Archive::new(from);
+    for entry in archive.entries().map_err(|error| failed(to, error))? {
+        let mut entry = entry.map_err(|error| failed(to, error))?;
+        let inner = entry.path().map_err(|error| failed(to, error))?.into_owned();
+        let is_inside = inner.components().all(|one| matches!(one, Component::Normal(_)));
+        if !is_inside || inner.as_os_str().is_empty() {
+            return Err(failed(&inner, "it lies outside the folder that was sent"));
+        }
+        let path = to.join(&inner);
+        let mode = entry.header().mode().map_err(|error| failed(&path, error))? & 0o777;
+        match entry.header().entry_type() {
+            EntryType::Directory => {
+                make(&path)?;
+                folders.push((path, mode));
+            }
+            EntryType::Regular => {
+                let size = entry.size();
+                let mut write = || -> io::Result<u64> {
+                    let mut file = File::create_new(&path)?;
+                    let n = io::copy(&mut entry, &mut file)?;
+                    give(&file, mode, owner)?;
+                    Ok(n)
+                };
+                let n = write().map_err(|error| failed(&path, error))?;
+                if n != size {
+                    return Err(failed(&path, "it was cut off"));
+                }
+            }
+            kind if kind.as_byte() == FAILED => {
+                let mut reason = String::new();
+                // What is no text is no reason.
+                let _ = entry.take(REASON_MOST).read_to_string(&mut reason);
+                return Err(TransferError(format!("the other end: {reason}")));
+            }
+            _ => return Err(failed(&path, "it is neither a regular file nor a folder")),
+        }
+    }
+    let mut rest = Vec::new();
+    let read = archive.into_inner().take(REST_MOST).read_to_end(&mut rest);
+    if read.is_err() || !rest.ends_with(END) {
+        return Err(failed(to, "the folder was cut off on its way"));
+    }
+    // The outermost is the last: until then nobody else gets in.
+    for (path, mode) in folders.iter().rev() {
+        let given = File::open(path).and_then(|folder| give(&folder, *mode, owner));
+        given.map_err(|error| failed(path, error))?;
+    }
+    sync_folder(to).map_err(|error| failed(to, error))
+}
+
+fn give(file: &File, mode: u32, owner: Option<RunAs>) -> io::Result<()> {
+    if let Some(RunAs { uid, gid }) = owner {
+        fchown(file, Some(uid), Some(gid))?;
+    }
+    file.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn sent(from: &Path) -> Result<Vec<u8>, TransferError> {
+        let mut bytes = Vec::new();
+        send_folder(from, &mut bytes).map(|()| bytes)
+    }
+
+    #[test]
+    fn a_folder_arrives_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        let long = "x".repeat(150);
+        fs::create_dir_all(from.join("inner/empty")).unwrap();
+        fs::write(from.join("inner").join(&long), vec![7; 1 << 20]).unwrap();
+        fs::write(from.join("none"), "").unwrap();
+        fs::set_permissions(from.join("none"), fs::Permissions::from_mode(0o640)).unwrap();
+        let bytes = sent(&from).unwrap();
+        receive_folder(&mut &bytes[..], &to, None).unwrap();
+        assert_eq!(fs::read(to.join("inner").join(&long)).unwrap(), vec![7; 1 << 20]);
+        assert!(to.join("inner/empty").is_dir());
+        let facts = fs::metadata(to.join("none")).unwrap();
+        assert_eq!((facts.len(), facts.mode() & 0o777), (0, 0o640));
+        // Never into what is there.
+        assert!(receive_folder(&mut &bytes[..], &to, None).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_is_cut_off_anywhere_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("from");
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("a"), vec![1; 700]).unwrap();
+        let bytes = sent(&from).unwrap();
+        for n in (0..bytes.len()).step_by(100).chain([bytes.len() - 1]) {
+            let to = folder.path().join(format!("to-{n}"));
+            assert!(receive_folder(&mut &bytes[..n], &to, None).is_err(), "{n} bytes");
+        }
+    }
+
+    #[test]
+    fn links_are_neither_sent_nor_received() {
+        let folder = tempfile::tempdir().unwrap();
+        let from = folder.path().join("from");
+        fs::create_dir(&from).unwrap();
+        symlink("/etc/passwd", from.join("link")).unwrap();
+        let mut bytes = Vec::new();
+        let error = send_folder(&from, &mut bytes).unwrap_err().to_string();
+        assert_eq!(error, "link: it is neither a regular file nor a folder");
+        let to = folder.path().join("to");
+        let told = receive_folder(&mut &bytes[..], &to, None).unwrap_err().to_string();
+        assert_eq!(told, format!("the other end: {error}"));
+        fs::remove_dir_all(&to).unwrap();
+        let check = |kind: EntryType, path: &str| {
+            let mut archive = Builder::new(Vec::new());
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_mode(0o600);
+            header.set_size(0);
+            // As one would write it who means harm.
+            header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_cksum();
+            archive.append(&header, io::empty()).unwrap();
+            let bytes = archive.into_inner().unwrap();
+            let to = folder.path().join("to");
+            let refused = receive_folder(&mut &bytes[..], &to, None).unwrap_err().to_string();
+            fs::remove_dir_all(&to).unwrap();
+            refused
+        };
+        assert!(check(EntryType::Regular, "../up").contains("outside"));
+        assert!(check(EntryType::Regular, "/abs").contains("outside"));
+        assert!(check(EntryType::Symlink, "link").contains("neither"));
+    }
+}

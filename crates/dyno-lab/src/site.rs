@@ -1,0 +1,50 @@
+//! Where the server of a member runs.
+//!
+//! This is the one place that tells a server of this machine from one on a host. What a server is for
+//! ([`dyno_database::Part`]), with what settings and in which order members come up is decided before, without knowing
+//! it; what comes of it is a [`Server`] in both cases.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dyno_database::{Place, Server, ServerSpec};
+use dyno_study::Database;
+
+use crate::hosts::ServerHosts;
+use crate::run::Lab;
+use crate::trial::TrialError;
+
+/// Where the server of a member runs, and with it the way to start it.
+pub(crate) enum Site {
+    /// On this machine, with its data at a place.
+    Here(Place),
+    /// On the host with this index, as a child of the agent there.
+    There(Arc<ServerHosts>, usize),
+}
+
+impl Site {
+    /// Starts a server of a database and waits until it answers. Here it begins with `data`, or else empty; on a host, with
+    /// the data that the agent there holds ([`ServerHosts::halt`], [`ServerHosts::copy`]), if it holds any.
+    ///
+    /// # Errors
+    ///
+    /// It did not start; the message names the host.
+    pub(crate) fn start(
+        &self,
+        (lab, database): (&Lab, &Database),
+        spec: &ServerSpec,
+        data: Option<&Path>,
+    ) -> Result<Box<dyn Server>, TrialError> {
+        match (self, data) {
+            (Site::Here(place), Some(data)) => {
+                Ok(lab.products.start_on(data, spec, place, &lab.clock)?)
+            }
+            (Site::Here(place), None) => Ok(lab.products.start(spec, place, &lab.clock)?),
+            (Site::There(hosts, idx), _) => {
+                let started = hosts.start_servers(lab, database, &[(*idx, spec)])?;
+                let none = || TrialError::new("no server was started");
+                started.into_iter().next().ok_or_else(none)
+            }
+        }
+    }
+}
