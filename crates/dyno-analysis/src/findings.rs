@@ -248,6 +248,11 @@ impl Findings {
         safety(variant).zip(safety(other)).is_some_and(|(ours, theirs)| ours > theirs)
     }
 
+    /// What readers call the parts of a trial: load levels, or steps where the workload defines them.
+    pub fn step_noun(&self) -> &'static str {
+        if self.steps.iter().any(|step| step.own.is_some()) { "step" } else { "load level" }
+    }
+
     /// How effects in a metric are written: as ratios where one of them is large, else in percent.
     pub fn effect_style(&self, metric: MetricId) -> EffectStyle {
         let all = self.comparisons.iter().filter(|c| c.metric == metric);

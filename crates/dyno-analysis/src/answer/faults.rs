@@ -59,12 +59,12 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     let recovered = values(|facts| facts.recovered_after_s);
     let (n, n_all) = (recovered.len(), faults.len());
     text += &match (n, n_all) {
-        (0, 1) => ", not recovered by the end of the step".to_owned(),
-        (0, n_all) => format!(", not recovered by the end of the step in any of {n_all} faults"),
+        (0, 1) => ", not recovered by the end of the measurement".to_owned(),
+        (0, n_all) => format!(", not recovered by the end of the measurement in any of {n_all} faults"),
         _ => format!(", recovered after {}", with_range(&recovered)),
     };
     if n > 0 && n < n_all {
-        text += &format!(" (in {} of {n_all} faults, not by the end of the step)", n_all - n);
+        text += &format!(" (in {} of {n_all} faults, not by the end of the measurement)", n_all - n);
     }
     text + &lost(faults)
 }
@@ -132,16 +132,16 @@ mod tests {
         check(
             &[one(4.0, Some(5.0)), one(6.0, None), one(5.0, Some(7.0))],
             "pg committed nothing for 5 s (median of 3, range 4 s to 6 s), recovered after 6 s (median of 2, \
-             range 5 s to 7 s) (in 1 of 3 faults, not by the end of the step)",
+             range 5 s to 7 s) (in 1 of 3 faults, not by the end of the measurement)",
         );
         check(
             &[one(9.0, None), one(9.0, None)],
-            "pg committed nothing for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the step \
+            "pg committed nothing for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the measurement \
              in any of 2 faults",
         );
         check(
             &[one(9.0, None)],
-            "pg committed nothing for 9 s, not recovered by the end of the step",
+            "pg committed nothing for 9 s, not recovered by the end of the measurement",
         );
     }
 }

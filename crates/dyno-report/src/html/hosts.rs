@@ -28,7 +28,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Host",
         "Machine",
         "Variant",
-        "Step",
+        view.step_head(),
         "Share",
         "Intended share",
         "Throughput",
@@ -54,7 +54,11 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     // A few rows are read at once; many are looked up.
     let is_open = hosts.len() <= 12;
     let summary =
-        format!("{}, at each step of each variant", counted(names.len(), "host", "hosts"));
+        format!(
+        "{}, at each {} of each variant",
+        counted(names.len(), "host", "hosts"),
+        view.findings.step_noun()
+    );
     section.add(Block::Fold { summary, is_open, blocks: vec![Block::Table(table)] });
     Some(section)
 }

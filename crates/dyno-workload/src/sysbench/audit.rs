@@ -28,6 +28,20 @@ impl Audit<'_> {
         }
     }
 
+    /// Why there are no queries.
+    pub(super) fn why_not_of_tables(&self) -> Option<&'static str> {
+        match self.shape {
+            Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
+            Shape::Mix(mix) if mix.has_writes() => {
+                Some("the workload only updates rows in place")
+            }
+            Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
+                Some("the workload only reads")
+            }
+            Shape::Insert | Shape::BulkInsert { .. } => None,
+        }
+    }
+
     pub(super) fn judge(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let per_transaction = match self.shape {
             Shape::Mix(mix) => Some(mix.n_statements()),
