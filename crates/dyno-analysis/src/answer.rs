@@ -171,7 +171,7 @@ impl AnswerWriter<'_> {
         if is_asked(Topic::Backlog) {
             found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
         }
-        found.extend(self.faults().map(|text| (Topic::Faults, text)));
+        found.extend(self.faults().into_iter().map(|text| (Topic::Faults, text)));
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));
         found.into_iter().map(|(_, text)| text).collect()

@@ -263,7 +263,8 @@ pub(crate) fn lost_of(summary: &StepSummary) -> Value {
 
 /// How long the load took to recover after faults.
 pub(crate) fn recovery_of(summary: &StepSummary) -> Value {
-    let why = "throughput did not recover within the measured time, or was not known before the fault";
+    let why =
+        "throughput did not recover within the measured time, or was not known before the fault";
     mean_of(summary, why, |fault| fault.recovered_after_s)
 }
 

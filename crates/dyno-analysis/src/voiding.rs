@@ -155,7 +155,10 @@ fn rule_broken(
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
         let limit = percent(least + rule.steal);
         let least = percent(least);
-        parts.push(format!("CPU steal was {} (limit {limit}; {least} in {QUIETEST})", percent(found)));
+        parts.push(format!(
+            "CPU steal was {} (limit {limit}; {least} in {QUIETEST})",
+            percent(found)
+        ));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
         let limit = percent(least + rule.others);

@@ -103,8 +103,9 @@ impl Markup {
         let mut plain = 0;
         while let Some(c) = rest[plain..].chars().next() {
             let here = &rest[plain..];
-            let is_whole =
-                |name: &&&str| here.strip_prefix(**name).is_some_and(|after| !is_of_name(after.chars().next()));
+            let is_whole = |name: &&&str| {
+                here.strip_prefix(**name).is_some_and(|after| !is_of_name(after.chars().next()))
+            };
             let name = unbroken.iter().filter(|_| !is_of_name(before)).find(is_whole);
             match name {
                 Some(name) => {
@@ -179,7 +180,8 @@ mod tests {
         let check = |text: &str, expected: &str| {
             let mut out = Markup::new();
             out.prose_with(text, &["wal-off", "wal"]);
-            let spanned = out.finish().replace("<span class=\"unbroken\">", "[").replace("</span>", "]");
+            let spanned =
+                out.finish().replace("<span class=\"unbroken\">", "[").replace("</span>", "]");
             assert_eq!(spanned, expected);
         };
         check("with wal-off, wal: `wal-off`", "with [wal-off], [wal]: <code>wal-off</code>");

@@ -207,11 +207,8 @@ fn row(
 
 /// The estimates of one metric.
 fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
-    let mut table = Table::new(
-        "",
-        &["variant", view.findings.step_noun(), "n", &view.metric(metric).title],
-        2,
-    );
+    let mut table =
+        Table::new("", &["variant", view.findings.step_noun(), "n", &view.metric(metric).title], 2);
     for (variant, step) in view.places() {
         let Some(estimate) = view.estimate(variant, step, metric) else { continue };
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);

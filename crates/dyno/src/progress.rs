@@ -485,7 +485,8 @@ mod tests {
         assert_eq!(text(0, &[]), None);
         assert_eq!(text(2, &[]).as_deref(), Some("the audit passed 2 checks (a; b)"));
         let skipped = ["d, because it only reads".to_owned()];
-        let expected = "the audit passed 3 checks (a; b; 1 more); not checked: d, because it only reads";
+        let expected =
+            "the audit passed 3 checks (a; b; 1 more); not checked: d, because it only reads";
         assert_eq!(text(3, &skipped).as_deref(), Some(expected));
     }
 }

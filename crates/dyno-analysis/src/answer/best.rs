@@ -27,7 +27,10 @@ impl AnswerWriter<'_> {
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
         let Some(best) = ranked.first() else {
-            return format!("No variant committed transactions at every {}.", self.findings.step_noun());
+            return format!(
+                "No variant committed transactions at every {}.",
+                self.findings.step_noun()
+            );
         };
         let place = self.place(&steps);
         let name = self.name(best.variant);

@@ -314,7 +314,9 @@ fn one_sentence_has_one_scale() {
     let rates: [&[f64]; 2] = [&[1000.0, 1000.0, 1000.0, 1000.0], &[768.0, 600.0, 500.0, 383.0]];
     check_headline(
         &noisy(&["a", "b"], &[1, 4, 8, 32], 5, &rates),
-        &expect!["b is slower than a at all 4 load levels, 0.768× (1 client) to 0.382× (32 clients)."],
+        &expect![
+            "b is slower than a at all 4 load levels, 0.768× (1 client) to 0.382× (32 clients)."
+        ],
     );
 }
 

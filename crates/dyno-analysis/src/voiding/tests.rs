@@ -161,9 +161,9 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     // Two blocks might have been; of a probe of the CPU nothing has to be explained.
     assert!(!caveat.advice.contains("the most allowed") && !caveat.message.contains("CPU probe"));
     assert!(
-        caveat
-            .message
-            .contains("other processes used 50 % of the CPUs (limit 12 %; 2 % in this variant's quietest"),
+        caveat.message.contains(
+            "other processes used 50 % of the CPUs (limit 12 %; 2 % in this variant's quietest"
+        ),
         "{}",
         caveat.message
     );
@@ -250,7 +250,8 @@ fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() 
     let first = findings.caveats.iter().find(|caveat| caveat.message.contains("CPU probe"));
     let first = first.expect("it is about the trial of block 5, which was kept");
     assert!(first.message.contains("a fixed piece of CPU work"), "{}", first.message);
-    let limit = "took 100 ms at trial 9 (a), where trials of this variant are discarded above 63.8 ms";
+    let limit =
+        "took 100 ms at trial 9 (a), where trials of this variant are discarded above 63.8 ms";
     assert!(first.message.contains(limit), "{}", first.message);
     assert!(!caveat.message.contains("a fixed piece of CPU work"), "{}", caveat.message);
 }

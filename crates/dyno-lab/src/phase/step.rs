@@ -56,7 +56,9 @@ impl Phase for Step {
         }
         if let Some(fault) = trial.variant.fault().filter(|_| summary.faults.is_empty()) {
             let (name, at) = (fault.name, fault.at);
-            trial.note(format!("the fault {name} did not happen: the measured time ended before {at}"))?;
+            trial.note(format!(
+                "the fault {name} did not happen: the measured time ended before {at}"
+            ))?;
         }
         let dead_end = dead_end(&summary).filter(|_| has_load);
         trial.results.steps.push(summary);

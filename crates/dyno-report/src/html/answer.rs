@@ -57,9 +57,7 @@ fn sentences(out: &mut Markup, view: &View<'_>, sentences: &[String]) {
     }
     out.raw("<ul class=\"details\">");
     for sentence in sentences {
-        out.raw("<li>")
-            .prose_with(&kept_together(sentence), &view.unbroken_names())
-            .raw("</li>");
+        out.raw("<li>").prose_with(&kept_together(sentence), &view.unbroken_names()).raw("</li>");
     }
     out.raw("</ul>");
 }
@@ -97,7 +95,11 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     beside.retain(|metric| !is_main(metric));
     let rows = rows(view, &beside);
     if rows.is_empty() {
-        out.classed("p", "lead", "No comparison: no variant has a measured baseline.");
+        let text = match view.findings.variants.len() {
+            1 => "No comparison: there is only one variant.",
+            _ => "No comparison: no variant has a measured baseline.",
+        };
+        out.classed("p", "lead", text);
         sentences(out, view, &view.findings.answer.details);
         return;
     }

@@ -48,7 +48,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
             (0, 0) => format!("The workload's audit: {checks}, all passed"),
             (0, n) => format!("The workload's audit: {checks}, none failed, {n} undecided"),
             (failed, 0) => format!("The workload's audit: {checks}, {failed} failed"),
-            (failed, n) => format!("The workload's audit: {checks}, {failed} failed, {n} undecided"),
+            (failed, n) => {
+                format!("The workload's audit: {checks}, {failed} failed, {n} undecided")
+            }
         },
         is_open: n_failed > 0,
         blocks: vec![Block::Table(table)],

@@ -39,8 +39,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         }
     );
     if view.findings.cells.len() <= 1 {
-        let text =
-            "Only one variant was measured, at one load level: there is nothing to plot side by side.";
+        let text = "Only one variant was measured, at one load level: there is nothing to plot side by side.";
         let mut section = Section::new("load", "Charts", "Charts", "");
         section.drawn().classed("p", "absent", text);
         return Some(section);

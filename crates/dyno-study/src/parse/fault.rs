@@ -154,7 +154,9 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
                     entry.key_span.clone(),
                     format!("`{field}` and `then` exclude each other"),
                 )
-                .with_label("a primary that was replaced stays down until the end of the measured time"),
+                .with_label(
+                    "a primary that was replaced stays down until the end of the measured time",
+                ),
             );
         }
     }

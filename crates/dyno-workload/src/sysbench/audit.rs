@@ -32,9 +32,7 @@ impl Audit<'_> {
     pub(super) fn why_not_of_tables(&self) -> Option<&'static str> {
         match self.shape {
             Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
-            Shape::Mix(mix) if mix.has_writes() => {
-                Some("the workload only updates rows in place")
-            }
+            Shape::Mix(mix) if mix.has_writes() => Some("the workload only updates rows in place"),
             Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
                 Some("the workload only reads")
             }
@@ -104,7 +102,11 @@ impl Audit<'_> {
         };
         let expected = format!("{n_rows} in each");
         let pass = measured == expected;
-        AuditRow::judged(format!("rows in {n_tables} tables"), expected, measured, pass)
+        let name = match n_tables {
+            1 => "rows in the table".to_owned(),
+            n => format!("rows in {n} tables"),
+        };
+        AuditRow::judged(name, expected, measured, pass)
     }
 }
 

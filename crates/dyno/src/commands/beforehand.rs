@@ -142,6 +142,9 @@ mod tests {
         let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
         let text = super::headline(&dyno_lab::products(), &plan, &study.design, "x".as_ref());
-        assert!(text.contains("(a guess, as some measurements end") && !text.contains(" to "), "{text}");
+        assert!(
+            text.contains("(a guess, as some measurements end") && !text.contains(" to "),
+            "{text}"
+        );
     }
 }

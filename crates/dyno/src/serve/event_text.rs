@@ -14,7 +14,10 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
         EventKind::StepEnded { throughput, p95_us, .. } => {
-            format!("the measurement ended: {throughput:.1} transactions/s, p95 {}", time_us(*p95_us))
+            format!(
+                "the measurement ended: {throughput:.1} transactions/s, p95 {}",
+                time_us(*p95_us)
+            )
         }
         EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
             let ending = if *is_done { "ended" } else { "failed" };
@@ -113,7 +116,8 @@ fn fault_in_words(fault: &Fault) -> String {
         "stop" => "was stopped",
         _ => "was shut down",
     };
-    let mut text = format!("fault {name}: {member} {done} at second {began_s:.1} of the measurement");
+    let mut text =
+        format!("fault {name}: {member} {done} at second {began_s:.1} of the measurement");
     let mut add = |what: &str, at: &Option<f64>| {
         if let Some(at) = at {
             text += &format!(", {what} at second {at:.1}");
