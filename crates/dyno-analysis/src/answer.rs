@@ -113,7 +113,14 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
             (writer.with_tpcc_mode(statements.remove(0)), statements, None)
         }
     };
-    let mut lines: Vec<String> = writer.failed_audits().into_iter().chain(statements).collect();
+    let mut statements = statements;
+    let mut lines: Vec<String> = writer.failed_audits().into_iter().collect();
+    if headline.starts_with(durability::HEADLINE) {
+        // What each level costs is what was asked for: everything else that is said gives way.
+        let n_levels = writer.safety_lines(LINES_MOST).map_or(0, |lines| lines.len());
+        statements.truncate(LINES_MOST.saturating_sub(lines.len() + n_levels));
+    }
+    lines.extend(statements);
     lines.extend(writer.made_dips());
     lines.extend(writer.unmeasured());
     lines.extend(writer.new_orders());
@@ -164,7 +171,7 @@ impl AnswerWriter<'_> {
         if is_asked(Topic::Backlog) {
             found.extend(self.fallen_behind().map(|text| (Topic::Backlog, text)));
         }
-        found.extend(self.faults().map(|text| (Topic::Faults, text)));
+        found.extend(self.faults().into_iter().map(|text| (Topic::Faults, text)));
         let asked = |topic: Topic| topic.asked_at(&self.findings.title).unwrap_or(usize::MAX);
         found.sort_by_key(|(topic, _)| asked(*topic));
         found.into_iter().map(|(_, text)| text).collect()
@@ -210,14 +217,9 @@ impl AnswerWriter<'_> {
         format!("{word} {}", self.step(step))
     }
 
-    /// What the steps are called: loads, unless the workload defines them.
-    fn step_noun(&self) -> &'static str {
-        if self.findings.steps.iter().any(|step| step.own.is_some()) { "step" } else { "load" }
-    }
-
-    /// `both loads`, `all 3 loads`.
+    /// `both load levels`, `all 3 load levels`.
     fn all_steps(&self, n: usize) -> String {
-        let noun = self.step_noun();
+        let noun = self.findings.step_noun();
         if n == 2 { format!("both {noun}s") } else { format!("all {n} {noun}s") }
     }
 
@@ -304,9 +306,10 @@ impl AnswerWriter<'_> {
     /// The headline where nothing is compared: what the first variant did.
     fn described(&self) -> String {
         if self.findings.variants.iter().any(|v| v.baseline.is_some()) {
-            return "No comparison is possible yet: no step has results for both a variant and its \
-                    baseline."
-                .to_owned();
+            return format!(
+                "No comparison is possible yet: no {} has results for both a variant and its baseline.",
+                self.findings.step_noun()
+            );
         }
         let first = self.findings.cells.iter().map(|cell| cell.variant).min().unwrap_or(0);
         self.description(first)

@@ -78,7 +78,7 @@ pub(crate) fn caveats(
     caveats.extend(crate::time::caveats::caveats(findings));
     caveats.extend(crate::searches::unsettled(findings));
     caveats.extend(alike::caveats(joined, findings));
-    caveats.extend(course::caveats(joined, measured, findings));
+    caveats.extend(course::caveats(joined, measured, findings, runs));
     caveats.extend(differences::caveats(joined, measured, findings));
     let discarded = crate::voiding::caveat(&findings.void_blocks, runs, &caveats);
     caveats.extend(discarded);
@@ -540,6 +540,7 @@ fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Cavea
     let planned = findings.steps.get(last.least.step).and_then(|step| step.duration_s);
     let now = planned.map_or(String::new(), |planned| format!(", which is {}", seconds(planned)));
     let noun = if n == 1 { "transaction" } else { "transactions" };
+    let level = findings.step_noun();
     Some(Caveat {
         kind: CaveatKind::ShortMeasurement,
         message: format!(
@@ -549,7 +550,7 @@ fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Cavea
             short.first().map_or("Throughput and p50", Short::nearer),
         ),
         advice: format!(
-            "At this trial's rate of {}, each trial needs {needed} at each step: increase `duration` in the \
+            "At this trial's rate of {}, each trial needs {needed} at each {level}: increase `duration` in the \
              study's `[design]`{now}.",
             metrics::with_thing(metrics::THROUGHPUT, &rate(throughput)),
         ),

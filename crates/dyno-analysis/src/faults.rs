@@ -243,7 +243,7 @@ fn mean_of(summary: &StepSummary, why: &str, of: fn(&FaultFacts) -> Option<f64>)
 
 /// How long nothing was committed after faults.
 pub(crate) fn away_of(summary: &StepSummary) -> Value {
-    mean_of(summary, "the fault was at the end of the step", |fault| fault.away_s)
+    mean_of(summary, "the fault was at the end of the measured time", |fault| fault.away_s)
 }
 
 /// How long servers took to answer after faults.
@@ -263,7 +263,8 @@ pub(crate) fn lost_of(summary: &StepSummary) -> Value {
 
 /// How long the load took to recover after faults.
 pub(crate) fn recovery_of(summary: &StepSummary) -> Value {
-    let why = "throughput did not recover within the step, or was not known before the fault";
+    let why =
+        "throughput did not recover within the measured time, or was not known before the fault";
     mean_of(summary, why, |fault| fault.recovered_after_s)
 }
 

@@ -248,6 +248,18 @@ impl Findings {
         safety(variant).zip(safety(other)).is_some_and(|(ours, theirs)| ours > theirs)
     }
 
+    /// What readers call the parts of a trial: load levels, or steps where the workload defines them or no
+    /// load runs.
+    pub fn step_noun(&self) -> &'static str {
+        let has_load =
+            |step: &StepFacts| step.clients > 0 || step.rate.is_some() || step.search.is_some();
+        let is_own = self.steps.iter().any(|step| step.own.is_some());
+        match is_own || !self.steps.is_empty() && !self.steps.iter().any(has_load) {
+            true => "step",
+            false => "load level",
+        }
+    }
+
     /// How effects in a metric are written: as ratios where one of them is large, else in percent.
     pub fn effect_style(&self, metric: MetricId) -> EffectStyle {
         let all = self.comparisons.iter().filter(|c| c.metric == metric);

@@ -107,6 +107,36 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
     void.into_iter().take(left).collect()
 }
 
+/// Beyond what a trial is discarded; none of each that was not read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    /// Share of all CPUs that the hypervisor gave to others.
+    pub(crate) steal: Option<f64>,
+    /// Share of all CPUs that other processes used.
+    pub(crate) others: Option<f64>,
+    /// Seconds of the CPU probe, the longer of before and after.
+    pub(crate) canary: Option<f64>,
+}
+
+/// The limits of a trial that was kept, by the quietest kept trial of its variant on its machine; none
+/// of any where its run discards nothing.
+pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> Limits {
+    let of = |run: &&Run| run.trials.iter().any(|trial| std::ptr::eq(trial, kept));
+    let Some(run) = runs.iter().find(of) else { return Limits::default() };
+    let Some(rule) = &run.manifest.voiding else { return Limits::default() };
+    let is_alike = |trial: &&TrialSummary| {
+        trial.variant == kept.variant && machine_of(trial) == machine_of(kept)
+    };
+    let alike = run.trials.iter().filter(is_alike);
+    let read = |trial| Disturbance::of(trial, environment_of(trial, &run.manifest).cpus);
+    let least = alike.map(read).reduce(Disturbance::quieter).unwrap_or_default();
+    Limits {
+        steal: least.steal.map(|share| share + rule.steal),
+        others: least.others.map(|share| share + rule.others),
+        canary: least.canary.map(|seconds| seconds * (1.0 + rule.canary)),
+    }
+}
+
 /// What a disturbed trial is held against.
 const QUIETEST: &str = "this variant's quietest trial";
 
@@ -123,11 +153,17 @@ fn rule_broken(
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        parts.push(format!("CPU steal was {} ({} in {QUIETEST})", percent(found), percent(least)));
+        let limit = percent(least + rule.steal);
+        let least = percent(least);
+        parts.push(format!(
+            "CPU steal was {} (limit {limit}; {least} in {QUIETEST})",
+            percent(found)
+        ));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
+        let limit = percent(least + rule.others);
         parts.push(format!(
-            "other processes used {} of the CPUs ({} in {QUIETEST})",
+            "other processes used {} of the CPUs (limit {limit}; {} in {QUIETEST})",
             percent(found),
             percent(least)
         ));
@@ -135,8 +171,9 @@ fn rule_broken(
     if let Some((found, least)) = found.canary.zip(quietest.canary)
         && found > least * (1.0 + rule.canary)
     {
+        let limit = seconds(least * (1.0 + rule.canary));
         let (found, least) = (seconds(found), seconds(least));
-        parts.push(format!("the CPU probe took {found} ({least} in {QUIETEST})"));
+        parts.push(format!("the CPU probe took {found} (limit {limit}; {least} in {QUIETEST})"));
     }
     (!parts.is_empty()).then(|| list(&parts))
 }

@@ -211,7 +211,7 @@ mod tests {
         };
         let design: (&[u32], &str) = (&[1, 2], "rest = '0s'\n");
         let start = ["provision", "deploy", "fill"];
-        let steps = ["step 1 client", "settle before step 2 clients", "step 2 clients"];
+        let steps = ["step 1 client", "settle before 2 clients", "step 2 clients"];
         check(design, &[own(0), own(9)], &[&start[..], &steps, &END].concat());
     }
 

@@ -205,6 +205,9 @@ pub enum EventKind {
         passed: Vec<String>,
         /// Demands that are not met, each in words.
         failed: Vec<String>,
+        /// What was not checked, each with the reason; empty in older records.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<String>,
         /// Seconds.
         took_s: f64,
     },
@@ -254,7 +257,7 @@ pub enum EventKind {
     },
     /// A wait for the engine to pay what it put off began: before a step, or after the last one.
     WaitBegan {
-        /// Which: `settling before step load`, `run-off`.
+        /// Which: `settling before l.x`, `run-off`.
         wait: String,
         /// The most it may take, in seconds.
         limit_s: f64,

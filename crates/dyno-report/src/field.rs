@@ -74,7 +74,7 @@ fn new_orders(view: &View<'_>) -> Table {
     };
     table(
         "TPC-C: new-orders per minute (tpmC not audited by the TPC)",
-        &["variant", "step", "new-orders", "n", "name", "mode"],
+        &["variant", findings.step_noun(), "new-orders", "n", "name", "mode"],
         findings.kinds.iter().filter(is_it).filter_map(row),
     )
 }
@@ -120,7 +120,7 @@ fn cost(view: &View<'_>) -> Table {
     };
     table(
         "Cost of the work",
-        &["variant", "step", "per hour", "per million transactions", "n"],
+        &["variant", findings.step_noun(), "per hour", "per million transactions", "n"],
         findings.cost.iter().filter_map(row),
     )
 }

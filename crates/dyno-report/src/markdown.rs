@@ -83,7 +83,7 @@ fn comparisons(view: &View<'_>) -> Vec<Block> {
     let main = view.main_metric();
     let mut compared = vec![main];
     compared.extend(view.beside_main().into_iter().filter(|metric| *metric != main));
-    let mut heads = vec!["variant", "step"];
+    let mut heads = vec!["variant", view.findings.step_noun()];
     for metric in &compared {
         heads.extend([&view.metric(*metric).title, "CI", "verdict", "n"]);
     }

@@ -76,6 +76,12 @@ impl Markup {
 
     /// Appends an escaped text in which `backticks` mark code.
     pub(crate) fn prose(&mut self, text: &str) -> &mut Markup {
+        self.prose_with(text, &[])
+    }
+
+    /// The same of a text in which none of these names is broken at the end of a line, longer names first.
+    /// What is copied from the page is the text as it is.
+    pub(crate) fn prose_with(&mut self, text: &str, unbroken: &[&str]) -> &mut Markup {
         let mut parts = text.split('`').peekable();
         let mut is_code = false;
         while let Some(part) = parts.next() {
@@ -83,11 +89,35 @@ impl Markup {
             match (is_code, parts.peek().is_some()) {
                 (true, true) => self.element("code", part),
                 (true, false) => self.raw('`').text(part),
-                (false, _) => self.text(part),
+                (false, _) => self.text_with(part, unbroken),
             };
             is_code = !is_code;
         }
         self
+    }
+
+    fn text_with(&mut self, text: &str, unbroken: &[&str]) -> &mut Markup {
+        let is_of_name = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let mut rest = text;
+        let mut before = None;
+        let mut plain = 0;
+        while let Some(c) = rest[plain..].chars().next() {
+            let here = &rest[plain..];
+            let is_whole = |name: &&&str| {
+                here.strip_prefix(**name).is_some_and(|after| !is_of_name(after.chars().next()))
+            };
+            let name = unbroken.iter().filter(|_| !is_of_name(before)).find(is_whole);
+            match name {
+                Some(name) => {
+                    self.text(&rest[..plain]);
+                    self.classed("span", "unbroken", name);
+                    rest = &here[name.len()..];
+                    (before, plain) = (name.chars().next_back(), 0);
+                }
+                None => (before, plain) = (Some(c), plain + c.len_utf8()),
+            }
+        }
+        self.text(rest)
     }
 
     /// What was built.
@@ -143,6 +173,21 @@ mod tests {
         check("`<b>`", "<code>&lt;b&gt;</code>");
         check("a ` b", "a ` b");
         check("`a` ` b", "<code>a</code> ` b");
+    }
+
+    #[test]
+    fn names_are_not_broken() {
+        let check = |text: &str, expected: &str| {
+            let mut out = Markup::new();
+            out.prose_with(text, &["wal-off", "wal"]);
+            let spanned =
+                out.finish().replace("<span class=\"unbroken\">", "[").replace("</span>", "]");
+            assert_eq!(spanned, expected);
+        };
+        check("with wal-off, wal: `wal-off`", "with [wal-off], [wal]: <code>wal-off</code>");
+        check("wals and a_wal, wal-official", "wals and a_wal, [wal]-official");
+        check("µ<wal-off>", "µ&lt;[wal-off]&gt;");
+        check("", "");
     }
 
     #[test]

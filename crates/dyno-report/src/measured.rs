@@ -25,7 +25,7 @@ pub(crate) fn parts(view: &View<'_>) -> Vec<String> {
     parts.push(design(view));
     parts.push(trials(view));
     if !findings.comparisons.is_empty() {
-        parts.push(format!("differences under {threshold} are treated as no difference"));
+        parts.push(format!("smallest difference that matters: {threshold}"));
     }
     parts
 }
@@ -51,7 +51,7 @@ fn workloads(view: &View<'_>) -> Option<String> {
 /// The workload that sends nothing, in words.
 const NO_LOAD: &str = "no load";
 
-/// `4 variants × 5 repetitions of 2 s`, `3 variants × 5 repetitions × 2 steps of 30 s`; without repetitions
+/// `4 variants × 5 repetitions of 2 s`, `3 variants × 5 repetitions × 2 load levels of 30 s`; without repetitions
 /// where variants were given different numbers of them, without times where steps have different ones.
 fn design(view: &View<'_>) -> String {
     let findings = view.findings;
@@ -65,7 +65,7 @@ fn design(view: &View<'_>) -> String {
         parts.push(format!("{n} repetitions"));
     }
     if findings.steps.len() > 1 {
-        parts.push(format!("{} steps", findings.steps.len()));
+        parts.push(format!("{} {}s", findings.steps.len(), findings.step_noun()));
     }
     let is_by_time =
         |step: &StepFacts| [metrics::THROUGHPUT, metrics::RESPONSE_P95].contains(&step.main_metric);
@@ -264,22 +264,22 @@ mod tests {
             let parts = parts(&View::new(findings)).join(" · ");
             assert!(parts.contains(expected), "{parts}");
         };
-        check(&findings, " · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · ");
+        check(&findings, " · 3 variants × 3 repetitions × 5 load levels · 9 trials, 1 failed · ");
         findings.steps.iter_mut().for_each(|step| step.duration_s = Some(30.0));
         findings.trials.iter_mut().for_each(|trial| trial.rows = 10_000);
         check(&findings, "workload oltp_read_write, 10,000 rows · ");
-        check(&findings, " × 5 steps of 30 s · ");
+        check(&findings, " × 5 load levels of 30 s · ");
         findings.steps[1].duration_s = Some(60.0);
-        check(&findings, " × 5 steps · ");
+        check(&findings, " × 5 load levels · ");
         findings.trials.pop();
-        check(&findings, " · 3 variants × 5 steps · ");
+        check(&findings, " · 3 variants × 5 load levels · ");
         findings.trials[0].rows += 1;
         check(&findings, "workload oltp_read_write · ");
         let trials = vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }; 3];
         findings.void_blocks = vec![dyno_record::VoidBlock { block: 1, why: Vec::new(), trials }];
         check(
             &findings,
-            "8 trials, 1 failed, 3 more discarded · differences under 3 % are treated as no difference",
+            "8 trials, 1 failed, 3 more discarded · smallest difference that matters: 3 %",
         );
         let mut one = fixture::single().0;
         one.steps[0].duration_s = Some(90.0);

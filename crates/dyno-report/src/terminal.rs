@@ -106,7 +106,7 @@ const PLACE_AND_VALUE: usize = 4;
 fn estimates(view: &View<'_>, beside: &[MetricId]) -> Table {
     let is_compared = !view.findings.comparisons.is_empty();
     let main_head = field::main_head(view, view.main_metric());
-    let mut heads = vec!["variant", "step", "n", &*main_head];
+    let mut heads = vec!["variant", view.findings.step_noun(), "n", &*main_head];
     heads.extend(beside.iter().map(|metric| short(view, *metric)));
     let effect_head = effect_head(view);
     if is_compared {
@@ -207,7 +207,8 @@ fn row(
 
 /// The estimates of one metric.
 fn estimates_of(view: &View<'_>, metric: MetricId) -> Table {
-    let mut table = Table::new("", &["variant", "step", "n", &view.metric(metric).title], 2);
+    let mut table =
+        Table::new("", &["variant", view.findings.step_noun(), "n", &view.metric(metric).title], 2);
     for (variant, step) in view.places() {
         let Some(estimate) = view.estimate(variant, step, metric) else { continue };
         let place = [view.variant(variant), view.step(step)].map(str::to_owned);

@@ -21,6 +21,9 @@ const ONE_OFF_MOST: u64 = 3;
 /// The mark of a percentile that rests on few observations.
 pub(crate) const FEW: &str = "†";
 
+/// Letters of a name up to which no line is broken within it.
+const UNBROKEN_MOST: usize = 30;
+
 /// Findings, made quick to look things up in.
 pub(crate) struct View<'a> {
     /// The findings.
@@ -128,6 +131,23 @@ impl<'a> View<'a> {
     /// A variant's name.
     pub(crate) fn variant(&self, variant: usize) -> &'a str {
         self.findings.variants.get(variant).map_or("unknown variant", |v| v.name.as_str())
+    }
+
+    /// Names of variants with a hyphen, at which a line could break within them; the longest first. A name
+    /// that would fill a line by itself may break.
+    pub(crate) fn unbroken_names(&self) -> Vec<&'a str> {
+        let names = self.findings.variants.iter().map(|variant| variant.name.as_str());
+        let mut names: Vec<&str> = names
+            .filter(|name| name.contains('-') && name.chars().count() <= UNBROKEN_MOST)
+            .filter(|name| !name.contains(char::is_whitespace))
+            .collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names
+    }
+
+    /// The head of a column of steps: `Load level`, or `Step` where the workload defines them.
+    pub(crate) fn step_head(&self) -> &'static str {
+        if self.findings.step_noun() == "step" { "Step" } else { "Load level" }
     }
 
     /// A step's name.

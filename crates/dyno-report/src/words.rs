@@ -99,12 +99,12 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::NoisyHost => "noisy host",
         CaveatKind::ServerRestarted => "server restarted",
         CaveatKind::SequentialOrder => "not interleaved",
-        CaveatKind::UnfinishedQuota => "unfinished step",
+        CaveatKind::UnfinishedQuota => "time limit reached",
         CaveatKind::NotCaughtUp => "deferred work left over",
         CaveatKind::NotSettled => "undecided at the end",
         CaveatKind::LawMisses => "poor fit of the scaling law",
         CaveatKind::DifferentWorkload => "different workloads",
-        CaveatKind::DifferentSteps => "different steps",
+        CaveatKind::DifferentSteps => "different load levels",
         CaveatKind::Simulated => "simulated",
     }
 }

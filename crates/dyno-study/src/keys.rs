@@ -306,7 +306,7 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "require",
         Shape::Requirements,
-        "What every variant has to meet at every step: \"p99 <= 20ms\" (mean, p50, p95, p99, \
+        "What every variant has to meet at every load level: \"p99 <= 20ms\" (mean, p50, p95, p99, \
          p99.9 or max) or \"throughput >= 1000\", or a list of these. `dyno run` exits with 1 if \
          it is not met, and with 2 if the data are inconclusive.",
     ),
@@ -324,23 +324,23 @@ const DESIGN_ONLY: &[Key] = &[
         "warm_up",
         Shape::Duration,
         "\"5s\"",
-        "Load before the measured time of each step.",
+        "Load before the measured time of each load level.",
     )
     .example("\"1min\""),
-    with_default("duration", Shape::PositiveDuration, "\"30s\"", "How long each step is measured.")
+    with_default("duration", Shape::PositiveDuration, "\"30s\"", "How long each load level is measured.")
         .example("\"5min\""),
     key(
         "until_steady",
         Shape::PositiveDuration,
-        "Each step that ends by time continues until its throughput has been steady for \
+        "Each measurement that ends by time continues until its throughput has been steady for \
          `duration`, but at most this long.",
     )
     .example("\"30min\""),
-    with_default("rest", Shape::Duration, "\"2s\"", "Idle time between steps and between trials."),
+    with_default("rest", Shape::Duration, "\"2s\"", "Idle time between load levels and between trials."),
     key(
         "run_off",
         Shape::PositiveDuration,
-        "After the last step of each trial, watch without load how the engine catches up with \
+        "After the last load level of each trial, watch without load how the engine catches up with \
          deferred work (flushing, purge, compaction, vacuum), for at most this long.",
     )
     .example("\"10min\""),
@@ -348,7 +348,7 @@ const DESIGN_ONLY: &[Key] = &[
         "drop_caches",
         Shape::Switch,
         "false",
-        "Whether the operating system's page cache is dropped before each step (for the whole \
+        "Whether the operating system's page cache is dropped before each load level (for the whole \
          machine; needs root privileges). Caches in a server's own memory are kept.",
     )
     .example("true"),
@@ -414,9 +414,9 @@ const DESIGN_ONLY: &[Key] = &[
 
 /// Keys of `vary` that are not names of tables.
 const VARY_ONLY: &[Key] = &[
-    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: steps inside each trial.")
+    key("clients", Shape::Levels(&CLIENTS), "Numbers of clients: load levels within each trial.")
         .example("[1, 8, 32]"),
-    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: steps inside each trial.")
+    key("rate", Shape::Levels(&Shape::Rate), "Offered rates: load levels within each trial.")
         .example("[500, \"2k\"]"),
     key("setting", Shape::SettingLevels, "Settings by name, each with the list of its values.")
         .example("{ innodb_io_capacity = [200, 2000] }"),

@@ -168,6 +168,11 @@ pub struct PlannedTrial {
 }
 
 impl Plan {
+    /// Whether the workload defines the steps of a trial, so that they are no load levels.
+    pub fn has_own_steps(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_)))
+    }
+
     /// Time of one trial: warm-up and measured time of each step, waits for the engine's debt, and
     /// the rests between steps; the longest time where it is not known ([`Plan::is_open_ended`]).
     /// Deploying and populating come on top.

@@ -31,7 +31,7 @@ fn tables() -> Vec<Section> {
 
 /// What can be varied.
 const VARIED: &str = "Lists of levels. Each combination of tables and of values of their fields \
-                      is a variant; clients and rates are steps within each trial. A field is \
+                      is a variant; clients and rates are load levels within each trial. A field is \
                       named by its path, in quotes: `\"database.engine\" = [\"InnoDB\", \
                       \"RocksDB\"]`. `\"setting.x\"` is short for `\"database.settings.x\"`, and \
                       `\"option.x\"` for `\"workload.x\"`; the tables `setting` and `option` hold \

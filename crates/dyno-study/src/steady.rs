@@ -47,7 +47,7 @@ pub fn check_until_steady(
         Some(LoadLevel::Given(Load::Stepped { .. })) => refuse(
             "`until_steady` cannot be combined with a rate that changes",
             "the load itself is never steady".to_owned(),
-            "leave it out, or offer one rate per step",
+            "leave it out, or offer one rate per load level",
             false,
         ),
         _ if duration < WINDOW_LEAST => refuse(

@@ -158,6 +158,12 @@ pub trait Workload: Send + Sync {
         Vec::new()
     }
 
+    /// Why [`Workload::audit_queries`] asks nothing of tables that it has, in words that follow
+    /// "because"; none where it asks, or where there are no tables.
+    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What its steps measure besides transactions and their times: the figures that
     /// [`Workload::figures`] and [`Clients::figures`] give.
     fn metrics(&self) -> &'static [Metric] {

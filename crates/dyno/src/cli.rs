@@ -87,7 +87,7 @@ enum Command {
     /// Make a study from a server's log, with the log's mix of transactions and the distributions
     /// of their values
     Capture(capture::CaptureOptions),
-    /// Watch a running server, a process or this host, without load
+    /// Watch a running server, a process or this host, without putting load on it
     Watch(watch::WatchOptions),
     /// Show what one statement costs the engine: its counters before and after, over several runs
     ExplainCost(explain_cost::ExplainCostOptions),
@@ -300,7 +300,7 @@ pub(crate) struct CompareOptions {
     #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// Set the exit code: 0 if a regression of the threshold or more is ruled out in the main metric at
-    /// every step; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
+    /// every load level; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
     /// inconclusive, or the runs cannot be compared
     #[arg(long)]
     pub(crate) gate: bool,

@@ -110,7 +110,7 @@ const OF_A_GATE: &[(&[&str], &str)] = &[
     ),
     (
         &["--time", "--max-time", "-T", "--runtime", "--seconds"],
-        "set the measured time of each step with `--duration 20s`",
+        "set the measured time at each number of clients with `--duration 20s`",
     ),
     (&["--warmup", "--warmup-time", "--ramp-up"], "set the warm-up with `--warm-up 5s`"),
     (

@@ -115,9 +115,15 @@ impl Progress {
                     self.line("deploying");
                 }
             }
-            EventKind::Audited { passed, failed, .. } => {
-                if failed.is_empty() && !passed.is_empty() {
-                    self.line(&audit_passed(passed));
+            EventKind::Audited { passed, failed, skipped, .. } => {
+                let text = audit_passed(passed, skipped);
+                if let Some(text) = text.filter(|_| failed.is_empty()) {
+                    // Trials of one workload have the same checks: what they are is said once.
+                    match self.noted.insert(text.clone()) {
+                        true => self.line(&text),
+                        false if passed.is_empty() => {}
+                        false => self.line(&format!("the audit passed {}", checks(passed.len()))),
+                    }
                 }
                 for demand in failed {
                     self.permanent(&format!("AUDIT FAILED: {demand}"));
@@ -169,7 +175,15 @@ impl Progress {
                 }
                 let n = self.steps.len();
                 let phase = if phase == "measure" { "measuring" } else { phase };
-                self.line(&format!("step {} of {n}, {name}: {phase}", step + 1));
+                let noun = match self.steps.get(*step).map(|step| &step.load) {
+                    Some(LoadLevel::Own(_)) => "step",
+                    _ => "load level",
+                };
+                let place = match n {
+                    1 => String::new(),
+                    _ => format!("{noun} {} of {n}, ", step + 1),
+                };
+                self.line(&format!("{place}{name}: {phase}"));
             }
             EventKind::IntervalEnded { step, second, throughput, p95_us } => {
                 self.load.push(*throughput, *p95_us);
@@ -344,15 +358,25 @@ impl Progress {
     }
 }
 
-/// What an audit has checked: `audit passed: rows of the history; sums of balances; 3 more checks`.
-fn audit_passed(passed: &[String]) -> String {
-    let mut named: Vec<String> = passed.iter().take(CHECKS_NAMED).cloned().collect();
-    match passed.len().saturating_sub(CHECKS_NAMED) {
-        0 => {}
-        1 => named.push("1 more check".to_owned()),
-        n => named.push(format!("{n} more checks")),
-    }
-    format!("audit passed: {}", named.join("; "))
+/// What an audit has checked and what not: `the audit passed 5 checks (rows of the history; sums of
+/// balances; 3 more); not checked: …, because …`. None where there is nothing to say.
+fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
+    let first_few = |all: &[String]| {
+        let mut named: Vec<String> = all.iter().take(CHECKS_NAMED).cloned().collect();
+        let n_more = all.len().saturating_sub(CHECKS_NAMED);
+        named.extend((n_more > 0).then(|| format!("{n_more} more")));
+        named.join("; ")
+    };
+    let passed = (!passed.is_empty())
+        .then(|| format!("the audit passed {} ({})", checks(passed.len()), first_few(passed)));
+    let not = (!skipped.is_empty()).then(|| format!("not checked: {}", first_few(skipped)));
+    let parts: Vec<String> = passed.into_iter().chain(not).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// `1 check`, `3 checks`.
+fn checks(n: usize) -> String {
+    format!("{n} check{}", if n == 1 { "" } else { "s" })
 }
 
 /// The progress of populating after this time: rows, rate, and time left.
@@ -457,7 +481,12 @@ mod tests {
         check(1000, 20, "1,000 rows populated, building indexes and gathering statistics");
         assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k rows/s)");
         let checks = ["a", "b", "c"].map(str::to_owned);
-        assert_eq!(audit_passed(&checks[..2]), "audit passed: a; b");
-        assert_eq!(audit_passed(&checks), "audit passed: a; b; 1 more check");
+        let text = |n: usize, skipped: &[String]| audit_passed(&checks[..n], skipped);
+        assert_eq!(text(0, &[]), None);
+        assert_eq!(text(2, &[]).as_deref(), Some("the audit passed 2 checks (a; b)"));
+        let skipped = ["d, because it only reads".to_owned()];
+        let expected =
+            "the audit passed 3 checks (a; b; 1 more); not checked: d, because it only reads";
+        assert_eq!(text(3, &skipped).as_deref(), Some(expected));
     }
 }

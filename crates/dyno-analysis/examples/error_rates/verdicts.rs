@@ -48,7 +48,7 @@ impl Noise {
             Noise::Disturbed => "disturbed",
             Noise::NoisyVariant => "one variant 4 × as noisy",
             Noise::NoisyBaseline => "baseline 4 × as noisy",
-            Noise::NoisyStep => "one step 4 × as noisy",
+            Noise::NoisyStep => "one load level 4 × as noisy",
             Noise::DisturbedVariant => "one variant disturbed",
             Noise::SkewedVariant => "one variant skewed",
             Noise::BimodalVariant => "one variant bimodal",

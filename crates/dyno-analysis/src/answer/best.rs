@@ -27,7 +27,10 @@ impl AnswerWriter<'_> {
         let (metric, steps) = self.main_metric_and_steps();
         let ranked = self.ranker.rank(metric, &steps);
         let Some(best) = ranked.first() else {
-            return format!("No variant committed transactions at every {}.", self.step_noun());
+            return format!(
+                "No variant committed transactions at every {}.",
+                self.findings.step_noun()
+            );
         };
         let place = self.place(&steps);
         let name = self.name(best.variant);
@@ -45,7 +48,7 @@ impl AnswerWriter<'_> {
             format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
         let behind = match n_behind {
             0 => String::new(),
-            1 => "; the other one is worse".to_owned(),
+            1 => "; the other is worse".to_owned(),
             n => format!("; the other {n} are worse"),
         };
         if !single.is_empty() {

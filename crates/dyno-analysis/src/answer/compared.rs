@@ -165,7 +165,7 @@ impl AnswerWriter<'_> {
 
     /// Comparisons that share their verdict.
     fn same_verdict(&self, group: &[&Comparison], n_all: usize, style: EffectStyle) -> String {
-        let noun = self.step_noun();
+        let noun = self.findings.step_noun();
         let verdict = self.verdict_of(group[0]);
         let n = group.len();
         if matches!(group[0].verdict, Verdict::NoDifference | Verdict::Inconclusive) {
@@ -227,7 +227,7 @@ impl AnswerWriter<'_> {
             })
             .collect();
         Some(format!(
-            "{} vs. {} by concurrency, throughput as the geometric mean over loads ({}): {}.",
+            "{} vs. {} by concurrency, throughput as the geometric mean over load levels ({}): {}.",
             self.name_and_durability(variant, first.baseline),
             self.name(first.baseline),
             self.cis_and_n(first.relative.n, first.relative.n),

@@ -9,7 +9,7 @@ use dyno_record::CommitSafety;
 use super::AnswerWriter;
 use super::ranking::Ranked;
 use crate::numbers::{self, EffectStyle};
-use crate::words::{ci, list, share, size};
+use crate::words::{ci, count, list, share, size};
 use crate::{Estimate, Verdict, metrics};
 
 /// How the headline begins.
@@ -31,8 +31,20 @@ struct Group {
     fast: Ranked,
     /// Whether there are several of either kind, so that these two are a choice.
     is_choice: bool,
+    /// All of its variants.
+    variants: Vec<usize>,
     /// The effect of the safe one against the fast one.
     effect: (Estimate, Verdict),
+}
+
+/// A verdict on throughput, in a word or two.
+fn in_throughput(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::Better => "faster",
+        Verdict::Worse => "slower",
+    }
 }
 
 impl AnswerWriter<'_> {
@@ -178,7 +190,7 @@ impl AnswerWriter<'_> {
         let safe = ranked.into_iter().find(is_safe)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
         let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
-        Some(Group { name, safe, fast, is_choice, effect })
+        Some(Group { name, safe, fast, is_choice, variants: own.to_vec(), effect })
     }
 
     /// The variant that the lines on safety are relative to, where there are such lines: the baseline of
@@ -198,8 +210,9 @@ impl AnswerWriter<'_> {
         self.findings.variants[safe].baseline.unwrap_or(safe)
     }
 
-    /// What each variant gives for how much safety: a line for each, the safest first.
-    pub(super) fn safety_lines(&self) -> Option<Vec<String>> {
+    /// What each variant gives for how much safety, in at most so many lines: one for each, the safest
+    /// first; of several groups one for each group.
+    pub(super) fn safety_lines(&self, room: usize) -> Option<Vec<String>> {
         let (groups, _) = self.safety_groups()?;
         let [group] = groups.as_slice() else {
             return Some(groups.iter().map(|group| self.group_line(group)).collect());
@@ -214,7 +227,6 @@ impl AnswerWriter<'_> {
             .collect();
         let others = ranked.iter().zip(&effects).filter(|(r, _)| r.variant != reference);
         let style = EffectStyle::of(others.filter_map(|(_, e)| e.as_ref()).map(|(e, _)| e));
-        let theirs = self.name(reference);
         let line = |(ranked, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
             let name = self.name(ranked.variant);
             let safety = self.safety(ranked.variant)?.words();
@@ -229,22 +241,16 @@ impl AnswerWriter<'_> {
                     let effect = style.show(relative.value);
                     let ours = self.safety(ranked.variant);
                     let durability = match self.safety(reference).cmp(&ours) {
-                        Ordering::Less => "less durable",
-                        Ordering::Equal => "at the same durability",
-                        Ordering::Greater => "more durable",
+                        Ordering::Less => ", less durable",
+                        Ordering::Equal => ", equally durable",
+                        Ordering::Greater => ", more durable",
                     };
-                    let comma = if ours == self.safety(reference) { "" } else { "," };
-                    let verdict = match verdict {
-                        Verdict::NoDifference => "no difference",
-                        Verdict::Inconclusive => "inconclusive",
-                        Verdict::Better => "faster",
-                        Verdict::Worse => "slower",
-                    };
+                    let verdict = in_throughput(*verdict);
                     let of = match style {
-                        EffectStyle::Ratio => format!("{effect} {theirs}"),
-                        EffectStyle::Percent => format!("{effect} relative to {theirs}"),
+                        EffectStyle::Ratio => format!("{effect} the baseline"),
+                        EffectStyle::Percent => format!("{effect} vs. the baseline"),
                     };
-                    format!(", {of} ({interval}): {verdict}{comma} {durability}")
+                    format!(", {of} ({interval}): {verdict}{durability}")
                 }
                 None => String::new(),
             };
@@ -252,10 +258,16 @@ impl AnswerWriter<'_> {
             let asked = self.asked(ranked.variant);
             Some(format!("{name}{of_all} ({asked}{safety}): {value}{against}."))
         };
-        Some(ranked.iter().zip(&effects).filter_map(line).collect())
+        let mut lines: Vec<String> = ranked.iter().zip(&effects).filter_map(line).collect();
+        if lines.len() > room && room > 0 {
+            let more = lines.len() - (room - 1);
+            lines.truncate(room - 1);
+            lines.push(format!("{} in the table below.", count(more as u64, "more variant")));
+        }
+        Some(lines)
     }
 
-    /// The settings of the study that tell a variant from others, unless its name has them:
+    /// The settings of the study that tell a variant from others, unless its name has them or their values:
     /// `journal_mode=wal, synchronous=full; `.
     fn asked(&self, variant: usize) -> String {
         let records = &self.ranker.joined.variants;
@@ -263,30 +275,53 @@ impl AnswerWriter<'_> {
         let differs = |name: &&String| {
             records.iter().any(|other| other.settings.get(*name) != own.get(*name))
         };
-        let is_named = |name: &&String| self.name(variant).contains(&format!("{name}="));
+        let of_variant = self.name(variant);
+        let is_word = |value: &str| {
+            value.chars().all(|c| c.is_ascii_alphabetic())
+                && of_variant.split(|c: char| !c.is_alphanumeric()).any(|word| word == value)
+        };
+        let is_named =
+            |name: &&String| of_variant.contains(&format!("{name}=")) || is_word(&own[*name]);
         let names = own.keys().filter(differs).filter(|name| !is_named(name));
         let asked: Vec<String> =
             names.take(SETTINGS_MOST).map(|name| format!("{name}={}", own[name])).collect();
         if asked.is_empty() { String::new() } else { format!("{}; ", asked.join(", ")) }
     }
 
-    /// The fastest safe and the fastest other variant of a group.
+    /// The fastest safe variant of a group, and what each of the others gives relative to it.
     fn group_line(&self, group: &Group) -> String {
-        let named = |ranked: &Ranked| {
-            let fastest = if group.is_choice { ", the fastest" } else { "" };
-            format!("{}{fastest}", self.name(ranked.variant))
+        let (metric, steps) = self.main_metric_and_steps();
+        let safe = group.safe.variant;
+        let mut others = self.ranker.rank(metric, &steps);
+        others.retain(|r| group.variants.contains(&r.variant) && r.variant != safe);
+        others.sort_by_key(|r| self.safety(r.variant));
+        let effects: Vec<Option<(Estimate, Verdict)>> =
+            others.iter().map(|r| self.ranker.against((r.variant, safe), metric, &steps)).collect();
+        let style = EffectStyle::of(effects.iter().flatten().map(|(effect, _)| effect));
+        let of = |(other, effect): (&Ranked, &Option<(Estimate, Verdict)>)| {
+            let (effect, verdict) = effect.as_ref()?;
+            let interval = ci(effect, self.findings.confidence, style.interval(effect));
+            let verdict = match verdict {
+                Verdict::NoDifference | Verdict::Inconclusive => {
+                    format!(", {}", in_throughput(*verdict))
+                }
+                Verdict::Better | Verdict::Worse => String::new(),
+            };
+            let risk = match self.safety(other.variant) {
+                Some(CommitSafety::DataAtRisk) => "; risks corruption",
+                Some(CommitSafety::LastCommitsAtRisk) => "; risks losing commits",
+                _ => "",
+            };
+            let shown = style.show(effect.value);
+            Some(format!("{shown} with {} ({interval}{verdict}{risk})", self.name(other.variant)))
         };
-        let style = EffectStyle::of([&group.effect.0]);
-        let interval =
-            ci(&group.effect.0, self.findings.confidence, style.interval(&group.effect.0));
+        let all: Vec<String> = others.iter().zip(&effects).filter_map(of).collect();
         format!(
-            "{}: {} with every commit synced ({}), {} otherwise ({}): {} ({interval}).",
+            "{}: {} with {}, which syncs every commit; {}.",
             group.name,
-            self.value_named(metrics::THROUGHPUT, &group.safe.mean),
-            named(&group.safe),
-            numbers::value(&group.fast.mean),
-            named(&group.fast),
-            style.show(group.effect.0.value),
+            self.value_named(metric, &group.safe.mean),
+            self.name(safe),
+            all.join("; "),
         )
     }
 }

@@ -6,24 +6,71 @@ use crate::statistics::median;
 use crate::words::{count, list, seconds};
 
 impl AnswerWriter<'_> {
-    /// A sentence about the faults of all variants; none if there were none.
-    pub(super) fn faults(&self) -> Option<String> {
+    /// Sentences about the faults of all variants, the one that may be the headline first; none if there were
+    /// no faults.
+    pub(super) fn faults(&self) -> Vec<String> {
         let all = &self.findings.faults;
         let mut variants: Vec<usize> = all.iter().map(|facts| facts.variant).collect();
         variants.sort_unstable();
         variants.dedup();
-        let parts: Vec<String> = variants
-            .into_iter()
-            .map(|variant| {
-                let of: Vec<&FaultFacts> =
-                    all.iter().filter(|facts| facts.variant == variant).collect();
-                part(self.name(variant), &of)
-            })
-            .collect();
+        let of = |variant: usize| -> Vec<&FaultFacts> {
+            all.iter().filter(|facts| facts.variant == variant).collect()
+        };
+        let parts: Vec<String> =
+            variants.iter().map(|variant| part(self.name(*variant), &of(*variant))).collect();
         let mut done: Vec<String> = all.iter().map(what).collect();
         done.sort_unstable();
         done.dedup();
-        (!parts.is_empty()).then(|| format!("After {}: {}.", list(&done), parts.join("; ")))
+        if parts.is_empty() {
+            return Vec::new();
+        }
+        let whole = format!("After {}: {}.", list(&done), parts.join("; "));
+        let away: Vec<(f64, &str)> = variants
+            .iter()
+            .filter_map(|variant| Some((median_away(&of(*variant))?, self.name(*variant))))
+            .collect();
+        match in_short(&away) {
+            Some(short) if whole.split_whitespace().count() > SHORT_MOST => {
+                let median = if all.len() > variants.len() { " (median)" } else { "" };
+                let lost = lost_in_short(all);
+                let short = format!("After {}, {short}{median}{lost}.", list(&done));
+                std::iter::once(short).chain(parts.into_iter().map(|part| part + ".")).collect()
+            }
+            _ => vec![whole],
+        }
+    }
+}
+
+/// Words of a sentence that may be a headline.
+const SHORT_MOST: usize = 25;
+
+/// The median time without commits after the faults of a variant.
+fn median_away(faults: &[&FaultFacts]) -> Option<f64> {
+    let away: Vec<f64> = faults.iter().filter_map(|facts| facts.away_s).collect();
+    (!away.is_empty()).then(|| median(&away))
+}
+
+/// `nothing was committed for 1.8 s with a and 3 s with b`; of more variants the shortest and the longest.
+fn in_short(away: &[(f64, &str)]) -> Option<String> {
+    let least = away.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let most = away.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let one = |(away, name): &(f64, &str)| format!("{} with {name}", seconds(*away));
+    Some(match away {
+        [only] => format!("{} committed nothing for {}", only.1, seconds(only.0)),
+        [first, second] => {
+            format!("nothing was committed for {} and {}", one(first), one(second))
+        }
+        _ => format!("nothing was committed for {} to {}", one(least), one(most)),
+    })
+}
+
+/// `; up to 44 confirmed transactions were lost`, of all trials; empty if no replica was promoted.
+fn lost_in_short(faults: &[FaultFacts]) -> String {
+    match faults.iter().filter_map(|facts| facts.lost).map(|(_, most)| most).max() {
+        None => String::new(),
+        Some(0) => "; no confirmed transaction was lost".to_owned(),
+        Some(1) => "; up to 1 confirmed transaction was lost".to_owned(),
+        Some(n) => format!("; up to {n} confirmed transactions were lost"),
     }
 }
 
@@ -59,12 +106,17 @@ fn part(name: &str, faults: &[&FaultFacts]) -> String {
     let recovered = values(|facts| facts.recovered_after_s);
     let (n, n_all) = (recovered.len(), faults.len());
     text += &match (n, n_all) {
-        (0, 1) => ", not recovered by the end of the step".to_owned(),
-        (0, n_all) => format!(", not recovered by the end of the step in any of {n_all} faults"),
+        (0, 1) => ", not recovered by the end of the measurement".to_owned(),
+        (0, n_all) => {
+            format!(", not recovered by the end of the measurement in any of {n_all} faults")
+        }
         _ => format!(", recovered after {}", with_range(&recovered)),
     };
     if n > 0 && n < n_all {
-        text += &format!(" (in {} of {n_all} faults, not by the end of the step)", n_all - n);
+        text += &format!(
+            "; not recovered by the end of the measurement in {} of {n_all} faults",
+            n_all - n
+        );
     }
     text + &lost(faults)
 }
@@ -119,6 +171,26 @@ mod tests {
     }
 
     #[test]
+    fn a_headline_says_how_long_nothing_was_committed() {
+        let check = |away: &[(f64, &str)], expected: Option<&str>| {
+            assert_eq!(in_short(away).as_deref(), expected);
+        };
+        check(&[], None);
+        check(&[(1.5, "a")], Some("a committed nothing for 1.5 s"));
+        let two = [(1.5, "a"), (3.0, "b")];
+        check(&two, Some("nothing was committed for 1.5 s with a and 3 s with b"));
+        let three = [(2.0, "a"), (1.0, "b"), (3.0, "c")];
+        check(&three, Some("nothing was committed for 1 s with b to 3 s with c"));
+        let lost = |all: &[u64]| {
+            let of = |most: &u64| FaultFacts { lost: Some((0, *most)), ..FaultFacts::default() };
+            lost_in_short(&all.iter().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(lost(&[]), "");
+        assert_eq!(lost(&[0, 0]), "; no confirmed transaction was lost");
+        assert_eq!(lost(&[0, 44]), "; up to 44 confirmed transactions were lost");
+    }
+
+    #[test]
     fn faults_of_all_trials_are_one_sentence() {
         let one = |away: f64, recovered_after_s: Option<f64>| FaultFacts {
             away_s: Some(away),
@@ -132,16 +204,16 @@ mod tests {
         check(
             &[one(4.0, Some(5.0)), one(6.0, None), one(5.0, Some(7.0))],
             "pg committed nothing for 5 s (median of 3, range 4 s to 6 s), recovered after 6 s (median of 2, \
-             range 5 s to 7 s) (in 1 of 3 faults, not by the end of the step)",
+             range 5 s to 7 s); not recovered by the end of the measurement in 1 of 3 faults",
         );
         check(
             &[one(9.0, None), one(9.0, None)],
-            "pg committed nothing for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the step \
+            "pg committed nothing for 9 s (median of 2, range 9 s to 9 s), not recovered by the end of the measurement \
              in any of 2 faults",
         );
         check(
             &[one(9.0, None)],
-            "pg committed nothing for 9 s, not recovered by the end of the step",
+            "pg committed nothing for 9 s, not recovered by the end of the measurement",
         );
     }
 }

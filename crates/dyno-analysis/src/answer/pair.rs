@@ -140,8 +140,8 @@ impl AnswerWriter<'_> {
         }
         if all(Verdict::Inconclusive) {
             let at = match n {
-                2 => format!("either {}", self.step_noun()),
-                n => format!("any of the {n} {}s", self.step_noun()),
+                2 => format!("either {}", self.findings.step_noun()),
+                n => format!("any of the {n} {}s", self.findings.step_noun()),
             };
             let is_single = comparisons.iter().all(|c| c.relative.n < 2);
             return match is_named {
@@ -231,7 +231,7 @@ impl AnswerWriter<'_> {
             };
             parts.push(match group.len() {
                 n if n > STEPS_NAMED => {
-                    format!("{word} at {n} of {n_all} {}s{up_to}", self.step_noun())
+                    format!("{word} at {n} of {n_all} {}s{up_to}", self.findings.step_noun())
                 }
                 _ => format!("{word} at {}", list(&group.iter().map(step).collect::<Vec<_>>())),
             });

@@ -38,12 +38,12 @@ impl AnswerWriter<'_> {
             [] => self.descriptions(),
             _ if self.own_steps().is_some() => self.own_step_lines(),
             [only] => self.of_one(*only),
-            several => match self.safety_lines() {
+            several => match self.safety_lines(room) {
                 Some(lines) => lines,
                 None => self.of_several(several, room),
             },
         };
-        if let (1, Some(mut safety)) = (compared.len(), self.safety_lines()) {
+        if let (1, Some(mut safety)) = (compared.len(), self.safety_lines(room)) {
             // They say what the first line would, and how safe it is.
             safety.extend(lines.drain(1..));
             lines = safety;

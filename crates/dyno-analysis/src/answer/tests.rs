@@ -169,7 +169,7 @@ fn two_variants_with_different_verdicts_by_step() {
             - Server CPU per transaction: lower at 4 clients (−33.1 %) and higher at 16 clients (+67.4 %).
             - Throughput by concurrency: +22.2 % with up to one client per CPU (+20.6 to +23.9 %), −40.3 % with more clients (−41.0 to −39.5 %) (95 % CIs).
             * b vs. a (95 % CIs, n = 5). Throughput: better at 4 clients (+49.5 %, +47.6 to +51.5 %); worse at 16 clients (−40.3 %, −41.0 to −39.5 %); no difference at 1 client. p95 response time: better at 4 clients (−33.3 %, −34.4 to −32.2 %); worse at 16 clients (+67.4 %, +64.9 to +69.9 %); no difference at 1 client. Server CPU per transaction: better at 4 clients (−33.1 %, −34.0 to −32.2 %); worse at 16 clients (+67.4 %, +65.2 to +69.6 %).
-            * b vs. a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse."#]],
+            * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse."#]],
     );
 }
 
@@ -179,10 +179,10 @@ fn better_at_every_step() {
     check(
         &noisy(&["a", "b"], &[1, 4], 5, &rates),
         &expect![[r#"
-            b is faster than a at both loads, by 49.9 % (1 client) to 99.4 % (4 clients).
+            b is faster than a at both load levels, by 49.9 % (1 client) to 99.4 % (4 clients).
             - Throughput: +49.9 % (+47.7 to +52.2 %) at 1 client, +99.4 % (+96.4 to +102 %) at 4 clients; 95 % CIs, n = 5.
-            - p95 response time: shorter at both loads, by 33.2 % (1 client) to 49.8 % (4 clients).
-            - Server CPU per transaction: lower at both loads, by 33.3 % (1 client) to 49.8 % (4 clients).
+            - p95 response time: shorter at both load levels, by 33.2 % (1 client) to 49.8 % (4 clients).
+            - Server CPU per transaction: lower at both load levels, by 33.3 % (1 client) to 49.8 % (4 clients).
             * b vs. a (95 % CIs, n = 5). Throughput: better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %). p95 response time: better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %). Server CPU per transaction: better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %)."#]],
     );
 }
@@ -208,7 +208,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
         &expect![
-            "At 4 clients, twin1 had the highest throughput (1,000 transactions/s), but not significantly ahead of twin2; the other one is worse."
+            "At 4 clients, twin1 had the highest throughput (1,000 transactions/s), but not significantly ahead of twin2; the other is worse."
         ],
     );
     // All are tied.
@@ -232,7 +232,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
         &expect![
-            "On average over both loads, d had the highest throughput (951 transactions/s), but not significantly ahead of b and c; the other one is worse."
+            "On average over both load levels, d had the highest throughput (951 transactions/s), but not significantly ahead of b and c; the other is worse."
         ],
     );
 }
@@ -294,7 +294,7 @@ fn one_repetition_ranks_nothing() {
     );
     check_headline(
         &noisy(&three[..2], &[4, 8], 1, &[&[1000.0; 2], &[2000.0; 2]]),
-        &expect!["One repetition cannot show a difference between b and a at either load."],
+        &expect!["One repetition cannot show a difference between b and a at either load level."],
     );
     // Of one variant one repetition is left.
     let mut run = noisy(&three, &[4], 3, &rates);
@@ -304,7 +304,7 @@ fn one_repetition_ranks_nothing() {
     check_headline(
         &run,
         &expect![
-            "One repetition cannot rank c at 4 clients: b had the highest throughput (2,000 transactions/s); the other one is worse. Raise `repetitions` to at least 3."
+            "One repetition cannot rank c at 4 clients: b had the highest throughput (2,000 transactions/s); the other is worse. Raise `repetitions` to at least 3."
         ],
     );
 }
@@ -314,7 +314,9 @@ fn one_sentence_has_one_scale() {
     let rates: [&[f64]; 2] = [&[1000.0, 1000.0, 1000.0, 1000.0], &[768.0, 600.0, 500.0, 383.0]];
     check_headline(
         &noisy(&["a", "b"], &[1, 4, 8, 32], 5, &rates),
-        &expect!["b is slower than a at all 4 loads, 0.768× (1 client) to 0.382× (32 clients)."],
+        &expect![
+            "b is slower than a at all 4 load levels, 0.768× (1 client) to 0.382× (32 clients)."
+        ],
     );
 }
 
@@ -428,9 +430,9 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &expect![[r#"
             Syncing every commit cuts throughput by 97.5 % (95 % CI 97.47–97.53 %) at 1 client: 1,800 transactions/s with wal-full, 72,100/s with wal-off (which risks corruption).
             - delete-full, the baseline (synchronous=every commit is synced; every commit synced): 601 transactions/s (95 % CI 595–607/s, n = 5).
-            - wal-full (synchronous=every commit is synced; every commit synced): 1,800 transactions/s, 3.00× delete-full (95 % CI 2.96–3.04×, n = 5): faster at the same durability.
-            - wal-normal (synchronous=synced at checkpoints; a power failure or OS crash may lose the last commits): 64,800 transactions/s, 108× delete-full (95 % CI 107–109×, n = 5): faster, less durable.
-            - wal-off (synchronous=not synced; a power failure or OS crash may corrupt the database): 72,100 transactions/s, 120× delete-full (95 % CI 119–121×, n = 5): faster, less durable.
+            - wal-full (synchronous=every commit is synced; every commit synced): 1,800 transactions/s, 3.00× the baseline (95 % CI 2.96–3.04×, n = 5): faster, equally durable.
+            - wal-normal (synchronous=synced at checkpoints; a power failure or OS crash may lose the last commits): 64,800 transactions/s, 108× the baseline (95 % CI 107–109×, n = 5): faster, less durable.
+            - wal-off (synchronous=not synced; a power failure or OS crash may corrupt the database): 72,100 transactions/s, 120× the baseline (95 % CI 119–121×, n = 5): faster, less durable.
             * wal-full vs. delete-full at 1 client: throughput 3.00× (95 % CI 2.96–3.04×, n = 5), better; p95 response time 0.334× (95 % CI 0.329–0.339×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.329–0.338×, n = 5), better.
             * wal-normal (less durable) vs. delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), higher; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), shorter; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), lower.
             * wal-off (less durable) vs. delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), higher; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), shorter; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), lower."#]],
@@ -444,7 +446,7 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &expect![[r#"
             Syncing every commit costs no measurable throughput at 4 clients: 1,000 transactions/s with full, 1,000/s with relaxed (which risks corruption).
             - full, the baseline (synchronous=every commit is synced; every commit synced): 1,000 transactions/s (95 % CI 995–1,010/s, n = 10).
-            - relaxed (synchronous=not synced; a power failure or OS crash may corrupt the database): 1,000 transactions/s, +0.1 % relative to full (95 % CI −0.8 to +1.1 %, n = 10): no difference, less durable.
+            - relaxed (synchronous=not synced; a power failure or OS crash may corrupt the database): 1,000 transactions/s, +0.1 % vs. the baseline (95 % CI −0.8 to +1.1 %, n = 10): no difference, less durable.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
             * relaxed (less durable) vs. full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
     );
@@ -474,8 +476,8 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
         &both,
         &expect![[r#"
             Syncing every commit cuts throughput by 50.0 % (95 % CI 49.3–50.6 %) in SQLite and by 20.3 % (95 % CI 19.3–21.3 %) in PostgreSQL.
-            - SQLite: 501 transactions/s with every commit synced (maria), 1,000/s otherwise (maria-fast): −50.0 % (95 % CI −50.6 to −49.3 %, n = 5).
-            - PostgreSQL: 798 transactions/s with every commit synced (pg), 1,000/s otherwise (pg-fast): −20.3 % (95 % CI −21.3 to −19.3 %, n = 5).
+            - SQLite: 501 transactions/s with maria, which syncs every commit; +99.9 % with maria-fast (95 % CI +97.2 to +103 %, n = 5; risks corruption).
+            - PostgreSQL: 798 transactions/s with pg, which syncs every commit; +25.5 % with pg-fast (95 % CI +23.9 to +27.1 %, n = 5; risks losing commits).
             * maria-fast (less durable) vs. maria at 4 clients: throughput 2.00× (95 % CI 1.97–2.03×, n = 5), higher; p95 response time −50.0 % (95 % CI −50.7 to −49.2 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.507×, n = 5), lower.
             * pg vs. maria at 4 clients: throughput 1.59× (95 % CI 1.57–1.61×, n = 5), better; p95 response time −37.1 % (95 % CI −38.0 to −36.3 %, n = 5), better; server CPU per transaction 0.627× (95 % CI 0.620–0.635×, n = 5), better.
             * pg-fast (less durable) vs. maria at 4 clients: throughput 2.00× (95 % CI 1.98–2.02×, n = 5), higher; p95 response time −49.9 % (95 % CI −50.6 to −49.3 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.506×, n = 5), lower."#]],
@@ -528,15 +530,15 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     check(
         &run,
         &expect![[r#"
-            lite is fastest on average over all 4 loads: 485 transactions/s, 2.07× that of pg.
+            lite is fastest on average over all 4 load levels: 485 transactions/s, 2.07× that of pg.
             - pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4.
-            - maria vs. pg: faster at 3 of 4 loads (up to 2.33×) and slower at 8 clients (0.893×).
-            - lite vs. pg: faster at all 4 loads, 1.09× (8 clients) to 3.00× (1 client).
+            - maria vs. pg: faster at 3 of 4 load levels (up to 2.33×) and slower at 8 clients (0.893×).
+            - lite vs. pg: faster at all 4 load levels, 1.09× (8 clients) to 3.00× (1 client).
             - 95 % CI of the speed-up: pg 5.41–5.77× at 8 clients, maria 3.40–3.61× at 4 clients and lite 1.96–2.11× at 8 clients.
             * maria vs. pg (95 % CIs, n = 3). Throughput: better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); worse at 8 clients (0.893×, 0.877–0.910×). p95 response time: better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.437×); worse at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); worse at 8 clients (1.12×, 1.10–1.14×).
-            * lite vs. pg (95 % CIs, n = 3). Throughput: better at all 4 loads: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 loads: between 0.335× (1 client, 0.328–0.341×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 loads: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
-            * maria vs. pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.910×), worse.
-            * lite vs. pg by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better."#]],
+            * lite vs. pg (95 % CIs, n = 3). Throughput: better at all 4 load levels: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 load levels: between 0.335× (1 client, 0.328–0.341×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 load levels: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
+            * maria vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.910×), worse.
+            * lite vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better."#]],
     );
     run.manifest.title = "Which one scales?".to_owned();
     check_headline(
@@ -589,13 +591,13 @@ fn the_baseline_is_the_best_of_several() {
     check(
         &noisy(&["a", "b", "c"], &[4, 8], 3, &rates),
         &expect![[r#"
-            a is fastest on average over both loads: 2,450 transactions/s; next is b, 15.0 % lower.
-            - b vs. a: slower at both loads, 0.965× (8 clients) to 0.748× (4 clients).
-            - c vs. a: slower at both loads, 0.449× (4 clients) to 0.400× (8 clients).
+            a is fastest on average over both load levels: 2,450 transactions/s; next is b, 15.0 % lower.
+            - b vs. a: slower at both load levels, 0.965× (8 clients) to 0.748× (4 clients).
+            - c vs. a: slower at both load levels, 0.449× (4 clients) to 0.400× (8 clients).
             * b vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×). p95 response time: worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×). Server CPU per transaction: worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
             * c vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.449×, 0.440–0.459×) and 8 clients (0.400×, 0.391–0.409×). p95 response time: worse at 4 clients (2.23×, 2.17–2.30×) and 8 clients (2.49×, 2.42–2.57×). Server CPU per transaction: worse at 4 clients (2.23×, 2.18–2.27×) and 8 clients (2.50×, 2.45–2.56×).
-            * b vs. a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU −25.2 % (−26.7 to −23.6 %), worse; more clients than CPUs −3.5 % (−5.5 to −1.5 %), worse.
-            * c vs. a by concurrency, throughput as the geometric mean over loads (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse."#]],
+            * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU −25.2 % (−26.7 to −23.6 %), worse; more clients than CPUs −3.5 % (−5.5 to −1.5 %), worse.
+            * c vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse."#]],
     );
 }
 
@@ -665,7 +667,7 @@ fn the_baseline_failed() {
     check(
         &run,
         &expect![[r#"
-            No comparison is possible yet: no step has results for both a variant and its baseline.
+            No comparison is possible yet: no load level has results for both a variant and its baseline.
             - a has no finished trial, so nothing is known about it.
             - b does 2,020 transactions/s at 4 clients, p95 3.85 ms.
             - At 4 clients: throughput 2,020 transactions/s (n = 1, no CI) and p95 response time 3.85 ms (n = 1, no CI)."#]],
@@ -775,5 +777,5 @@ fn one_comparison_among_many() {
     });
     let answer = analyse(&[run], &Options::default()).answer;
     let throughput = answer.details.iter().find(|d| d.starts_with("b vs. a ("));
-    expect!["b vs. a (95 % CIs, n = 3). Throughput: inconclusive at either load; about 10 repetitions in total would be needed to decide. p95 response time: inconclusive at either load; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
+    expect!["b vs. a (95 % CIs, n = 3). Throughput: inconclusive at either load level; about 10 repetitions in total would be needed to decide. p95 response time: inconclusive at either load level; about 11 repetitions in total would be needed to decide."].assert_eq(throughput.expect("b is compared"));
 }

@@ -170,7 +170,7 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "ccpupq",
         unit: "µs",
-        formula: "CPU of the client ÷ Q (no longer published by the author)",
+        formula: "CPU of the client ÷ Q (the Insert Benchmark's author no longer publishes it)",
         ours: "cpu.generator, per operation",
         value: |s, work, _| {
             let busy = rate(s, known::GENERATOR_CPU).map(|seconds| seconds * 1e6);
@@ -180,14 +180,14 @@ const COLUMNS: &[Column] = &[
     Column {
         name: "dbgb1",
         unit: "GiB",
-        formula: "size of the tables and indexes at the end of the step",
+        formula: "size of the tables and indexes at the end of the measurement",
         ours: "the last data.tables_bytes + data.indexes_bytes + data.tables_and_indexes_bytes",
         value: |s, _, _| per(tables(s), GIB),
     },
     Column {
         name: "dbgb2",
         unit: "GiB",
-        formula: "size of all data files at the end of the step, logs included",
+        formula: "size of all data files at the end of the measurement, logs included",
         ours: "the last data.bytes",
         value: |s, _, _| per(last(s, known::DATA_BYTES), GIB),
     },
@@ -201,8 +201,8 @@ const COLUMNS: &[Column] = &[
     Column {
         name: LONGEST,
         unit: "s",
-        formula: "longest response time over all clients, from due time to completion (the author \
-                  times the statement only)",
+        formula: "longest response time over all clients, from due time to completion (the Insert \
+                  Benchmark times the statement only)",
         ours: "response_max",
         value: |s, _, _| longest(s),
     },

@@ -227,7 +227,7 @@ fn changed_size(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
              Measure for less time, or start with more rows. If {}the workload or a job is meant to \
              change the data, this is expected.",
             if findings.steps.len() > 1 {
-                "Later steps ran on a different amount of data. "
+                "Later measurements ran on a different amount of data. "
             } else {
                 ""
             },

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{Canary, StepSummary};
+use dyno_record::{Canary, Run, StepSummary, TrialSummary};
 use dyno_units::reading::{Role, known};
 
 use crate::attribution::readings::{mean_rate, measured_values};
@@ -11,6 +11,7 @@ use crate::cells::Measured;
 use crate::join::{Joined, JoinedTrial};
 use crate::statistics::{mean, median, t_two_sided_p};
 use crate::trial_hosts::machine_of;
+use crate::voiding::limits;
 use crate::words::{count, list, percent, seconds, share};
 use crate::{Caveat, CaveatKind, Findings, metrics};
 
@@ -34,11 +35,12 @@ pub(super) fn caveats(
     joined: &Joined<'_>,
     measured: &[Measured],
     findings: &Findings,
+    runs: &[Run],
 ) -> Vec<Caveat> {
     [
         sequential_order(joined, findings),
         drift(measured, findings),
-        noisy_host(joined, findings),
+        noisy_host(joined, findings, runs),
         server_restarted(joined, findings),
         unfinished_quota(findings),
         unsteady_end(findings),
@@ -130,10 +132,10 @@ pub(super) fn slope_and_p(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     (slope != 0.0).then_some((slope, p))
 }
 
-fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+fn noisy_host(joined: &Joined<'_>, findings: &Findings, runs: &[Run]) -> Option<Caveat> {
     let mut parts = Vec::new();
     let mut variants = Vec::new();
-    if let Some((text, of)) = slow_canary(joined, findings) {
+    if let Some((text, of)) = slow_canary(joined, findings, runs) {
         parts.push(text);
         variants.extend(of);
     }
@@ -144,14 +146,17 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let others = |v: f64| {
         format!("other processes and the kernel's own threads used up to {v:.2} of {n_cpus} CPUs")
     };
-    for (text, of) in [
-        over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen),
-        over(&places, findings, used_by_others, others_most, others),
-    ]
-    .into_iter()
-    .flatten()
+    if let Some((text, trial, of)) =
+        over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen)
     {
-        parts.push(text);
+        let limit = limits(runs, trial).steal.map(share);
+        parts.push(format!("{text}{}", discarded_above(limit)));
+        variants.extend(of);
+    }
+    if let Some((text, trial, of)) = over(&places, findings, used_by_others, others_most, others) {
+        let limit = limits(runs, trial).others;
+        let limit = limit.map(|share| format!("{:.2} CPUs", share * f64::from(n_cpus.max(1))));
+        parts.push(format!("{text}{}", discarded_above(limit)));
         variants.extend(of);
     }
     (!parts.is_empty()).then(|| Caveat {
@@ -160,6 +165,13 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         advice: noise_advice(findings),
         variants: sorted(variants.into_iter()),
         steps: Vec::new(),
+    })
+}
+
+/// The limit beyond which a trial like the one just named is discarded; nothing where there is none.
+fn discarded_above(limit: Option<String>) -> String {
+    limit.map_or(String::new(), |limit| {
+        format!(", where trials of this variant are discarded above {limit}")
     })
 }
 
@@ -183,32 +195,36 @@ fn used_by_others(summary: &StepSummary) -> Option<f64> {
     Some(rest - mean_rate(summary, known::CPU_UNSAMPLED).unwrap_or(0.0))
 }
 
-/// Where a mean is above what it may be: the worst in words, and all variants.
-fn over(
-    places: &[Place<'_>],
+/// Where a mean is above what it may be: the worst in words, with its trial, and all variants.
+fn over<'a>(
+    places: &[Place<'a>],
     findings: &Findings,
     mean: impl Fn(&StepSummary) -> Option<f64>,
     most: f64,
     words: impl Fn(f64) -> String,
-) -> Option<(String, Vec<usize>)> {
-    let over: Vec<(f64, usize, usize)> = places
+) -> Option<(String, &'a TrialSummary, Vec<usize>)> {
+    let over: Vec<(f64, &Place<'a>)> = places
         .iter()
-        .filter_map(|p| Some((mean(p.summary)?, p.variant, p.step)))
-        .filter(|(value, ..)| *value > most)
+        .filter_map(|place| Some((mean(place.summary)?, place)))
+        .filter(|(value, _)| *value > most)
         .collect();
-    let (value, variant, step) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let text = format!("{} ({})", words(*value), place_name(findings, *variant, *step));
-    Some((text, over.iter().map(|(_, variant, _)| *variant).collect()))
+    let (value, worst) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let text = format!("{} ({})", words(*value), place_name(findings, worst.variant, worst.step));
+    Some((text, worst.trial, over.iter().map(|(_, place)| place.variant).collect()))
 }
 
 /// The slowest canary (the CPU probe, in words), against the median of all trials on the same machine, with the variants
 /// of all that were slow.
-fn slow_canary<'a>(joined: &Joined<'a>, findings: &Findings) -> Option<(String, Vec<usize>)> {
+fn slow_canary<'a>(
+    joined: &Joined<'a>,
+    findings: &Findings,
+    runs: &[Run],
+) -> Option<(String, Vec<usize>)> {
     let canary = |trial: &JoinedTrial<'a>| {
         let summary = trial.finished()?;
         let canary: &Canary = summary.canary.as_ref()?;
         let most = canary.before_s.max(canary.after_s);
-        Some((trial.variant, trial.number, most, canary.clone(), machine_of(summary)))
+        Some((trial.variant, trial.number, most, canary.clone(), machine_of(summary), summary))
     };
     let all: Vec<_> = joined.trials.iter().filter_map(canary).collect();
     // Machines differ in what they take for the same work.
@@ -223,12 +239,13 @@ fn slow_canary<'a>(joined: &Joined<'a>, findings: &Findings) -> Option<(String, 
         slow.extend(trials.iter().filter(|one| is_slow(one.2)).map(|one| (*one, ordinary)));
     }
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
-    let ((variant, number, most, ..), ordinary) = worst;
+    let ((variant, number, most, _, _, summary), ordinary) = worst;
     let text = format!(
         "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} at trial \
-         {number} ({}); the median over all trials that were kept is {}",
+         {number} ({}){} (median over all trials that were kept: {})",
         seconds(*most),
         findings.variants[*variant].name,
+        discarded_above(limits(runs, summary).canary.map(seconds)),
         seconds(*ordinary),
     );
     Some((text, slow.iter().map(|(one, _)| one.0).collect()))

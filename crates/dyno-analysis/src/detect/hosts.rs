@@ -137,7 +137,7 @@ fn missing(findings: &Findings) -> Option<Caveat> {
         (findings.hosts.iter().filter(|host| steps(host) < most).collect(), &|_| 0.0),
         (
             "Some trials were loaded by fewer hosts than others",
-            &|host| format!("took part in {} of {most} measured steps", steps(host)),
+            &|host| format!("took part in {} of {most} measurement phases", steps(host)),
             "The other hosts took over its part, so these trials differ in more than their variants: \
              repeat them when the host is back.",
         ),

@@ -65,10 +65,10 @@ fn different_steps(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     }
     (!parts.is_empty()).then(|| Caveat {
         kind: CaveatKind::DifferentSteps,
-        message: format!("The runs have different steps. {}.", first_of(&parts)),
+        message: format!("The runs have different load levels. {}.", first_of(&parts)),
         advice:
-            "Compare only at steps that both have: averages and peaks come from different loads. Run \
-                 the missing steps."
+            "Compare only at load levels that both have: averages and peaks come from different loads. Run \
+                 the missing load levels."
                 .to_owned(),
         variants,
         steps: sorted(steps.into_iter()),

@@ -217,7 +217,7 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(
         &caveats[0].advice,
         "At this trial's rate of 150 transactions/s, each trial needs 2,000 transactions for p99 (about 14 s) \
-         and 20,000 transactions for p99.9 (about 2 min 14 s) at each step: increase `duration` in the study's \
+         and 20,000 transactions for p99.9 (about 2 min 14 s) at each load level: increase `duration` in the study's \
          `[design]`, which is 10 s.",
     );
     // One quantile alone.

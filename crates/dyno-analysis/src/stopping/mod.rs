@@ -237,7 +237,7 @@ pub(crate) fn facts(runs: &[Run], joined: &Joined<'_>, rule: &Rule) -> Option<St
         _ if !joined.interleaved => {
             "variants are decided early only in interleaved order".to_owned()
         }
-        Some(_) => "not decided at every step".to_owned(),
+        Some(_) => "not decided at every load level".to_owned(),
         None => "the variants compared with it are not decided".to_owned(),
     };
     let variant = |(idx, why): (usize, &Option<Why>)| VariantStopping {

@@ -161,9 +161,9 @@ fn void_blocks_are_named_in_findings_and_caveat() {
     // Two blocks might have been; of a probe of the CPU nothing has to be explained.
     assert!(!caveat.advice.contains("the most allowed") && !caveat.message.contains("CPU probe"));
     assert!(
-        caveat
-            .message
-            .contains("other processes used 50 % of the CPUs (2 % in this variant's quietest"),
+        caveat.message.contains(
+            "other processes used 50 % of the CPUs (limit 12 %; 2 % in this variant's quietest"
+        ),
         "{}",
         caveat.message
     );
@@ -244,10 +244,14 @@ fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() 
     let advice = "2 of 5 blocks were discarded, the most allowed for 5 repetitions; any that were disturbed after \
                   that were kept.";
     assert!(caveat.advice.contains(advice), "{}", caveat.advice);
-    let took = "the CPU probe took 100 ms (51 ms in this variant's quietest trial)";
+    let took = "the CPU probe took 100 ms (limit 63.8 ms; 51 ms in this variant's quietest trial)";
     assert!(caveat.message.contains(took), "{}", caveat.message);
     // The other caveat, of the trials that were kept, has said what the probe is.
     let first = findings.caveats.iter().find(|caveat| caveat.message.contains("CPU probe"));
-    assert!(first.is_some_and(|first| first.message.contains("a fixed piece of CPU work")));
+    let first = first.expect("it is about the trial of block 5, which was kept");
+    assert!(first.message.contains("a fixed piece of CPU work"), "{}", first.message);
+    let limit =
+        "took 100 ms at trial 9 (a), where trials of this variant are discarded above 63.8 ms";
+    assert!(first.message.contains(limit), "{}", first.message);
     assert!(!caveat.message.contains("a fixed piece of CPU work"), "{}", caveat.message);
 }

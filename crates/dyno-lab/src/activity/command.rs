@@ -192,7 +192,7 @@ impl Command {
             Some(Stopped::AtEndOfStep) => None,
         };
         let ended = match stopped {
-            Some(Stopped::AtEndOfStep) => "was stopped at the end of the step".to_owned(),
+            Some(Stopped::AtEndOfStep) => "was stopped at the end of the measured time".to_owned(),
             _ => failure.clone().unwrap_or(how),
         };
         self.outcome = Some(Outcome {

@@ -178,7 +178,7 @@ impl Activity for Sql {
         let ended = match &failure {
             Some(why) => why.clone(),
             None if is_done => "ended".to_owned(),
-            None => "was stopped at the end of the step".to_owned(),
+            None => "was stopped at the end of the measured time".to_owned(),
         };
         self.outcome = Some(Outcome { began, took, ended, is_done, statements });
         match failure {

@@ -265,7 +265,7 @@ fn after_loss(
 ) -> Result<(), TrialError> {
     match pool.lost {
         Lost::Continue if !is_needed => {
-            say(format!("{message}; the run goes on with the other hosts"))
+            say(format!("{message}; the run continues with the other hosts"))
         }
         Lost::Stop if lab.clock.now() < until => {
             say(format!("{message}; retrying"));

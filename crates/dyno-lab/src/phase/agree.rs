@@ -4,7 +4,7 @@ use dyno_database::{
     Following, Replicating, ReplicationMode, Server, SplitBy, tables_that_differ,
     wait_until_caught_up, wait_until_synced,
 };
-use dyno_record::{AuditRow, EventKind};
+use dyno_record::AuditRow;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::Phase;
@@ -129,31 +129,6 @@ impl Phase for AgreeShards {
         };
         let name = name.to_owned();
         trial.audited(vec![equal(name, found)], began)
-    }
-}
-
-impl Trial<'_, '_> {
-    /// Takes rows of the audit and says how they came out.
-    pub(super) fn audited(
-        &mut self,
-        rows: Vec<AuditRow>,
-        began: Nanoseconds,
-    ) -> Result<(), TrialError> {
-        let (passed, failed): (Vec<&AuditRow>, Vec<&AuditRow>) =
-            rows.iter().partition(|row| row.pass);
-        let kind = EventKind::Audited {
-            n_passed: passed.len(),
-            passed: passed.iter().map(|row| row.name.clone()).collect(),
-            failed: failed
-                .iter()
-                .map(|row| {
-                    format!("{}: expected {}, found {}", row.name, row.expected, row.measured)
-                })
-                .collect(),
-            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
-        };
-        self.results.audit.extend(rows);
-        self.event(kind)
     }
 }
 

@@ -33,16 +33,42 @@ impl Phase for Audit {
         if let Some(name) = trial.deployment.promoted.get().map(|promoted| promoted.name.clone()) {
             return trial.audit_promoted(found, &name, began);
         }
-        let rows: Vec<AuditRow> = found.into_iter().map(recorded).collect();
+        let why_not = trial.workload.why_tables_are_not_audited();
+        let tables = why_not.map(|why| format!("the contents of the tables, because {why}"));
+        trial.audited_without(tables, found.into_iter().map(recorded).collect(), began)
+    }
+}
+
+impl Trial<'_, '_> {
+    /// Takes rows of the audit and says how they came out.
+    pub(super) fn audited(
+        &mut self,
+        rows: Vec<AuditRow>,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
+        self.audited_without(None, rows, began)
+    }
+
+    /// The same of an audit that leaves something out, with the reason.
+    fn audited_without(
+        &mut self,
+        left_out: Option<String>,
+        rows: Vec<AuditRow>,
+        began: Nanoseconds,
+    ) -> Result<(), TrialError> {
         let is_passed = |row: &&AuditRow| row.pass && !row.is_undecided;
+        let undecided = rows.iter().filter(|row| row.is_undecided).map(|row| {
+            format!("{}, because the sample is too small (expected {})", row.name, row.expected)
+        });
         let kind = EventKind::Audited {
             n_passed: rows.iter().filter(is_passed).count(),
             passed: rows.iter().filter(is_passed).map(|row| row.name.clone()).collect(),
             failed: rows.iter().filter(|row| !row.pass).map(failure).collect(),
-            took_s: trial.lab.clock.now().saturating_sub(began).as_secs_f64(),
+            skipped: undecided.chain(left_out).collect(),
+            took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),
         };
-        trial.results.audit = rows;
-        trial.event(kind)
+        self.results.audit.extend(rows);
+        self.event(kind)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the data take on disk after the last step.
+//! What the data take on disk after the last measurement.
 
 use dyno_host::VolumeUsage;
 use dyno_units::Direction::{Higher, Lower, Neither};
@@ -10,14 +10,14 @@ use crate::trial::{Trial, TrialError, log_bytes};
 /// What is measured of data that lie on a volume.
 #[rustfmt::skip]
 const FIGURES: [Metric; 10] = [
-    metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last step").secondary(),
-    metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "space that the data use on the volume after the last step, compressed where the filesystem compresses").secondary(),
+    metric("data.length", Unit::Bytes, Lower, "length of data files", "lengths of all data files after the last measurement").secondary(),
+    metric("data.on_disk", Unit::Bytes, Lower, "data on disk", "space that the data use on the volume after the last measurement, compressed where the filesystem compresses").secondary(),
     metric("data.compression", Unit::Number, Higher, "compression of data", "space that the data would use uncompressed ÷ space that they use on the volume").secondary(),
     metric("data.stored_uncompressed", Unit::Percent, Neither, "data stored uncompressed", "share of the data's space on the volume that is stored uncompressed: it does not compress, or was written over preallocated space"),
     metric("data.compressibility", Unit::Number, Neither, "compressibility of data", "size of a sample of the data ÷ its size after compression by zlib at its fastest level, without blocks of zeros"),
-    metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "how long a snapshot of the volume took after the last step, until everything written was on the device").secondary(),
+    metric("volume.snapshot_time", Unit::Seconds, Lower, "time of a snapshot", "how long a snapshot of the volume took after the last measurement, until everything written was on the device").secondary(),
     metric("volume.clone_time", Unit::Seconds, Lower, "time of a clone", "how long a clone of that snapshot took").secondary(),
-    metric("volume.free", Unit::Bytes, Neither, "free space of the volume", "space left to write on the volume after the last step"),
+    metric("volume.free", Unit::Bytes, Neither, "free space of the volume", "space left to write on the volume after the last measurement"),
     metric("data.extents_per_file", Unit::Number, Neither, "extents per file", "mean number of extents of a data file on the volume, as filefrag counts them, without empty files. Btrfs counts compressed data in extents of at most 128 KiB"),
     metric("data.extent_size", Unit::Bytes, Neither, "mean size of an extent", "allocated bytes of the data ÷ number of their extents"),
 ];

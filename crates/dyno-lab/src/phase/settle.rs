@@ -22,7 +22,7 @@ pub(super) struct Settle {
 
 impl Phase for Settle {
     fn name(&self) -> String {
-        format!("settle before step {}", self.step)
+        format!("settle before {}", self.step)
     }
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
@@ -34,7 +34,7 @@ impl Phase for Settle {
             Ok(meter) => meter,
             Err(why) => {
                 let unseen = format!("the backlog cannot be read: {why}");
-                trial.note(format!("before step {}: no wait, because {unseen}", self.step))?;
+                trial.note(format!("before {}: no wait, because {unseen}", self.step))?;
                 let (limit_s, notes) = (limit.as_secs_f64(), vec![unseen]);
                 trial.results.settled = Some(Settled { limit_s, took_s: 0.0, paid: false, notes });
                 return Ok(());
@@ -42,7 +42,7 @@ impl Phase for Settle {
         };
         let lab = trial.lab;
         let waiting = Waiting { clock: lab.clock.as_ref(), abort: &lab.abort, limit };
-        let wait = format!("settling before step {}", self.step);
+        let wait = format!("settling before {}", self.step);
         trial.event(EventKind::WaitBegan { wait: wait.clone(), limit_s: limit.as_secs_f64() })?;
         let settled = waiting.settle(meter.as_mut(), &tables, &mut |passed, debt| {
             trial.events.notify(debt_read(&wait, limit, passed, debt));

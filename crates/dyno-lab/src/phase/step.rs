@@ -56,7 +56,9 @@ impl Phase for Step {
         }
         if let Some(fault) = trial.variant.fault().filter(|_| summary.faults.is_empty()) {
             let (name, at) = (fault.name, fault.at);
-            trial.note(format!("the fault {name} did not happen: the step ended before {at}"))?;
+            trial.note(format!(
+                "the fault {name} did not happen: the measured time ended before {at}"
+            ))?;
         }
         let dead_end = dead_end(&summary).filter(|_| has_load);
         trial.results.steps.push(summary);
@@ -67,7 +69,7 @@ impl Phase for Step {
         }
         // Clients that try to connect again and again fail one by one, but no step fails by that.
         match trial.deployment.down() {
-            Some(_) => Err(TrialError::new("the server exited during the step")),
+            Some(_) => Err(TrialError::new("the server exited under load")),
             None => Ok(()),
         }
     }
@@ -225,13 +227,13 @@ impl Step {
             Some("limit") => {
                 let limit = self.own.as_ref().map_or(self.planned.duration, |own| own.limit);
                 Some(format!(
-                    "step {name} was ended at its time limit, {limit}, before its work was done: \
+                    "{name} was ended at its time limit, {limit}, before its work was done: \
                      the tables are not in the state that the workload expects, and the \
                      step's time cannot be used"
                 ))
             }
             Some("unsteady") => Some(format!(
-                "step {name} was ended at its time limit, {}, before its throughput was steady",
+                "{name} was ended at its time limit, {}, before its throughput was steady",
                 self.planned.duration
             )),
             _ => None,

@@ -36,12 +36,17 @@ pub(crate) fn section(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     out.classed(
         "p",
         "quiet",
-        "Each command runs one trial of one variant at one step. If the server is given by URL, \
-         put its password back into the URL.",
+        format!(
+            "Each command runs one trial of one variant at one {}. If the server is given by URL, \
+             put its password back into the URL.",
+            view.findings.step_noun()
+        ),
     );
-    out.raw(
-        "<div class=\"scroll\"><table class=\"again\"><thead><tr><th scope=\"col\">Variant</th><th scope=\"col\">Step</th>",
-    );
+    out.raw(format_args!(
+        "<div class=\"scroll\"><table class=\"again\"><thead><tr><th scope=\"col\">Variant</th>\
+         <th scope=\"col\">{}</th>",
+        view.step_head()
+    ));
     out.raw("<th scope=\"col\">Command</th></tr></thead><tbody>");
     for ((variant, step), text) in &commands {
         out.raw(format_args!("<tr class=\"v{variant}\" data-step=\"{step}\"><th scope=\"row\">"));

@@ -28,9 +28,13 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let headline = kept_together(&answer.headline);
     // A long answer in the largest letters would fill the first screen by itself.
     let long = if headline.chars().count() > HEADLINE_LARGE { " long" } else { "" };
-    out.raw(format_args!("<h2 class=\"headline{long}\">")).prose(&headline).raw("</h2>");
+    out.raw(format_args!("<h2 class=\"headline{long}\">"))
+        .prose_with(&headline, &view.unbroken_names())
+        .raw("</h2>");
     if let Some(note) = &answer.note {
-        out.raw("<p class=\"lead\">").prose(&kept_together(note)).raw("</p>");
+        out.raw("<p class=\"lead\">")
+            .prose_with(&kept_together(note), &view.unbroken_names())
+            .raw("</p>");
     }
     let conditions = measured::conditions(view);
     let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
@@ -39,7 +43,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         out.classed("p", "eyebrow", conditions);
     }
     picture::draw(out, view);
-    sentences(out, &answer.lines);
+    sentences(out, view, &answer.lines);
     verdicts(out, view);
     price::section_below(out, view);
     caveats(out, view);
@@ -47,13 +51,13 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
 }
 
 /// A list of sentences.
-fn sentences(out: &mut Markup, sentences: &[String]) {
+fn sentences(out: &mut Markup, view: &View<'_>, sentences: &[String]) {
     if sentences.is_empty() {
         return;
     }
     out.raw("<ul class=\"details\">");
     for sentence in sentences {
-        out.raw("<li>").prose(&kept_together(sentence)).raw("</li>");
+        out.raw("<li>").prose_with(&kept_together(sentence), &view.unbroken_names()).raw("</li>");
     }
     out.raw("</ul>");
 }
@@ -91,8 +95,12 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     beside.retain(|metric| !is_main(metric));
     let rows = rows(view, &beside);
     if rows.is_empty() {
-        out.classed("p", "lead", "No comparison: no variant has a measured baseline.");
-        sentences(out, &view.findings.answer.details);
+        let text = match view.findings.variants.len() {
+            1 => "No comparison: there is only one variant.",
+            _ => "No comparison: no variant has a measured baseline.",
+        };
+        out.classed("p", "lead", text);
+        sentences(out, view, &view.findings.answer.details);
         return;
     }
     let findings = view.findings;
@@ -114,7 +122,7 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     out.classed("p", "quiet", legend(view, &rows));
     out.raw("<div class=\"scroll\"><table class=\"verdicts\"><thead><tr><th>Variant</th>");
     if findings.steps.len() > 1 {
-        out.raw("<th>Step</th>");
+        out.raw(format_args!("<th>{}</th>", view.step_head()));
     }
     columns.iter().for_each(|column| head(out, &column.heading, &column.ruler));
     out.raw("</tr></thead><tbody>");
@@ -134,7 +142,7 @@ fn verdicts(out: &mut Markup, view: &View<'_>) {
     out.raw("</tbody></table></div>");
     if !findings.answer.details.is_empty() {
         out.element("h3", "In words");
-        sentences(out, &findings.answer.details);
+        sentences(out, view, &findings.answer.details);
     }
     out.raw("</details>");
 }

@@ -20,13 +20,18 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         return None;
     }
     let n_failed = audited.iter().filter(|(_, row)| !row.pass).count();
+    let n_undecided = audited.iter().filter(|(_, row)| row.pass && row.is_undecided).count();
     let checks = words::counted(audited.len(), "check", "checks");
     let heads = ["Trial", "Variant", "Check", "Expected", "Measured", "Outcome"];
     let mut table = Table::new("", &heads, 0).with_text(&[1, 2, 5]);
     // What failed is read first.
     let (passed, failed): (Vec<_>, Vec<_>) = audited.iter().partition(|(_, row)| row.pass);
     for (trial, row) in failed.into_iter().chain(passed) {
-        let outcome = if row.pass { Cell::from("passed") } else { Cell::Bad("failed".to_owned()) };
+        let outcome = match row.pass {
+            false => Cell::Bad("failed".to_owned()),
+            true if row.is_undecided => Cell::from("undecided: the sample is too small"),
+            true => Cell::from("passed"),
+        };
         table.row([
             Cell::from(trial.number.to_string()),
             Cell::Variant(trial.variant, view.variant(trial.variant).to_owned()),
@@ -39,9 +44,13 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let lead = "The workload's checks of its tables and of its own transactions.";
     let mut section = Section::new("audit", "Audit", "Audit", lead);
     section.add(Block::Fold {
-        summary: match n_failed {
-            0 => format!("The workload's audit: {checks}, all passed"),
-            _ => format!("The workload's audit: {checks}, {n_failed} failed"),
+        summary: match (n_failed, n_undecided) {
+            (0, 0) => format!("The workload's audit: {checks}, all passed"),
+            (0, n) => format!("The workload's audit: {checks}, none failed, {n} undecided"),
+            (failed, 0) => format!("The workload's audit: {checks}, {failed} failed"),
+            (failed, n) => {
+                format!("The workload's audit: {checks}, {failed} failed, {n} undecided")
+            }
         },
         is_open: n_failed > 0,
         blocks: vec![Block::Table(table)],

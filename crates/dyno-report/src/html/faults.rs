@@ -14,11 +14,11 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         return None;
     }
     let lead = "Faults that the study injected, and how the load responded. Before: median \
-                transactions per second over up to 30 seconds before the first fault of the step. \
+                transactions per second over up to 30 seconds before the first fault of the measured time. \
                 Recovered after: time from the fault to the first of three consecutive seconds \
                 that each had at least 90 % of that rate. Longest response: longest response time \
                 of the transactions that ended in between. A dash means that it did not happen \
-                within the step. Under closed load, clients wait while the server is down, so an \
+                within the measured time. Under closed load, clients wait while the server is down, so an \
                 outage causes only a few slow transactions, and percentiles hardly show it. For \
                 whether committed transactions survived, see the audit. Replicas promoted: \
                 transactions whose commit was confirmed to a client during the trial, those without \
@@ -43,7 +43,7 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
     let heads = [
         "Variant",
         "Trial",
-        "Step",
+        view.step_head(),
         "Fault",
         "At",
         "Before",
@@ -74,7 +74,9 @@ pub(crate) fn tables(view: &View<'_>) -> Vec<Table> {
             seconds(facts.away_s),
             seconds(facts.answered_after_s),
             match facts.recovered_after_s {
-                None if facts.before.is_some() => Cell::Bad("not within the step".to_owned()),
+                None if facts.before.is_some() => {
+                    Cell::Bad("not within the measured time".to_owned())
+                }
                 recovered => seconds(recovered),
             },
             shown(facts.longest_us, Unit::Micros),
@@ -139,8 +141,8 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
 /// The errors of steps with faults, by class; none if there were none.
 fn errors(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
     let mut table = Table::new(
-        "Attempts that failed in these steps",
-        &["Variant", "Trial", "Step", "By class"],
+        "Attempts that failed in these measurements",
+        &["Variant", "Trial", view.step_head(), "By class"],
         3,
     )
     .with_text(&[1, 2, 3]);
@@ -215,7 +217,7 @@ mod tests {
         {
             assert!(html.contains(text), "no {text} in {html}");
         }
-        assert!(html.contains("not within the step"), "{html}");
+        assert!(html.contains("not within the measured time"), "{html}");
         let steps = tables(&View::new(&findings)).len();
         assert_eq!(steps, 2);
         assert!(!html.contains("Replicas promoted</"), "{html}");

@@ -28,7 +28,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "Host",
         "Machine",
         "Variant",
-        "Step",
+        view.step_head(),
         "Share",
         "Intended share",
         "Throughput",
@@ -53,8 +53,11 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     });
     // A few rows are read at once; many are looked up.
     let is_open = hosts.len() <= 12;
-    let summary =
-        format!("{}, at each step of each variant", counted(names.len(), "host", "hosts"));
+    let summary = format!(
+        "{}, at each {} of each variant",
+        counted(names.len(), "host", "hosts"),
+        view.findings.step_noun()
+    );
     section.add(Block::Fold { summary, is_open, blocks: vec![Block::Table(table)] });
     Some(section)
 }
@@ -79,14 +82,23 @@ fn row(host: &HostFacts, variant: &str, step: &str) -> [Cell; 14] {
         Cell::from(Unit::Micros.show(host.lag_p99_us)),
         Cell::from(of_clock(&|clock| Unit::Micros.show(clock.round_trip_us))),
         Cell::from(of_clock(&|clock| {
-            format!("{:+.1} ms ± {:.1} ms", clock.wall_offset_ms, clock.wall_bound_ms)
+            let offset = signed(clock.wall_offset_ms, 1);
+            format!("{offset} ms ± {:.1} ms", clock.wall_bound_ms)
         })),
-        Cell::from(
-            drift
-                .map_or_else(String::new, |(ppm, bound)| format!("{ppm:+.0} ppm ± {bound:.0} ppm")),
-        ),
+        Cell::from(drift.map_or_else(String::new, |(ppm, bound)| {
+            format!("{} ppm ± {bound:.0} ppm", signed(ppm, 0))
+        })),
         Cell::from(of_clock(&|clock| format!("± {}", Unit::Micros.show(clock.bound_us)))),
     ]
+}
+
+/// `+50`, `−3.5`, `0.0`: a number with a sign, unless it is rounded to zero.
+fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    match text.trim_start_matches(['+', '-']) {
+        zero if zero.chars().all(|c| matches!(c, '0' | '.')) => zero.to_owned(),
+        _ => text.replace('-', "−"),
+    }
 }
 
 #[cfg(test)]
@@ -130,8 +142,19 @@ mod tests {
         assert!(!page.contains("Server"), "{page}");
         findings.hosts[0].server = Some("mysql://me@db2:3306/test".to_owned());
         assert!(written(&findings, section).contains("mysql://me@db2:3306/test"));
-        for part in ["sql1", "node-1", "1,000/s", "-5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
+        for part in ["sql1", "node-1", "1,000/s", "−5000.0 ms ± 1.2 ms", "+50 ppm ± 3 ppm"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }
+    }
+
+    #[test]
+    fn signs_are_signs() {
+        let check = |value: f64, digits: usize, expected: &str| {
+            assert_eq!(signed(value, digits), expected);
+        };
+        check(50.2, 0, "+50");
+        check(-3.46, 1, "−3.5");
+        check(-0.2, 0, "0");
+        check(0.04, 1, "0.0");
     }
 }

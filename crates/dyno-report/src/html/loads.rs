@@ -30,14 +30,16 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
          Each dot is one repetition.{}",
         view.confidence(),
         if view.findings.steps.len() > 1 {
-            " Hover over a chart to read the values of all charts at that step."
+            format!(
+                " Hover over a chart to read the values of all charts at that {}.",
+                view.findings.step_noun()
+            )
         } else {
-            ""
+            String::new()
         }
     );
     if view.findings.cells.len() <= 1 {
-        let text =
-            "Only one variant was measured, at one step: there is nothing to plot side by side.";
+        let text = "Only one variant was measured, at one load level: there is nothing to plot side by side.";
         let mut section = Section::new("load", "Charts", "Charts", "");
         section.drawn().classed("p", "absent", text);
         return Some(section);
@@ -46,7 +48,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         (1, _) => ("Charts", "Charts"),
         (_, "clients") => ("By clients", "By number of clients"),
         (_, "offered rate") => ("By rate", "By offered rate"),
-        _ => ("By step", "By step"),
+        (_, "step") => ("By step", "By step"),
+        _ => ("By load level", "By load level"),
     };
     let mut section = Section::new("load", nav, title, &lead);
     let out = section.drawn();
@@ -121,7 +124,12 @@ fn by_kind(out: &mut Markup, view: &View<'_>) {
             let is_log = needs_log(&found, &unit);
             let is_bars = !is_log && found.len() <= BARS_MAX;
             Plot {
-                title: format!("{} of {} by step", view.heading(metric), view.kind_title(kind)),
+                title: format!(
+                    "{} of {} by {}",
+                    view.heading(metric),
+                    view.kind_title(kind),
+                    view.findings.step_noun()
+                ),
                 note: note(view, metric, is_log),
                 marks: found.iter().map(|(at, e)| mark(view, *at, e)).collect(),
                 unit,
@@ -170,7 +178,7 @@ pub(crate) fn step_axis(view: &View<'_>) -> StepAxis {
     } else {
         steps.iter().map(|s| s.name.clone()).collect()
     };
-    let name = if is_plain { "clients" } else { "step" };
+    let name = if is_plain { "clients" } else { "load level" };
     StepAxis { labels, places: places(&clients), name }
 }
 

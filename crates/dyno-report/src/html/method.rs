@@ -251,8 +251,8 @@ fn own_share(out: &mut Markup, runs: &[Run]) {
             rss => format!("; at most {} of memory", ByteCount(rss)),
         };
         let text = match workers {
-            1 => format!("1 worker, which used {busy} of a CPU in its busiest step{memory}"),
-            _ => format!("{threads}; the busiest used {busy} of a CPU in its busiest step{memory}"),
+            1 => format!("1 worker, which used {busy} of a CPU at its busiest{memory}"),
+            _ => format!("{threads}; the busiest used {busy} of a CPU at its busiest{memory}"),
         };
         fact(out, "load generator", &text);
     }

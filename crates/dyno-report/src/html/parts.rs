@@ -37,7 +37,10 @@ fn steps(out: &mut Markup, view: &View<'_>) {
         return;
     }
     let first = view.first_step();
-    out.raw("<div class=\"steps\" role=\"group\" aria-label=\"Step\" hidden><span>Step</span>");
+    let head = view.step_head();
+    out.raw(format_args!(
+        "<div class=\"steps\" role=\"group\" aria-label=\"{head}\" hidden><span>{head}</span>"
+    ));
     for step in 0..n {
         out.raw(format_args!(
             "<button type=\"button\" data-step=\"{step}\" aria-pressed=\"{}\">{}</button>",

@@ -15,8 +15,15 @@ pub(crate) fn probes(view: &View<'_>) -> Option<Block> {
     };
     let searches: Vec<&TrialSearch> = findings.searches.iter().filter(is_known).collect();
     let n = searches.iter().map(|search| search.probes.len()).sum();
-    let heads =
-        ["Variant", "Step", "Repetition", "Load", "Throughput", "Limited statistic", "Outcome"];
+    let heads = [
+        "Variant",
+        "Limit",
+        "Repetition",
+        "Load tried",
+        "Throughput",
+        "Limited statistic",
+        "Outcome",
+    ];
     let mut table = Table::new("", &heads, 2).with_text(&[6]);
     for search in &searches {
         search.probes.iter().for_each(|probe| table.row(row(view, search, probe)));

@@ -214,7 +214,7 @@ fn clients(out: &mut Markup, panel: &Panel<'_>) {
     }
     out.raw("</div>");
     if !quiet.is_empty() && !has_little {
-        let text = format!("Throughout this step, {}.", words::list(&quiet));
+        let text = format!("During the measurement, {}.", words::list(&quiet));
         out.classed("p", "quiet", text);
     }
 }

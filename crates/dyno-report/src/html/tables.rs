@@ -297,7 +297,7 @@ fn outcomes(view: &View<'_>) -> Option<Block> {
         let text = "Every attempt committed: no retries, no missed arrivals.";
         return (!names.is_empty()).then(|| Block::Paragraph(text.to_owned()));
     }
-    let heads = ["Variant", "Step"].map(str::to_owned).into_iter();
+    let heads = ["Variant", view.step_head()].map(str::to_owned).into_iter();
     let heads = heads.chain(names.iter().map(|name| name.replace('_', " ")));
     let heads: Vec<String> = heads.chain(["retries", "missed"].map(str::to_owned)).collect();
     let mut table = Table::new("", &heads, 2);

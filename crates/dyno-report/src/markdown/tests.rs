@@ -17,7 +17,7 @@ fn three_variants() {
         - With 4k pages throughput is lower by about 9 % at every step that was decided.
         - 64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would be needed to decide.
 
-        workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % are treated as no difference
+        workload oltp\_read\_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB 12.3 · 3 variants × 3 repetitions × 5 load levels · 9 trials, 1 failed · smallest difference that matters: 3 %
 
         > **Caveat: simulated.** The server was simulated: no database was measured. Use this report to see what a report looks like, and for nothing else.
         >
@@ -27,7 +27,7 @@ fn three_variants() {
 
         Effects relative to the baseline with 95 % CIs; ✓ better, ✗ worse, ? inconclusive (the data do not decide).
 
-        | variant | step | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
+        | variant | load level | throughput | CI | verdict | n | p95 response time | CI | verdict | n |
         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
         | MariaDB 12.3 | 1 client | +7.6 % | +5.1 to +10.0 % | ✓ better | 3 | −7.1 % | −9.6 to −4.7 % | ✓ better | 3 |
         | MariaDB 12.3 | 4 clients | +8.8 % | +5.7 to +12.0 % | ✓ better | 3 | −8.1 % | −11.2 to −5.0 % | ✓ better | 3 |
@@ -42,7 +42,7 @@ fn three_variants() {
 
         Cost of the work, with 95 % CIs:
 
-        | variant | step | per hour | per million transactions | n |
+        | variant | load level | per hour | per million transactions | n |
         |---|---|---:|---:|---:|
         | MariaDB 11.8 | 1 client | 1 USD | 0.0532 USD (0.0519–0.0545 USD) | 3 |
         | MariaDB 11.8 | 4 clients | 1 USD | 0.0165 USD (0.0161–0.0169 USD) | 3 |

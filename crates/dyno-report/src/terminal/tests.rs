@@ -28,12 +28,12 @@ fn three_variants() {
               64 clients are inconclusive: the CI is wider than the effect. Roughly 9 repetitions would
               be needed to decide.
             workload oltp_read_write, 8,000,000 rows · MariaDB 11.8.2-log; MariaDB 12.3.2-log; MariaDB
-            12.3 · 3 variants × 3 repetitions × 5 steps · 9 trials, 1 failed · differences under 3 % are
-            treated as no difference
+            12.3 · 3 variants × 3 repetitions × 5 load levels · 9 trials, 1 failed · smallest difference
+            that matters: 3 %
 
             n: repetitions. (low–high): 95 % CI. Verdicts are adjusted for multiple comparisons (Holm's
             method); CIs are not. ✓ better, ✗ worse, ? inconclusive (the data do not decide).
-            variant                 step        n  throughput (transactions/s)
+            variant                 load level  n  throughput (transactions/s)
             MariaDB 11.8            1 client    3        5,240/s (5,140–5,330)
                                     4 clients   3     16,900/s (16,600–17,200)
                                     8 clients   3     26,700/s (26,200–27,200)
@@ -50,7 +50,7 @@ fn three_variants() {
                                     16 clients  3     33,400/s (32,800–34,000)
                                     64 clients  3     37,100/s (36,500–37,800)
 
-            variant                 step                        effect  verdict
+            variant                 load level                  effect  verdict
             MariaDB 12.3            1 client    +7.6 % (+5.1 to +10.0)  ✓ better
                                     4 clients   +8.8 % (+5.7 to +12.0)  ✓ better
                                     8 clients   +9.0 % (+5.7 to +12.3)  ✓ better
@@ -62,7 +62,7 @@ fn three_variants() {
                                     16 clients  −8.9 % (−12.1 to −5.6)  ✗ worse
                                     64 clients  −9.4 % (−17.7 to −1.1)  ✗ worse
 
-            variant                 step        n         p95 response time
+            variant                 load level  n         p95 response time
             MariaDB 11.8            1 client    3       400 µs (386–415 µs)
                                     4 clients   3       500 µs (482–518 µs)
                                     8 clients   3       637 µs (614–659 µs)
@@ -80,7 +80,7 @@ fn three_variants() {
                                     64 clients  3    3.64 ms (3.51–3.77 ms)
 
             Cost of the work
-            variant                 step        per hour           per million transactions  n
+            variant                 load level  per hour           per million transactions  n
             MariaDB 11.8            1 client       1 USD     0.0532 USD (0.0519–0.0545 USD)  3
                                     4 clients      1 USD     0.0165 USD (0.0161–0.0169 USD)  3
                                     8 clients      1 USD     0.0104 USD (0.0102–0.0107 USD)  3
@@ -127,11 +127,11 @@ fn one_repetition_of_one_variant() {
             18.2-log · 1 variant · 1 trial
 
             n: repetitions. (low–high): 95 % CI.
-            variant        step       n  throughput (transactions/s)
-            PostgreSQL 18  8 clients  1              27,000/s, no CI
+            variant        load level  n  throughput (transactions/s)
+            PostgreSQL 18  8 clients   1              27,000/s, no CI
 
-            variant        step       n  p95 response time
-            PostgreSQL 18  8 clients  1      647 µs, no CI
+            variant        load level  n  p95 response time
+            PostgreSQL 18  8 clients   1      647 µs, no CI
 
             Caveat (simulated): The server was simulated: no database
             was measured.

@@ -66,7 +66,7 @@ impl Reader<'_> {
             self.problems.add(
                 Diagnostic::new(
                     entry.span.clone(),
-                    format!("`{level}` is not one of the values of `{name}` in `vary`"),
+                    format!("`{level}` is not one of the values of `{}` in `vary`", entry.key),
                 )
                 .with_label("not among its levels in `vary`")
                 .with_help(did_you_mean(&level, levels.iter().map(String::as_str))),
@@ -104,10 +104,10 @@ impl Reader<'_> {
             self.problems.add(
                 Diagnostic::new(
                     entry.key_span.clone(),
-                    format!("`{}` defines steps, not variants", entry.key),
+                    format!("`{}` sets load levels, not variants", entry.key),
                 )
                 .with_label("cannot be part of the baseline")
-                .with_help("each step is compared with the same step of the baseline"),
+                .with_help("each load level is compared with the same load level of the baseline"),
             );
             return;
         }

@@ -170,7 +170,7 @@ const KEYS: &[Key] = &[
         Shape::Integer(0, REPLICAS_MAX),
         "0",
         "Number of replicas that follow the server: servers of the same product and version, \
-         started on a copy of its data before the first step, to which it streams its writes. \
+         started on a copy of its data before the load begins, to which it streams its writes. \
          Only for servers that Dyno starts.",
     )
     .example("2"),
@@ -201,7 +201,7 @@ const KEYS: &[Key] = &[
         Shape::Words(&CLUSTERS),
         "A cluster of servers: \"galera\" (MariaDB), whose nodes all accept writes, or \
          \"group-replication\" (MySQL), where one does, or all with load_on = \"all\". The tables are \
-         populated on the first node, which the other nodes join before the first step. Only for \
+         populated on the first node, which the other nodes join before the load begins. Only for \
          servers that Dyno starts.",
     )
     .example("\"galera\""),

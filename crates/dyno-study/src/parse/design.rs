@@ -193,7 +193,7 @@ fn read_loads(
         (None, None) => vec![default],
     };
     if rates.len().saturating_mul(clients.len()) > STEPS_MAX {
-        let message = format!("a trial would have more than {STEPS_MAX} steps");
+        let message = format!("a trial would have more than {STEPS_MAX} load levels");
         problems.add(Diagnostic::new(vary.span.clone(), message).with_label("too many"));
         return None;
     }

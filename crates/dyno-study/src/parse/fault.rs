@@ -15,7 +15,7 @@ use crate::{Database, Diagnostic, FaultChoice, FaultKind, Product, Table, Varian
 /// Faults.
 pub(crate) const KIND: Kind = Kind {
     name: "fault",
-    help: "Faults of servers that Dyno starts, at given times of each step: [fault.NAME].",
+    help: "Faults of servers that Dyno starts, at given times of each measurement: [fault.NAME].",
     lead: "One table for each fault: at a given time of each step a server that Dyno has started \
            is killed, stopped, restarted or isolated from its cluster, and the report shows the \
            effect on the load. The network between clients and a server cannot be cut, because \
@@ -52,7 +52,7 @@ const KEYS: &[Key] = &[
     key(
         "at",
         Shape::Duration,
-        "When it happens, from the beginning of the measured time of each step.",
+        "When it happens, from the beginning of the measured time of each load level.",
     )
     .example("\"30s\""),
     key(
@@ -72,7 +72,7 @@ const KEYS: &[Key] = &[
         "start_after",
         Shape::Duration,
         "For `kill`: how long afterwards the server is started again. Without this key, it stays \
-         down until the end of the step, and is then started for the audit.",
+         down until the end of the measured time, and is then started for the audit.",
     )
     .example("\"5s\""),
     key(
@@ -154,7 +154,9 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
                     entry.key_span.clone(),
                     format!("`{field}` and `then` exclude each other"),
                 )
-                .with_label("a primary that was replaced stays down until the end of the step"),
+                .with_label(
+                    "a primary that was replaced stays down until the end of the measured time",
+                ),
             );
         }
     }
@@ -362,7 +364,7 @@ fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {
         };
         (
             Some("at"),
-            format!("the fault `{}` {what} after the end of the step", fault.name),
+            format!("the fault `{}` {what} after the end of the measured time", fault.name),
             format!("`duration` is {duration}"),
             "move it to an earlier time, or raise `duration`".to_owned(),
         )

@@ -12,9 +12,9 @@ use crate::{Database, Diagnostic, FieldValue, Product, Table, Vocabulary};
 /// Jobs.
 pub(crate) const KIND: Kind = Kind {
     name: "job",
-    help: "Work that runs to completion and is timed in each step: [job.NAME].",
+    help: "Work that runs to completion and is timed at each load level: [job.NAME].",
     lead: "One table for each job: SQL statements, or a command, that run to completion and whose \
-           time is measured. It runs in every step, alone or during the load. Each variant has \
+           time is measured. It runs at every load level, alone or during the load. Each variant has \
            one job; without such a table, only the load runs.",
     example: "{ index = { sql = \"CREATE INDEX by_c ON sbtest1 (c)\" } }",
     names: ["\"index\"", "\"analyze\""],
@@ -97,7 +97,7 @@ const KEYS: &[Key] = &[
         "load",
         Shape::Words(&["off", "until-done", "on"]),
         "\"off\"",
-        "Off: the job runs alone, and ends the step. Until-done: the load runs during the job, and \
+        "Off: the job runs alone, and ends the measurement. Until-done: the load runs during the job, and \
          is stopped when the job has ended. On: the job is stopped when the load ends.",
     ),
     with_default(

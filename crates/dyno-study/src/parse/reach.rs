@@ -145,7 +145,7 @@ fn check_request(
         let Some(value) = value else { continue };
         let expected = match check {
             Check::Text if is_plain(&text_of(value)) => continue,
-            Check::Text => "a text or number of at most 200 characters, without spaces",
+            Check::Text => "a string or number of at most 200 characters, without spaces",
             Check::Count if matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)) => continue,
             Check::Count => "a number of hosts from 1 to 1000",
             Check::Time if time_of(value).is_some() => continue,
@@ -314,7 +314,7 @@ mod tests {
         check("slurm = { nodes = 0 }", "`nodes` must be a number of hosts");
         check("slurm = { nodes = 'two' }", "`nodes` must be a number of hosts");
         check("slurm = { nodes = 2, time = 'soon' }", "`time` must be a duration");
-        check("slurm = { partition = 'a b' }", "`partition` must be a text");
+        check("slurm = { partition = 'a b' }", "`partition` must be a string");
         check("slurm = {}", "`slurm` requests nothing");
         check("reach = 'ssh {name} dyno agent'\nslurm = { nodes = 2 }", "cannot be combined");
         check("names = ['a']\nslurm = { nodes = 2 }", "`names` holds 1 name for 2 hosts");

@@ -202,9 +202,9 @@ const OTHERS_WORDS: &[(&str, &str)] = &[
     ("fs", "filesystem"),
 ];
 
-/// Reports a value of the wrong type.
-pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
-    let found = match entry.value {
+/// What a value is, in words.
+fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
         DeValue::Float(_) => "a number with a decimal point",
@@ -212,7 +212,12 @@ pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &
         DeValue::String(_) => "a string",
         DeValue::Boolean(_) => "a boolean",
         other => other.type_str(),
-    };
+    }
+}
+
+/// Reports a value of the wrong type.
+pub(super) fn wrong_type(problems: &mut Problems, entry: &Entry<'_>, expected: &str) {
+    let found = kind_of(entry.value);
     let mut wrong =
         Diagnostic::new(entry.span.clone(), format!("expected {expected}, found {found}"))
             .with_label(format!("wrong type for `{}`", entry.key));
@@ -236,7 +241,7 @@ pub(super) fn wrong_value(problems: &mut Problems, entry: &Entry<'_>, message: S
 /// Text that is not empty.
 pub(super) fn text(problems: &mut Problems, entry: &Entry<'_>) -> Option<String> {
     let DeValue::String(text) = entry.value else {
-        wrong_type(problems, entry, "a text");
+        wrong_type(problems, entry, "a string");
         return None;
     };
     if text.trim().is_empty() {
@@ -417,7 +422,7 @@ pub(super) fn duration(problems: &mut Problems, entry: &Entry<'_>) -> Option<Nan
     // A century: longer ones would not fit into the sums of a plan.
     const DURATION_MAX: Nanoseconds = Nanoseconds::from_secs(100 * 365 * 86_400);
     let DeValue::String(text) = entry.value else {
-        let found = entry.value.type_str();
+        let found = kind_of(entry.value);
         let message = format!("expected a duration such as \"30s\", found {found}");
         let label = format!("wrong type for `{}`", entry.key);
         let mut wrong = Diagnostic::new(entry.span.clone(), message).with_label(label);

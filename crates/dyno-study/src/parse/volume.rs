@@ -80,7 +80,7 @@ const KEYS: &[Key] = &[
     key(
         "dips",
         Shape::Settings,
-        "Periods of lower limits that recur in the measured time of each step, as on a drive \
+        "Periods of lower limits that recur in the measured time of each load level, as on a drive \
          whose speed drops periodically: the time from one dip to the next (every), how long each \
          lasts (for), and the limits, named as in `limit`. Each period ends with a dip.",
     )

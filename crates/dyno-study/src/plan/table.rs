@@ -77,8 +77,10 @@ fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
 }
 
 fn steps_table(steps: &[PlannedStep]) -> Rows {
-    let mut rows = vec![row(["step of each trial", "warm-up", "measured"])];
-    if steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_))) {
+    let is_own = steps.iter().any(|step| matches!(step.load, LoadLevel::Own(_)));
+    let head = if is_own { "step of each trial" } else { "load level of each trial" };
+    let mut rows = vec![row([head, "warm-up", "measured"])];
+    if is_own {
         rows[0].extend(row(["wait for backlog", "clients"]));
     }
     for step in steps {
@@ -114,7 +116,8 @@ fn steps_table(steps: &[PlannedStep]) -> Rows {
 fn trials_table(plan: &Plan, context: &TableContext) -> Rows {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
     let n_repetitions = plan.trials.iter().map(|trial| trial.repetition).max().unwrap_or(0);
-    let mut rows = vec![row(["trial", "block", "variant", "repetition", "steps", "elapsed"])];
+    let parts = if plan.has_own_steps() { "steps" } else { "load levels" };
+    let mut rows = vec![row(["trial", "block", "variant", "repetition", parts, "elapsed"])];
     let likely = plan.trial_time_likely(&context.measured);
     let mut passed = Nanoseconds::ZERO;
     for (index, trial) in plan.trials.iter().enumerate() {
@@ -156,7 +159,7 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
     let mut lines = vec![("trials", trials_text(plan))];
     if let Some(run_off) = plan.run_off {
         let text = format!(
-            "after each trial's last step, until the engine has caught up, at most {run_off}"
+            "after each trial's last measurement, until the engine has caught up, at most {run_off}"
         );
         lines.push(("run-off", text));
     }

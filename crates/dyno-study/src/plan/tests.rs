@@ -185,15 +185,15 @@ fn table_for_people() {
         a        (baseline)     40000  10 MiB
         b        a              ?      ?
 
-        step of each trial  warm-up  measured
-        1 client            5 s      30 s
-        16 clients          5 s      30 s
+        load level of each trial  warm-up  measured
+        1 client                  5 s      30 s
+        16 clients                5 s      30 s
 
-        trial  block  variant  repetition  steps  elapsed
-        1      1      b        1 of 2      2      1 min 12 s
-        2      1      a        1 of 2      2      2 min 26 s
-        3      2      a        2 of 2      2      3 min 40 s
-        4      2      b        2 of 2      2      4 min 54 s
+        trial  block  variant  repetition  load levels  elapsed
+        1      1      b        1 of 2      2            1 min 12 s
+        2      1      a        1 of 2      2            2 min 26 s
+        3      2      a        2 of 2      2            3 min 40 s
+        4      2      b        2 of 2      2            4 min 54 s
 
         trials  4 (2 variants, 2 repetitions of each)
         time    4 min 54 s (warm-up, measured time and rest; deploying and populating take additional time)
@@ -249,11 +249,11 @@ fn a_search_is_one_step_of_many_probes() {
         variant  compared with
         a        (baseline)
 
-        step of each trial             warm-up         measured
+        load level of each trial       warm-up         measured
         highest rate with p99 ≤ 20 ms  about 13 × 1 s  about 13 × 4 s
 
-        trial  block  variant  repetition  steps  elapsed
-        1      1      a        1 of 1      1      1 min 29 s
+        trial  block  variant  repetition  load levels  elapsed
+        1      1      a        1 of 1      1            1 min 29 s
 
         trials  1 (1 variant, 1 repetition of each)
         time    1 min 29 s (warm-up, measured time and rest; deploying and populating take additional time)
@@ -277,7 +277,7 @@ fn a_step_until_it_is_steady_has_a_shortest_and_a_longest_time() {
     assert_eq!(plan.time_bounds(seconds(3)), (seconds(96), seconds(1216)));
     let text = render_table(&plan, &TableContext::default());
     assert!(
-        text.contains("4 clients           1 s      until steady for 20 s, at most 5 min"),
+        text.contains("4 clients                 1 s      until steady for 20 s, at most 5 min"),
         "{text}"
     );
 }

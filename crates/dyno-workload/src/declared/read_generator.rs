@@ -85,7 +85,7 @@ pub(super) fn generator(
     let [found] = named[..] else {
         let names: Vec<&str> = GENERATORS.iter().map(|one| one.key.name).collect();
         let message = match named.len() {
-            0 => "this names no generator".to_owned(),
+            0 => "none of these keys is a generator".to_owned(),
             _ => {
                 let names: Vec<String> =
                     named.iter().map(|one| format!("`{}`", one.key.name)).collect();

@@ -293,7 +293,7 @@ fn wrong_generators_are_refused() {
         let place = format!("table/t/columns/x/value{place}");
         check(&with_value(10, value), GO, &place, why);
     };
-    check("{}", "", "names no generator");
+    check("{}", "", "none of these keys is a generator");
     check("[]", "", "expected a number, a text");
     check(r#"{"uniform": [1, 2], "theta": 1}"#, "/theta", "unknown key");
     check(r#"{"uniform": 5}"#, "/uniform", "two bounds");

@@ -348,7 +348,7 @@ fn form(text: &str, dialect: Dialect, scope: &mut Scope<'_>) -> Result<Form, Str
         let Some(&at) = scope.values.get(name) else {
             let known: Vec<String> = scope.values.keys().map(|name| format!("`:{name}`")).collect();
             return Err(format!(
-                "`:{name}` has no value here: it is neither in `let` nor read before; there are {}",
+                "`:{name}` has no value here: it is neither in `let` nor read before; known here: {}",
                 known.join(", ")
             ));
         };

@@ -246,6 +246,10 @@ impl Workload for LuaWorkload {
         Vec::new()
     }
 
+    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
+        Some("Dyno does not know what the script should leave in them")
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let settings = Arc::clone(&self.settings);
         let shared = Shared { settings, next_event: AtomicU64::new(0), problem: Mutex::new(None) };

@@ -337,6 +337,10 @@ impl Workload for PgBench {
         sql_commands(&self.settings.scripts).map(statement).collect()
     }
 
+    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
+        Some("Dyno does not know what the script should leave in them")
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         Arc::new(PgBenchClients { shared: client::Shared::of(Arc::clone(&self.settings)) })
     }

@@ -28,6 +28,18 @@ impl Audit<'_> {
         }
     }
 
+    /// Why there are no queries.
+    pub(super) fn why_not_of_tables(&self) -> Option<&'static str> {
+        match self.shape {
+            Shape::Mix(mix) if mix.count(StatementKind::Delete) > 0 => None,
+            Shape::Mix(mix) if mix.has_writes() => Some("the workload only updates rows in place"),
+            Shape::Mix(_) | Shape::RandomPoints { .. } | Shape::RandomRanges { .. } => {
+                Some("the workload only reads")
+            }
+            Shape::Insert | Shape::BulkInsert { .. } => None,
+        }
+    }
+
     pub(super) fn judge(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
         let per_transaction = match self.shape {
             Shape::Mix(mix) => Some(mix.n_statements()),
@@ -90,7 +102,11 @@ impl Audit<'_> {
         };
         let expected = format!("{n_rows} in each");
         let pass = measured == expected;
-        AuditRow::judged(format!("rows in {n_tables} tables"), expected, measured, pass)
+        let name = match n_tables {
+            1 => "rows in the table".to_owned(),
+            n => format!("rows in {n} tables"),
+        };
+        AuditRow::judged(name, expected, measured, pass)
     }
 }
 

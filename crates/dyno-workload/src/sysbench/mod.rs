@@ -258,6 +258,10 @@ impl Workload for Sysbench {
         Audit { shape: self.shape, schema: &self.schema }.queries()
     }
 
+    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
+        Audit { shape: self.shape, schema: &self.schema }.why_not_of_tables()
+    }
+
     fn counts_commits(&self) -> bool {
         matches!(self.shape, Shape::Insert)
     }

@@ -120,6 +120,10 @@ impl Workload for TpcB {
         audit::queries(self.settings.script)
     }
 
+    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
+        (self.settings.script == Script::SelectOnly).then_some("the workload only reads")
+    }
+
     fn counts_commits(&self) -> bool {
         self.settings.script != Script::SelectOnly
     }

@@ -103,7 +103,7 @@ pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder
         // What ends when it is done has no time that is known beforehand, and its limit is no guess.
         _ if plan.is_open_ended() => {
             let likely = whole(plan.time_likely(start, &BTreeMap::new()));
-            format!("about {likely} (a guess, as some steps end when their work is done)")
+            format!("about {likely} (a guess, as some measurements end when their work is done)")
         }
         (least, most) if least == most => format!("about {}", whole(most)),
         (least, most) => format!("{} to {}", whole(least), whole(most)),
@@ -142,6 +142,9 @@ mod tests {
         let study = dyno_study::parse(source, &crate::vocabulary::vocabulary()).unwrap();
         let plan = dyno_study::plan(&study, dyno_units::Seed(1));
         let text = super::headline(&dyno_lab::products(), &plan, &study.design, "x".as_ref());
-        assert!(text.contains("(a guess, as some steps end") && !text.contains(" to "), "{text}");
+        assert!(
+            text.contains("(a guess, as some measurements end") && !text.contains(" to "),
+            "{text}"
+        );
     }
 }

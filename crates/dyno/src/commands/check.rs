@@ -65,7 +65,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
         "{}: no errors; {}, {}, {}\n{finds}{later}",
         path.display(),
         counted(plan.variants.len(), "variant"),
-        counted(plan.steps.len(), "step"),
+        counted(plan.steps.len(), if plan.has_own_steps() { "step" } else { "load level" }),
         counted(plan.trials.len(), "trial")
     ));
     Ok(End::Good)

@@ -45,13 +45,13 @@ pub(crate) struct GateOptions {
     /// A setting of both servers; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     setting: Vec<String>,
-    /// Numbers of clients, one step each, such as 1,8
+    /// Numbers of clients, one load level each, such as 1,8
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
     clients: Vec<u64>,
-    /// How long each step is measured
+    /// How long each load level is measured
     #[arg(long, value_name = "TIME", default_value = "20s")]
     duration: String,
-    /// Warm-up before each step
+    /// Warm-up before each load level
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: String,
     /// Trials of each build; docs/gate.md has a table of how many are needed [default: 8, or the

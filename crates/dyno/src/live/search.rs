@@ -66,6 +66,9 @@ impl SearchView {
     /// `about 6 more probes, 1 min 12 s left`.
     pub(crate) fn left(&self) -> String {
         match self.probes_left() {
+            None if self.held.is_none() && self.broken.is_some() => {
+                "lowering the load until the limit is met".to_owned()
+            }
             None => "raising the load until the limit is exceeded".to_owned(),
             Some(0) => "about to end".to_owned(),
             Some(n) => {
@@ -109,7 +112,7 @@ mod tests {
         // A contradiction opens the bracket again.
         check(
             &[(100.0, true), (104.0, false), (100.0, false)],
-            "raising the load until the limit is exceeded",
+            "lowering the load until the limit is met",
         );
     }
 }

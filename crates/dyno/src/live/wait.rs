@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn debt_that_grows_has_no_time_left() {
         let mut view = WaitView::default();
-        let wait = "settling before step load".to_owned();
+        let wait = "settling before load".to_owned();
         view.on_event(&EventKind::WaitBegan { wait: wait.clone(), limit_s: 60.0 });
         for (second, gauge) in [(1.0, 2.0), (2.0, 4.0)] {
             read(&mut view, second, gauge);
@@ -187,7 +187,7 @@ mod tests {
         );
         let notes = vec!["ANALYZE t".to_owned(), "left: x".to_owned()];
         view.on_event(&EventKind::WaitEnded { wait, took_s: 60.0, paid: Some(false), notes });
-        let expected = "settling before step load: did not catch up within 1 min; ANALYZE t; left: \
+        let expected = "settling before load: did not catch up within 1 min; ANALYZE t; left: \
                         x";
         assert_eq!(view.ended().as_deref(), Some(expected));
     }

@@ -14,7 +14,10 @@ pub(super) fn in_words(event: &EventKind) -> String {
         }
         EventKind::PhaseBegan { name, phase, .. } => format!("{name}: {phase} began"),
         EventKind::StepEnded { throughput, p95_us, .. } => {
-            format!("the step ended: {throughput:.1} transactions/s, p95 {}", time_us(*p95_us))
+            format!(
+                "the measurement ended: {throughput:.1} transactions/s, p95 {}",
+                time_us(*p95_us)
+            )
         }
         EventKind::ActivityEnded { activity, took_s, is_done, .. } => {
             let ending = if *is_done { "ended" } else { "failed" };
@@ -28,7 +31,9 @@ pub(super) fn in_words(event: &EventKind) -> String {
                 "load {number} of the search, {level}: {throughput:.1} transactions/s, {ending}"
             )
         }
-        EventKind::Audited { n_passed, failed, took_s, .. } => audited(*n_passed, failed, *took_s),
+        EventKind::Audited { n_passed, failed, skipped, took_s, .. } => {
+            audited(*n_passed, (failed, skipped), *took_s)
+        }
         EventKind::Rested { seconds } => format!("{} of idle time began", time_s(*seconds)),
         EventKind::KernelSet { .. }
         | EventKind::VolumeLimited { .. }
@@ -90,7 +95,7 @@ fn host_in_words(event: &EventKind) -> String {
             format!("the limit of volume {volume} was lifted")
         }
         EventKind::VolumeDipped { volume, start_s, length_s, limit, .. } => format!(
-            "volume {volume} was limited to {limit} from second {start_s:.1} of the step on, for {}",
+            "volume {volume} was limited to {limit} from second {start_s:.1} of the measurement on, for {}",
             time_s(*length_s)
         ),
         EventKind::FaultMade { fault, .. } => fault_in_words(fault),
@@ -111,7 +116,8 @@ fn fault_in_words(fault: &Fault) -> String {
         "stop" => "was stopped",
         _ => "was shut down",
     };
-    let mut text = format!("fault {name}: {member} {done} at second {began_s:.1} of the step");
+    let mut text =
+        format!("fault {name}: {member} {done} at second {began_s:.1} of the measurement");
     let mut add = |what: &str, at: &Option<f64>| {
         if let Some(at) = at {
             text += &format!(", {what} at second {at:.1}");
@@ -149,12 +155,16 @@ fn data_in_words(event: &EventKind) -> String {
     }
 }
 
-fn audited(n_passed: usize, failed: &[String], took_s: f64) -> String {
+fn audited(n_passed: usize, (failed, skipped): (&[String], &[String]), took_s: f64) -> String {
     let n = n_passed + failed.len();
+    let not = match skipped {
+        [] => String::new(),
+        some => format!("; not checked: {}", some.join("; ")),
+    };
     match failed {
-        [] => format!("the audit passed: {n} of {n} checks, in {}", time_s(took_s)),
+        [] => format!("the audit passed: {n} of {n} checks, in {}{not}", time_s(took_s)),
         _ => format!(
-            "the audit FAILED: {} of {n} checks failed: {}",
+            "the audit FAILED: {} of {n} checks failed: {}{not}",
             failed.len(),
             failed.join("; ")
         ),
@@ -200,6 +210,10 @@ mod tests {
             "the audit passed: 2 of 2 checks, in 9.09 µs",
         );
         check(
+            r#"{"event":"audited","n_passed":1,"failed":[],"skipped":["a, because b"],"took_s":1}"#,
+            "the audit passed: 1 of 1 checks, in 1 s; not checked: a, because b",
+        );
+        check(
             r#"{"event":"audited","n_passed":1,"failed":["rows: expected 3, found 2"],"took_s":1}"#,
             "the audit FAILED: 1 of 2 checks failed: rows: expected 3, found 2",
         );
@@ -209,7 +223,7 @@ mod tests {
         );
         check(
             r#"{"event":"step_ended","step":0,"throughput":38.12,"p95_us":36000}"#,
-            "the step ended: 38.1 transactions/s, p95 36 ms",
+            "the measurement ended: 38.1 transactions/s, p95 36 ms",
         );
         check(
             r#"{"event":"trial_phase_ended","phase":"fill","took_s":2,"is_done":false}"#,

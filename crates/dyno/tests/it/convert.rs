@@ -16,7 +16,7 @@ fn what_is_converted_passes_the_check() {
     assert!(answer.err.contains("10 lines translated; 2 not"), "{}", answer.err);
     bench.write("study.toml", &answer.out);
     let answer = bench.dyno_good(&["check", "study.toml"]);
-    assert!(answer.out.contains("no errors; 1 variant, 3 steps, 3 trials"), "{}", answer.out);
+    assert!(answer.out.contains("no errors; 1 variant, 3 load levels, 3 trials"), "{}", answer.out);
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn a_password_reaches_no_record_report_message_or_process_list() {
     // On the command line it is gone from the process list as soon as Dyno says its first word.
     let arguments = ["bench", "oltp_point_select", "--on", &url, "--duration", "2s"];
     let mut running = bench.start(&[&arguments[..], &["--table-size", "500"]].concat());
-    running.wait_for(&["step 1"]);
+    running.wait_for(&["measuring"]);
     let line = std::fs::read(format!("/proc/{}/cmdline", running.child.id())).unwrap();
     let line = String::from_utf8_lossy(&line).into_owned();
     assert!(line.contains("oltp_point_select") && !line.contains(PASSWORD), "{line}");

@@ -211,26 +211,26 @@ fn a_fault_happens_within_its_step() {
     check(
         &with("product = 'mariadb'", &CRASH.replace("30s", "57s"), ""),
         expect![[r#"
-        error: the fault `crash` starts the server after the end of the step
-         --> study.toml:7:6
-          |
-        7 | at = '57s'
-          |      ^^^^^ `duration` is 1 min
-          |
-          = help: move it to an earlier time, or raise `duration`
-    "#]],
+            error: the fault `crash` starts the server after the end of the measured time
+             --> study.toml:7:6
+              |
+            7 | at = '57s'
+              |      ^^^^^ `duration` is 1 min
+              |
+              = help: move it to an earlier time, or raise `duration`
+        "#]],
     );
     check(
         &with("product = 'mariadb'", &CRASH.replace("30s", "60s"), ""),
         expect![[r#"
-        error: the fault `crash` begins after the end of the step
-         --> study.toml:7:6
-          |
-        7 | at = '60s'
-          |      ^^^^^ `duration` is 1 min
-          |
-          = help: move it to an earlier time, or raise `duration`
-    "#]],
+            error: the fault `crash` begins after the end of the measured time
+             --> study.toml:7:6
+              |
+            7 | at = '60s'
+              |      ^^^^^ `duration` is 1 min
+              |
+              = help: move it to an earlier time, or raise `duration`
+        "#]],
     );
     check(
         &with("product = 'mariadb'", CRASH, "find_rate = 'p99 <= 20ms'"),

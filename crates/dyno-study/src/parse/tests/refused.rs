@@ -99,7 +99,7 @@ fn many_errors_at_once() {
               |
               = help: name at least one value, or leave the key out
 
-            error: expected a duration such as "30s", found integer
+            error: expected a duration such as "30s", found a whole number
               --> study.toml:10:12
                |
             10 | duration = 30
@@ -212,7 +212,7 @@ fn wrong_types_of_tables() {
     check(
         "title = 1\ndatabase = 2\nworkload = 'x'\ndesign = []\n",
         expect![[r#"
-            error: expected a text, found a whole number
+            error: expected a string, found a whole number
              --> study.toml:1:9
               |
             1 | title = 1
@@ -708,7 +708,7 @@ fn values_of_the_design() {
             12 | threshold = '150%'
                |             ^^^^^^ not accepted for `threshold`
 
-            error: expected a duration such as "30s", found integer
+            error: expected a duration such as "30s", found a whole number
               --> study.toml:13:10
                |
             13 | budget = 4
@@ -987,7 +987,7 @@ fn baseline_level_is_no_level() {
               |
               = help: choose one of `a`, `b`
 
-            error: `201` is not one of the values of `setting.innodb_io_capacity` in `vary`
+            error: `201` is not one of the values of `innodb_io_capacity` in `vary`
              --> study.toml:9:61
               |
             9 | baseline = { database = 'c', 'setting.innodb_io_capacity' = 201 }
@@ -1022,13 +1022,13 @@ fn baseline_factor_is_not_varied() {
               |
               = help: the study varies `database`
 
-            error: `clients` defines steps, not variants
+            error: `clients` sets load levels, not variants
              --> study.toml:9:64
               |
             9 | baseline = { workload = 'oltp_read_only', setting = { x = 1 }, clients = 1, databse = 'a' }
               |                                                                ^^^^^^^ cannot be part of the baseline
               |
-              = help: each step is compared with the same step of the baseline
+              = help: each load level is compared with the same load level of the baseline
 
             error: unknown key `databse` in `baseline`
              --> study.toml:9:77
@@ -1156,7 +1156,7 @@ fn steps_that_never_become_steady() {
             10 | until_steady = '5m'
                | ^^^^^^^^^^^^ the load itself is never steady
                |
-               = help: leave it out, or offer one rate per step
+               = help: leave it out, or offer one rate per load level
         "#]],
     );
     check(
@@ -1303,7 +1303,7 @@ fn a_wrong_baseline_is_told_beside_wrong_levels() {
             8 | vary = { database = ['a', 'z'], setting = { x = [1, '200%'] } }
               |                                                     ^^^^^^ not accepted for `x`
 
-            error: `3` is not one of the values of `setting.x` in `vary`
+            error: `3` is not one of the values of `x` in `vary`
              --> study.toml:9:46
               |
             9 | baseline = { database = 'a', setting = { x = 3, y = 1 } }

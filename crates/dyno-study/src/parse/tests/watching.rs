@@ -52,7 +52,7 @@ fn the_plan_of_a_run_that_may_stop_early() {
     let totals = table.split("\n\n").last().expect("there are totals");
     expect![[r#"
         trials  at most 40 (2 variants, 3 to 20 repetitions of each, until its verdicts are settled)
-        run-off after each trial's last step, until the engine has caught up, at most 10 min
+        run-off after each trial's last measurement, until the engine has caught up, at most 10 min
         time    about 1 h 4 min (warm-up, measured time and rest; deploying and populating take additional time)
                 a guess: 100 transactions/s per client until quotas are met, and waits of a tenth of their limit; limits end it after 7 h 4 min at the latest
         budget  none given

@@ -386,7 +386,7 @@ impl Conf {
         study.table(&["design"]);
         study.fixed("repetitions", whole(self.count("NUM_TEST_RUNS", 1)?));
         if self.line("SB_MAX_REQUESTS").is_some() && self.count("SB_MAX_REQUESTS", 0)? > 0 {
-            self.leave("SB_MAX_REQUESTS", "a step ends by time: after MAX_TIME");
+            self.leave("SB_MAX_REQUESTS", "a measurement ends by time: after MAX_TIME");
         }
         study.fixed("warm_up", "0s");
         study.fixed("duration", format!("{}s", self.count("MAX_TIME", 60)?));

@@ -124,7 +124,7 @@ fn a_job_beside_the_load_is_stopped_when_that_ends() {
         let activity = &step.activities[0];
         assert_eq!(
             (activity.ended.as_str(), activity.is_done),
-            ("was stopped at the end of the step", false)
+            ("was stopped at the end of the measured time", false)
         );
         // What it was doing is no result, even if it says that it succeeded.
         assert!(step.figures.is_empty(), "{:?}", step.figures);
