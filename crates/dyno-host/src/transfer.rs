@@ -264,7 +264,7 @@ mod tests {
             header.set_entry_type(kind);
             header.set_mode(0o600);
             header.set_size(0);
-            // As one would write it who means harm.
+            // As somebody who means harm would write it.
             header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
             header.set_cksum();
             archive.append(&header, io::empty()).unwrap();

@@ -16,6 +16,8 @@ use dyno_load::AbortFlag;
 
 /// How long the other end may be silent.
 const SILENCE_MOST: Duration = Duration::from_secs(30);
+/// Connections beside those of the takers that are served at a time: strangers must not use up the agent's threads.
+const STRANGERS_MOST: usize = 64;
 /// How often somebody who waits looks whether the agent ends.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -81,6 +83,7 @@ fn serve(
         let mut n_sent = 0;
         while n_sent < takers && !is_over() {
             match listener.accept() {
+                Ok(_) if works.len() >= takers + STRANGERS_MOST => drop(never.recv_timeout(POLL)),
                 // A stranger is no taker, and whoever fails says so to the controller.
                 Ok((stream, _)) => works.push(scope.spawn(|| send(stream, data, token, ends))),
                 Err(_) => drop(never.recv_timeout(POLL)),
@@ -204,7 +207,7 @@ mod tests {
         assert!(take("no", &wrong).is_err());
         assert_eq!(take("a", &sending.token).expect("it is sent"), 3 << 20);
         assert_eq!(take("b", &sending.token).expect("it is sent"), 3 << 20);
-        // Who has fetched them last is the last.
+        // The offer ends with the last taker.
         let thread = sending.thread.as_ref().expect("it has one");
         while !thread.is_finished() {
             thread::yield_now();

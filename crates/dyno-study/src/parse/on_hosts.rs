@@ -174,21 +174,9 @@ pub(super) fn check(
             );
         }
         let (servers, n) = (database.servers_on(&pool), pool.names.len());
-        if let Some(wanted) = database.hosts_needed().filter(|wanted| *wanted > n) {
-            let help = match (&database.cluster, database.replicas) {
-                (Some(_), _) => "lower `nodes`, or name more hosts".to_owned(),
-                (None, 0) => "lower `servers`, or name more hosts".to_owned(),
-                (None, replicas) => format!(
-                    "the primary and {replicas} replicas need {wanted} hosts: lower `replicas`, or name more \
-                     hosts"
-                ),
-            };
-            refuse(
-                &database.name,
-                format!("{wanted} servers cannot be started on {n} hosts"),
-                "only one server can be started on each host",
-                &help,
-            );
+        if let Some((message, help)) = missing_hosts(database, n) {
+            let label = "only one server can be started on each host";
+            refuse(&database.name, message, label, &help);
         }
         let servers = if database.is_one_deployment() { 1 } else { servers };
         if servers > 1 && !has_generators {
@@ -222,6 +210,19 @@ pub(super) fn check(
         }
     }
     found
+}
+
+/// What to say, and what to do, if a database needs more than these `n` hosts.
+fn missing_hosts(database: &Database, n: usize) -> Option<(String, String)> {
+    let wanted = database.hosts_needed().filter(|wanted| *wanted > n)?;
+    let help = match (&database.cluster, database.replicas) {
+        (Some(_), _) => "lower `nodes`, or name more hosts".to_owned(),
+        (None, 0) => "lower `servers`, or name more hosts".to_owned(),
+        (None, replicas) => format!(
+            "the primary and {replicas} replicas need {wanted} hosts: lower `replicas`, or name more hosts"
+        ),
+    };
+    Some((format!("{wanted} servers cannot be started on {n} hosts"), help))
 }
 
 /// Where a database has this key; the name of its table if that is varied.

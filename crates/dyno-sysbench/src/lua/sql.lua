@@ -284,9 +284,8 @@ function statement:bind_param(...)
   ask(op.BIND, { self[2], self[3], kinds_of })
 end
 
--- A statement whose values are numbers. Its calls are tail calls, so that errors name the place of the script.
-local function executed_at_once(stmt, n, first, second)
-  local rows = execute(stmt[3], n, first, second)
+-- What an execution without leaving the script came to. Its calls are tail calls, so that errors name the place of the script.
+local function answered(stmt, rows)
   if rows == -2 then
     return executed(stmt, ask(AWAIT))
   elseif rows == -3 then
@@ -302,9 +301,7 @@ end
 -- What can always be done: asking for it.
 local function executed_by_asking(stmt)
   local params, n, code = stmt[4], stmt[1], stmt[6]
-  if n < 0 then
-    check_open({ is_closed = true })
-  elseif code and n == 0 then
+  if code and n == 0 then
     return executed(stmt, ask(code))
   elseif code and n == 1 then
     return executed(stmt, ask(code, value_of(params[1])))
@@ -332,25 +329,17 @@ local function gave(param)
   return true
 end
 
--- A statement whose values were handed over.
-local function executed_given(stmt)
-  local rows = execute_given(stmt[3])
-  if rows == -2 then
-    return executed(stmt, ask(AWAIT))
-  elseif rows == -3 then
-    return executed(stmt, ask(stmt[6]))
-  end
-  return executed(stmt, rows)
-end
-
--- No tail calls to these: errors name the place of the script that called.
+-- No tail calls here: errors name the place of the script that called.
 function statement:execute()
+  if self[1] < 0 then
+    check_open({ is_closed = true })
+  end
   local rs = executed_by_asking(self)
   return rs
 end
 
 function without:execute()
-  local rs = executed_at_once(self, 0, 0, 0)
+  local rs = answered(self, execute(self[3], 0, 0, 0))
   return rs
 end
 
@@ -358,9 +347,9 @@ function of_one:execute()
   local param = self[4][1]
   local value, rs = param[2], nil
   if is_kind(value) == "number" then
-    rs = executed_at_once(self, 1, value, 0)
+    rs = answered(self, execute(self[3], 1, value, 0))
   elseif gave(param) then
-    rs = executed_given(self)
+    rs = answered(self, execute_given(self[3]))
   else
     rs = executed_by_asking(self)
   end
@@ -372,9 +361,9 @@ function of_two:execute()
   local one, two = params[1], params[2]
   local first, second, rs = one[2], two[2], nil
   if is_kind(first) == "number" and is_kind(second) == "number" then
-    rs = executed_at_once(self, 2, first, second)
+    rs = answered(self, execute(self[3], 2, first, second))
   elseif gave(one) and gave(two) then
-    rs = executed_given(self)
+    rs = answered(self, execute_given(self[3]))
   else
     rs = executed_by_asking(self)
   end
@@ -389,7 +378,7 @@ function of_some:execute()
     and (n < 4 or gave(params[4])) and (n < 5 or gave(params[5])) and (n < 6 or gave(params[6]))
     and (n < 7 or gave(params[7])) and (n < 8 or gave(params[8]))
   then
-    rs = executed_given(self)
+    rs = answered(self, execute_given(self[3]))
   else
     rs = executed_by_asking(self)
   end
