@@ -237,6 +237,11 @@ mod tests {
             .env("DYNO_FOLDER", data.path().join("mariadb-1"))
             .spawn()
             .unwrap();
+        // The mark is seen once the program has taken the place of the fork.
+        let until = Instant::now() + GONE_LIMIT;
+        while marked(data.path()).is_empty() && Instant::now() < until {
+            std::thread::yield_now();
+        }
         assert_eq!(marked(data.path()).len(), 1);
         child.kill().unwrap();
         child.wait().unwrap();

@@ -271,14 +271,15 @@ fn replicas_take_the_load_of_a_workload_that_only_reads() {
         assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
         let step = &summary["steps"][0];
         assert!(step["kinds"][0]["outcomes"]["committed"].as_u64() > Some(0), "{step:#}");
-        let cpu = |name: &str| {
+        let most = |name: &str| {
             let values = step["readings"][name].as_array().unwrap().iter();
             values.filter_map(serde_json::Value::as_f64).fold(0.0, f64::max)
         };
-        let replicas = ["replica-1.cpu_s_per_s", "replica-2.cpu_s_per_s"].map(cpu);
+        let replicas = ["replica-1.cpu_s_per_s", "replica-2.cpu_s_per_s"].map(most);
         assert!(replicas.iter().all(|cpu| *cpu > 0.05), "{replicas:?}");
-        let primary = cpu("server.cpu_s_per_s");
-        assert_eq!(primary > replicas[0] / 4.0, primary_reads, "{primary} {replicas:?}");
+        // The primary uses CPU time of its own, so its share of the load is seen by the rows that it read.
+        let rows = most("pg.rows_fetched_per_s");
+        assert_eq!(rows > 5_000.0, primary_reads, "{reads_on}: {rows} rows/s");
     };
     check("replicas", false);
     check("all", true);
