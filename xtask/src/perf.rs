@@ -37,13 +37,27 @@ pub(crate) struct Effort {
 }
 
 /// Measures and prints the table. Words of `arguments` select rows by what their names hold;
-/// `--quick` measures two short pairs, which only shows that everything works. `--program=PATH` measures
-/// that program, and builds none.
+/// `--quick` measures two short pairs, which only shows that everything works. `--seconds=N` sets the length of
+/// a run: what a program does once, at its start, weighs less in a longer one. `--program=PATH` measures that
+/// program, and builds none.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_quick = arguments.iter().any(|argument| argument == "--quick");
-    let effort =
+    let mut effort =
         if is_quick { Effort { pairs: 2, seconds: 2 } } else { Effort { pairs: 5, seconds: 3 } };
+    if let Some(seconds) = arguments.iter().find_map(|word| word.strip_prefix("--seconds=")) {
+        effort.seconds = seconds.parse().context("`--seconds` takes a whole number of seconds")?;
+        anyhow::ensure!(effort.seconds > 0, "a run takes a second at least");
+    }
     let program = arguments.iter().find_map(|argument| argument.strip_prefix("--program="));
+    if let Some(unknown) = arguments.iter().find(|word| {
+        word.starts_with("--")
+            && *word != "--quick"
+            && !["--seconds=", "--program="].iter().any(|option| word.starts_with(option))
+    }) {
+        bail!(
+            "unknown option `{unknown}`: usage: perf [--quick] [--seconds=N] [--program=PATH] [WORD…]"
+        );
+    }
     let wanted: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word));

@@ -248,10 +248,16 @@ fn generator_limit(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
             "its workers waited for a CPU {} of the time ({place}){full}",
             share(most)
         ));
-        advice.push(
-            "give generator and server separate CPUs with `generator_cpus` and `server_cpus`, or \
-             use another machine for one of them: these waits are part of the response times",
-        );
+        advice.push(match joined.has_bound_cpus {
+            true => {
+                "give the generator more CPUs (`generator_cpus`) or another machine: these waits are part of \
+                 the response times"
+            }
+            false => {
+                "give generator and server separate CPUs with `generator_cpus` and `server_cpus`, or \
+                 use another machine for one of them: these waits are part of the response times"
+            }
+        });
     }
     let advice: Vec<String> = advice.into_iter().map(crate::words::capital).collect();
     (!parts.is_empty()).then(|| Caveat {

@@ -37,6 +37,8 @@ pub(crate) struct Joined<'a> {
     pub(crate) cpus: Vec<u32>,
     /// Whether all runs were interleaved.
     pub(crate) interleaved: bool,
+    /// Whether all runs bound both the generator and the servers to CPUs.
+    pub(crate) has_bound_cpus: bool,
     /// Variants of later runs whose workload no earlier run has.
     pub(crate) mismatches: Vec<Mismatch>,
     /// What the metrics are, those that its trials declare included.
@@ -124,6 +126,10 @@ impl<'a> Joined<'a> {
             machines: Vec::new(),
             cpus: Vec::new(),
             interleaved: runs.iter().all(|run| run.manifest.order == "interleaved"),
+            has_bound_cpus: runs.iter().all(|run| {
+                let is_bound = |key| run.manifest.design.get(key).is_some_and(|cpus| cpus != "all");
+                is_bound("generator_cpus") && is_bound("server_cpus")
+            }),
             mismatches: Vec::new(),
             metrics: Metrics::default(),
             main: Vec::new(),

@@ -7,10 +7,10 @@ use dyno_database::Products;
 use dyno_study::{Database, Design, JobWork, LoadLevel, Plan, Product, Variant};
 use dyno_units::ByteCount;
 
-use crate::deployment::{Source, endpoint, front, resolved, source, spec};
+use crate::deployment::{Deployment, Source, endpoint, front, resolved, source, spec};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
-use crate::trial::TrialError;
+use crate::trial::{TrialError, check_promotion};
 
 /// Variants whose servers will not start with their settings, as far as that can be told before they
 /// do: name and reason, each configuration once. Servers that run already are not asked.
@@ -43,11 +43,40 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             refused.push((variant.name.clone(), format!("{}: {message}", database.name)));
         }
     }
+    refused.extend(unknown_members(lab, plan, design));
     refused.extend(without_vectors(lab, plan, design));
+    refused.extend(unpromotable(lab, plan));
     refused.extend(wrong_shards(plan));
     refused.extend(wrong_urls(plan));
     refused.extend(sql_for_nobody(&lab.products, plan));
     refused
+}
+
+/// Variants that give CPUs or memory to members that they do not have.
+fn unknown_members(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
+    let gives = |database: &Database| {
+        !(database.member_cpus.is_empty() && database.member_memory.is_empty())
+    };
+    let given = with_own_database(plan).filter(|(variant, _)| gives(&variant.database));
+    let refused = given.filter_map(|(variant, _)| match Deployment::of(lab, design, variant) {
+        Err(TrialError::Failed { message, .. }) => Some((variant.name.clone(), message)),
+        _ => None,
+    });
+    refused.collect()
+}
+
+/// Variants whose fault promotes a replica where it could not be told what was lost.
+fn unpromotable(lab: &Lab, plan: &Plan) -> Vec<(String, String)> {
+    let refused = plan.variants.iter().filter_map(|variant| {
+        variant.fault().filter(|fault| fault.promotes)?;
+        // What a workload cannot be planned for is reported elsewhere.
+        let workload = plan_workload(&lab.catalog, plan, variant).ok()?;
+        match check_promotion(plan, variant, &*workload) {
+            Err(TrialError::Failed { message, .. }) => Some((variant.name.clone(), message)),
+            _ => None,
+        }
+    });
+    refused.collect()
 }
 
 /// Variants whose workload needs vectors, which the programs of their servers do not have.

@@ -28,6 +28,7 @@ use crate::{machine, simulated};
 mod attached;
 mod further;
 mod instance;
+mod limited;
 mod promoted;
 mod recorded;
 
@@ -219,6 +220,7 @@ impl Deployment {
             entries = vec![Entry::Write, Entry::Read];
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
+        limited::give_their_own(&mut members, &variant.database, lab.memory())?;
         // One on each host, in the order of both.
         members.iter_mut().zip(0..hosts.len()).for_each(|(member, idx)| member.host = Some(idx));
         Ok(members)

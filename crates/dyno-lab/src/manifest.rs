@@ -231,6 +231,8 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         shard_by,
         router_settings,
         behind,
+        member_cpus,
+        member_memory,
         data,
         // The volume is in the variant's tables.
         log_volume: _,
@@ -291,6 +293,11 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         let options = options.iter();
         asked.extend(options.map(|(name, value)| (format!("behind.{name}"), value.clone())));
     }
+    asked.extend(member_cpus.iter().map(|(member, cpus)| {
+        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        (format!("member_cpus.{member}"), cpus.join(","))
+    }));
+    asked.extend(asked_settings("member_memory", member_memory));
     if *data != DataOrigin::default() {
         asked.insert("data".to_owned(), data.word().to_owned());
     }

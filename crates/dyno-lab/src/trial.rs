@@ -248,7 +248,7 @@ fn check_steps(plan: &Plan, own: &[WorkloadStep]) -> Result<(), TrialError> {
 }
 
 /// Refuses to promote a replica where it could not be told what was lost.
-fn check_promotion(
+pub(crate) fn check_promotion(
     plan: &Plan,
     variant: &Variant,
     workload: &dyn Workload,

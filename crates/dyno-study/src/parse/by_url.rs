@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::member;
 use super::problems::Problems;
 use super::table::RawTable;
 use super::value::{self, Entry};
@@ -123,7 +124,8 @@ pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>) {
         "on",
         "servers",
     ];
-    for map in ["replica_settings", "router_settings", "behind", "kernel"] {
+    let maps = ["replica_settings", "router_settings", "behind", "kernel"];
+    for map in maps.into_iter().chain([member::CPUS, member::MEMORY]) {
         if let Some((_, given)) = raw.named(map).next() {
             problems.add(
                 Diagnostic::new(

@@ -7,8 +7,10 @@ use dyno_units::{ByteCount, SettingValue};
 use super::behind;
 use super::by_url;
 use super::kind::Kind;
+use super::member;
 use super::on_hosts;
 use super::problems::Problems;
+use super::programs;
 use super::table::RawTable;
 use super::value::Entry;
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
@@ -255,6 +257,20 @@ const KEYS: &[Key] = &[
          \"haproxy\" with balance (leastconn, roundrobin or first) and max_clients.",
     )
     .example("{ product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 4 }"),
+    key(
+        member::CPUS,
+        Shape::Settings,
+        "CPUs that single members of a deployment are bound to, by the member's name: a number, or a list as \
+         for `taskset`. The others are bound to `server_cpus`, if that is given.",
+    )
+    .example("{ pooler = 1, replica-1 = \"2-3,6\" }"),
+    key(
+        member::MEMORY,
+        Shape::Settings,
+        "Memory limits of single members of a deployment, by the member's name, instead of `memory`: a size, or \
+         a share of the host's memory (needs root privileges; not for a pooler or proxy).",
+    )
+    .example("{ replica-1 = \"1GiB\" }"),
     with_default(
         "data",
         Shape::Words(&DataOrigin::WORDS),
@@ -419,6 +435,8 @@ impl Database {
             shard_by: text("shard_by").unwrap_or_else(|| SHARD_BY[0].to_owned()),
             router_settings: table.settings_in("router_settings"),
             behind: behind::of(table),
+            member_cpus: member::cpus(table),
+            member_memory: table.settings_in(member::MEMORY),
             allow_existing_tables: table.is_on("allow_existing_tables"),
             keep_tables: table.is_on("keep_tables"),
             price_per_hour: match table.fields.get("price_per_hour") {
@@ -526,8 +544,8 @@ fn check_private<'v>(
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
     }
     check_engine(problems, raw, word);
-    check_source(problems, raw, vocabulary);
-    check_image(problems, raw, word);
+    programs::check_source(problems, raw, vocabulary);
+    programs::check_image(problems, raw, word);
     for (setting, given) in raw.settings() {
         let place = (given.key_span.clone(), setting);
         check_setting(problems, vocabulary.setting_rules.as_deref(), name, place);
@@ -549,7 +567,9 @@ fn check_machine(
                 .with_help("set the limit of its memory, such as memory = \"1GiB\""),
         );
     }
-    let Some((table, rules)) = table.zip(vocabulary.setting_rules.as_deref()) else { return };
+    let Some(table) = table else { return };
+    member::check(problems, raw, table);
+    let Some(rules) = vocabulary.setting_rules.as_deref() else { return };
     for (name, entry) in raw.named("kernel") {
         let Some(FieldValue::Setting(value)) = table.fields.get(&format!("kernel.{name}")) else {
             continue;
@@ -679,81 +699,16 @@ fn check_setting(
 }
 
 fn check_embedded(problems: &mut Problems, raw: &RawTable<'_>, product: &str) {
-    for name in ["version", "programs", "from", "image", "memory", "swap", "cpu_weight"] {
-        if let Some(given) = raw.entry(name) {
+    let maps = [member::CPUS, member::MEMORY].map(|map| (map, raw.named(map).next()));
+    let maps = maps.map(|(map, given)| (map, given.map(|(_, entry)| entry)));
+    let own = ["version", "programs", "from", "image", "memory", "swap", "cpu_weight"];
+    for (name, given) in own.map(|name| (name, raw.entry(name))).into_iter().chain(maps) {
+        if let Some(given) = given {
             let message = format!("`{name}` cannot be combined with product `{product}`");
             problems.add(
                 Diagnostic::new(given.key_span.clone(), message)
                     .with_label("this product is built into Dyno")
                     .with_help("leave this key out"),
-            );
-        }
-    }
-}
-
-/// Reports a source of programs that does not exist, or one beside a folder.
-fn check_source(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) {
-    let Some((given, source)) = raw.entry("from").zip(raw.text("from")) else { return };
-    if !vocabulary.sources.iter().any(|known| known == source) {
-        let message = format!("there is no source of programs `{source}`");
-        problems.add(
-            Diagnostic::new(given.span.clone(), message)
-                .with_label("unknown source")
-                .with_help(did_you_mean(source, vocabulary.sources.iter().map(String::as_str))),
-        );
-    }
-    if raw.entry("programs").is_some() {
-        problems.add(
-            Diagnostic::new(given.key_span.clone(), "`from` and `programs` cannot be combined")
-                .with_label("these two are mutually exclusive")
-                .with_help("`programs` names the folder; leave `from` out"),
-        );
-    }
-}
-
-/// Reports an image of a product that has none, and what a server in a container cannot have.
-fn check_image(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord) {
-    let Some((given, image)) = raw.entry("image").zip(raw.text("image")) else { return };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
-    if !image.starts_with(|c: char| c.is_ascii_alphanumeric()) || !image.chars().all(is_plain) {
-        problems.add(
-            Diagnostic::new(given.span.clone(), format!("`{image}` is not the name of an image"))
-                .with_label("not a name that a container engine knows")
-                .with_help(
-                    "write it as for `podman run`, such as \"docker.io/library/postgres:17\"",
-                ),
-        );
-    }
-    if !word.has_images {
-        if !word.is_embedded {
-            let message = format!("product `{}` cannot be started from an image", word.name);
-            problems.add(
-                Diagnostic::new(given.key_span.clone(), message)
-                    .with_label("its servers do not run in containers")
-                    .with_help("leave this key out"),
-            );
-        }
-        return;
-    }
-    let is_on = |given: &&Entry<'_>| given.value.as_integer().is_none_or(|one| one.as_str() != "0");
-    let exclusive = "an image has its own programs";
-    let network = "the container has no network, by which such servers reach each other";
-    let group = "the container engine, not Dyno, makes the control group of a container";
-    for (name, why) in [
-        ("programs", exclusive),
-        ("from", exclusive),
-        ("replicas", network),
-        ("cluster", network),
-        ("shards", network),
-        ("memory", group),
-        ("cpu_weight", group),
-    ] {
-        if let Some(other) = raw.entry(name).filter(is_on) {
-            let message = format!("`{name}` and `image` cannot be combined");
-            problems.add(
-                Diagnostic::new(other.key_span.clone(), message)
-                    .with_label(why)
-                    .with_help("leave one of the two out"),
             );
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::host;
+use super::member;
 use super::problems::Problems;
 use super::table::{NamedTables, RawTable};
 use super::value::{Entry, Section};
@@ -26,7 +27,8 @@ const NOT_ON_HOSTS: [(&str, &str); 9] = [
 ];
 
 /// The same, of tables in its table.
-const MAPS_NOT_ON_HOSTS: [&str; 3] = ["kernel", "router_settings", "behind"];
+const MAPS_NOT_ON_HOSTS: [&str; 5] =
+    ["kernel", "router_settings", "behind", member::CPUS, member::MEMORY];
 
 /// Why a key is not for servers on hosts, and what to do.
 fn why_not(key: &str) -> [&'static str; 2] {
@@ -43,7 +45,7 @@ fn why_not(key: &str) -> [&'static str; 2] {
             "the router reaches its shards through sockets of one machine",
             "leave one of the two out",
         ],
-        "memory" | "swap" | "cpu_weight" | "kernel" => [
+        "memory" | "swap" | "cpu_weight" | "kernel" | member::CPUS | member::MEMORY => [
             "it is set on the machine that runs the study, and not on hosts",
             "leave one of the two out, or run whole trials on hosts with `trials_on`",
         ],

@@ -255,6 +255,39 @@ fn what_a_deployment_cannot_be_is_said_by_check() {
 }
 
 #[test]
+fn members_that_are_not_there_are_refused_before_the_first_trial() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let check = |lines: &str, fault: &str, expected: &str| {
+        let study = format!(
+            "title = \"x\"\n[database.a]\nproduct = \"postgresql\"\n{lines}\n[workload.oltp_read_only]\n{fault}"
+        );
+        bench.write("study.toml", &study);
+        let answer =
+            bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
+        assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
+        assert!(!bench.path("run").exists());
+    };
+    check(
+        "replicas = 1\nmember_cpus = { replica-2 = 0 }",
+        "",
+        "`member_cpus` names the member `replica-2`, which this deployment does not have; its members: primary, \
+         replica-1",
+    );
+    check(
+        "behind = { product = \"pgbouncer\" }\nmember_memory = { pooler = \"1GiB\" }",
+        "",
+        "`member_memory` cannot be given to `pooler`",
+    );
+    let fault = "[fault.f]\ndo = \"kill\"\nat = \"3s\"\nthen = \"promote\"\n";
+    check(
+        "replicas = 1",
+        fault,
+        "cannot promote: how many transactions are lost cannot be counted",
+    );
+}
+
+#[test]
 fn replicas_take_the_load_of_a_workload_that_only_reads() {
     let check = |reads_on: &str, primary_reads: bool| {
         let (bench, data) = (Workbench::new(), DataFolder::new());

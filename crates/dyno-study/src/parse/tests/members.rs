@@ -1,6 +1,6 @@
 //! Replicas of a database, and what stands in front of it.
 
-use dyno_units::{Seed, SettingValue};
+use dyno_units::{ByteCount, Seed, SettingValue};
 use expect_test::{Expect, expect};
 
 use crate::diagnostic::render;
@@ -33,6 +33,54 @@ fn a_database_has_replicas_and_something_in_front_of_it() {
     let options = [("pool_mode", "transaction"), ("pool_size", "2000")];
     let options = options.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     assert_eq!(database.behind, Some(Behind { product: "pgbouncer".to_owned(), options }));
+}
+
+#[test]
+fn members_have_cpus_and_memory_of_their_own() {
+    let study = study(&with_database(
+        "product = 'postgresql'\nreplicas = 1\nbehind = { product = 'pgbouncer' }\n\
+         member_cpus = { pooler = 1, replica-1 = '2-3,6' }\nmember_memory = { replica-1 = '1GiB' }",
+    ));
+    let database = &study.variants[0].database;
+    let cpus = [("pooler", vec![1]), ("replica-1", vec![2, 3, 6])];
+    assert_eq!(database.member_cpus, cpus.map(|(name, cpus)| (name.to_owned(), cpus)).into());
+    assert_eq!(database.member_memory["replica-1"], SettingValue::Bytes(ByteCount(1 << 30)));
+    check(
+        "product = 'postgresql'\nmember_cpus = { server = '3-1' }",
+        expect![[r#"
+            error: `3-1` is not a list of CPUs
+             --> study.toml:4:26
+              |
+            4 | member_cpus = { server = '3-1' }
+              |                          ^^^^^ not a list of CPUs
+              |
+              = help: write a number, or a list as for `taskset`: "0-3,8"
+        "#]],
+    );
+    check(
+        "product = 'postgresql'\nmember_memory = { server = '64MB' }",
+        expect![[r#"
+            error: `64MB` is not a memory limit
+             --> study.toml:4:28
+              |
+            4 | member_memory = { server = '64MB' }
+              |                            ^^^^^^ neither a size nor a share
+              |
+              = help: write a size such as "512MiB" or "2GiB", or a share of the host's memory: "25%"
+        "#]],
+    );
+    check(
+        "url = 'postgresql://me@h/d'\nmember_cpus = { server = 1 }",
+        expect![[r#"
+            error: `member_cpus` cannot be combined with `url`
+             --> study.toml:4:17
+              |
+            4 | member_cpus = { server = 1 }
+              |                 ^^^^^^ only for servers that Dyno starts
+              |
+              = help: use `product` instead of `url`, or leave this key out
+        "#]],
+    );
 }
 
 #[test]
