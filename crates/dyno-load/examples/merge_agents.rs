@@ -60,6 +60,7 @@ fn main() {
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
         until_steady: None,
+        gone_limit: None,
         statement_timeout: Nanoseconds::ZERO,
         retries: 0,
         workers: 1,

@@ -16,9 +16,6 @@ use crate::steady::Steadiness;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, Phase, StepTotals};
 
-/// How long a step goes on while no transaction commits and clients fail to reconnect.
-const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-
 /// Merges the workers' intervals.
 pub(crate) struct Collector {
     timeline: Timeline,
@@ -50,6 +47,7 @@ pub(crate) struct Collector {
     stop: AbortFlag,
     failure: Option<LoadError>,
     gone_for: Nanoseconds,
+    gone_limit: Option<Nanoseconds>,
 }
 
 /// What ends a step before its longest time.
@@ -58,6 +56,8 @@ pub(crate) struct Until {
     pub(crate) finish: Option<Arc<Finish>>,
     /// How long its throughput has to be steady.
     pub(crate) steady_for: Option<Nanoseconds>,
+    /// How long no transaction may commit while clients fail to reconnect; none for any length.
+    pub(crate) gone_limit: Option<Nanoseconds>,
 }
 
 struct Partial {
@@ -93,6 +93,7 @@ impl Collector {
             timeline,
             finish: until.finish,
             steadiness: until.steady_for.map(Steadiness::new),
+            gone_limit: until.gone_limit,
             is_steady: false,
             n_workers,
             n_kinds,
@@ -296,11 +297,11 @@ impl Collector {
         } else if partial.connect_failures > 0 {
             self.gone_for += partial.counted.length;
         }
-        if self.gone_for >= GONE_LIMIT
+        if let Some(limit) = self.gone_limit.filter(|limit| self.gone_for >= *limit)
             && let Some(error) = &partial.connect_error
         {
             self.fail(LoadError(format!(
-                "the server went away: nothing has committed for {GONE_LIMIT}; {error}"
+                "the server went away: nothing has committed for {limit}; {error}"
             )));
         }
     }

@@ -68,8 +68,8 @@ pub enum StepEvent<'a> {
 /// # Errors
 ///
 /// The specification is not possible; a connection cannot be opened or its statements cannot be
-/// prepared; a worker cannot be started; no transaction has committed for ten seconds while clients
-/// failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the
+/// prepared; a worker cannot be started; no transaction has committed for as long as the specification
+/// allows ([`StepSpec::gone_limit`]) while clients failed to reconnect; quotas were done in the warm-up. A raised abort flag is no error once the
 /// load has begun: see [`StepTotals::aborted`].
 pub fn run_step(
     spec: &StepSpec,
@@ -128,6 +128,8 @@ struct WorkerPool<'scope> {
     stop: AbortFlag,
     finish: Option<Arc<Finish>>,
     steady_for: Option<Nanoseconds>,
+    /// How long no transaction may commit while clients find no server.
+    gone_limit: Option<Nanoseconds>,
 }
 
 impl<'scope> WorkerPool<'scope> {
@@ -146,6 +148,7 @@ impl<'scope> WorkerPool<'scope> {
             stop: AbortFlag::new(),
             finish: Finish::of(spec),
             steady_for: spec.until_steady,
+            gone_limit: spec.gone_limit,
         };
         for index in 0..spec.workers {
             let (order, ordered) = channel();
@@ -198,7 +201,8 @@ impl<'scope> WorkerPool<'scope> {
     ) -> Result<StepTotals, LoadError> {
         let n_kinds = job.workload.kinds().len();
         let stop = self.stop.clone();
-        let until = Until { finish: self.finish, steady_for: self.steady_for };
+        let until =
+            Until { finish: self.finish, steady_for: self.steady_for, gone_limit: self.gone_limit };
         let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
         for order in &self.orders {
             // A worker that cannot take its order has failed and reported it.

@@ -141,6 +141,7 @@ pub(crate) fn closed(clients: usize, seconds: u64) -> StepSpec {
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
         until_steady: None,
+        gone_limit: Some(crate::GONE_LIMIT),
         statement_timeout: Nanoseconds::ZERO,
         retries: 0,
         workers: 1,

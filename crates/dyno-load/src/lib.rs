@@ -57,6 +57,6 @@ pub use merge::{SliceEnd, StepMerge};
 pub use part::{IntervalPart, KindPart, TimesPart};
 pub use schedule::Slice;
 pub use step::{
-    BIN_LENGTH, BINS, EndedBy, GeneratorUse, Interval, KindInterval, LoadError, OUTCOMES, Outcomes,
-    Phase, RoleTotals, StepSpec, StepTotals,
+    BIN_LENGTH, BINS, EndedBy, GONE_LIMIT, GeneratorUse, Interval, KindInterval, LoadError,
+    OUTCOMES, Outcomes, Phase, RoleTotals, StepSpec, StepTotals,
 };

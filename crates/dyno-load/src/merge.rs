@@ -80,7 +80,7 @@ impl StepMerge {
         n_kinds: usize,
     ) -> StepMerge {
         let timeline = Timeline::new(began, spec.warm_up, spec.duration);
-        let until = Until { finish: None, steady_for: None };
+        let until = Until { finish: None, steady_for: None, gone_limit: spec.gone_limit };
         let stop = AbortFlag::new();
         let roles = spec.load.roles().into_iter();
         StepMerge {

@@ -22,6 +22,9 @@ pub struct StepSpec {
     /// five; none if it ends by time or by quotas alone. The rule: the means of the fifths of that
     /// time differ by at most 20 %, and a line through them rises or falls by at most 10 %.
     pub until_steady: Option<Nanoseconds>,
+    /// How long clients may find no server, and nothing commit, before the step fails: [`GONE_LIMIT`]; none where it is known
+    /// that the server will be away, and somebody else sees to it.
+    pub gone_limit: Option<Nanoseconds>,
     /// Time limit of a statement; zero for none.
     pub statement_timeout: Nanoseconds,
     /// Retries of a transaction that failed for a transient reason.
@@ -33,6 +36,9 @@ pub struct StepSpec {
     /// Seed of the clients' streams and of the schedule.
     pub seed: Seed,
 }
+
+/// How long a server may be away that is not expected to be.
+pub const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Which part of a step an interval belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -71,7 +71,13 @@ fn workers_that_wait_for_a_cpu() {
         run.trials[0].steps[0].generator.run_queue_s = Some(4.0);
     });
     contains(&caveat.message, "waited for a CPU 20 % of the time (a at 4 clients)");
-    contains(&caveat.advice, "generator_cpus");
+    contains(&caveat.advice, "separate CPUs with `generator_cpus`");
+    let caveat = only(CaveatKind::GeneratorLimit, |run| {
+        run.trials[0].steps[0].generator.run_queue_s = Some(4.0);
+        let bound = [("generator_cpus", "1"), ("server_cpus", "0")];
+        run.manifest.design.extend(bound.map(|(key, cpus)| (key.to_owned(), cpus.to_owned())));
+    });
+    contains(&caveat.advice, "more CPUs (`generator_cpus`)");
 }
 
 #[test]

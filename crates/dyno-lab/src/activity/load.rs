@@ -2,8 +2,8 @@
 
 use dyno_database::{Endpoint, Server};
 use dyno_load::{
-    AbortFlag, EndedBy, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent, StepSpec,
-    StepTotals,
+    AbortFlag, EndedBy, GONE_LIMIT, GeneratorUse, Interval, LoadError, OUTCOMES, Phase, StepEvent,
+    StepSpec, StepTotals,
 };
 use dyno_model::{Load, Name};
 use dyno_record::{
@@ -87,6 +87,8 @@ pub(crate) struct LoadPlan {
     pub(crate) name: String,
     /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
     pub(crate) probe: u32,
+    /// Whether faults happen meanwhile, which see to it that the server comes back.
+    pub(crate) has_faults: bool,
     /// How hard.
     pub(crate) load: Load,
     /// How long.
@@ -313,6 +315,7 @@ impl LoadPlan {
             warm_up: self.length.warm_up,
             duration: self.length.duration,
             until_steady: self.length.until_steady,
+            gone_limit: (!self.has_faults).then_some(GONE_LIMIT),
             statement_timeout: design.statement_timeout,
             retries: design.retries,
             workers: workers.clamp(1, load.clients().max(1)),

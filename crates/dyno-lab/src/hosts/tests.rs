@@ -48,6 +48,7 @@ fn step(load: Load) -> StepSpec {
         warm_up: Nanoseconds::SECOND,
         duration: Nanoseconds::from_secs(SECONDS),
         until_steady: None,
+        gone_limit: None,
         statement_timeout: Nanoseconds::from_secs(5),
         retries: 0,
         workers: 1,

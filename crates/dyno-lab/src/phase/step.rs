@@ -215,6 +215,7 @@ impl Step {
             step: self.step,
             name: self.planned.name.clone(),
             probe,
+            has_faults: trial.variant.fault().is_some(),
             load,
             length: Length { warm_up: self.planned.warm_up, duration, until_steady },
         }

@@ -300,6 +300,17 @@ fn a_server_that_stays_away_ends_the_step() {
 }
 
 #[test]
+fn a_server_that_is_expected_to_be_away_does_not_end_the_step() {
+    let server = SimulatedServer::new(4, ServiceTime::Constant(MS))
+        .with_outage(Nanoseconds::from_secs(3), Nanoseconds::from_secs(20));
+    let spec = StepSpec { gone_limit: None, ..closed(8, 30) };
+    let committed: Vec<u64> =
+        simulate(&spec, &server).intervals.iter().map(Interval::committed).collect();
+    assert_eq!(committed[4..23], [0; 19]);
+    assert!(committed[25..].iter().all(|n| *n > 3_900), "{committed:?}");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_reported_at_once() {
     let server = SimulatedServer::new(4, ServiceTime::Constant(MS))
         .with_outage(Nanoseconds::ZERO, Nanoseconds::SECOND);

@@ -189,6 +189,7 @@ impl Bench<'_> {
             warm_up: Nanoseconds(self.duration.0 / 4).min(WARM_UP_MOST),
             duration: self.duration,
             until_steady: None,
+            gone_limit: Some(dyno_load::GONE_LIMIT),
             // As in a bench: a time limit has a cost.
             statement_timeout: Nanoseconds::from_secs(60),
             retries: 3,

@@ -194,7 +194,7 @@ fn promoted(database: &str, job: &str) -> (Value, Value, String) {
 
 #[track_caller]
 fn check_synchronous(product: &str) {
-    let database = format!("product = \"{product}\"\nreplicas = 1\nreplication = \"synchronous\"");
+    let database = format!("{product}\nreplicas = 1\nreplication = \"synchronous\"");
     let (_, found, _) = promoted(&database, "");
     let survived = &found["fault"]["promotion"]["survived"];
     assert!(number(&survived["acknowledged"]) > 0.0, "{found}");
@@ -222,12 +222,18 @@ fn check_asynchronous(product: &str, cut: &str) {
 
 #[test]
 fn a_promoted_postgresql_has_all_that_was_confirmed_if_commits_waited_for_it() {
-    check_synchronous("postgresql");
+    check_synchronous("product = \"postgresql\"");
 }
 
 #[test]
 fn a_promoted_mariadb_has_all_that_was_confirmed_if_commits_waited_for_it() {
-    check_synchronous("mariadb");
+    check_synchronous("product = \"mariadb\"");
+}
+
+#[test]
+fn a_promoted_mysql_has_all_that_was_confirmed_if_commits_waited_for_it() {
+    let Some(programs) = crate::group::mysql() else { return };
+    check_synchronous(&format!("product = \"mysql\"\nprograms = \"{programs}\""));
 }
 
 #[test]

@@ -126,6 +126,7 @@ pub(crate) fn put_load(
         warm_up: Nanoseconds::ZERO,
         duration: Nanoseconds::from_secs(seconds),
         until_steady: None,
+        gone_limit: Some(dyno_load::GONE_LIMIT),
         statement_timeout: Nanoseconds::from_secs(30),
         retries: 10,
         workers: 1,

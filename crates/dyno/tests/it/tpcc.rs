@@ -116,6 +116,7 @@ fn load_until(
             warm_up: Nanoseconds::ZERO,
             duration: Nanoseconds::from_secs(1),
             until_steady: None,
+            gone_limit: Some(dyno_load::GONE_LIMIT),
             statement_timeout: Nanoseconds::from_secs(30),
             retries: 10,
             workers: 1,
