@@ -19,6 +19,7 @@ mod user_space;
 pub(crate) use alike::is_cached_on_one_side;
 pub use imported::is_imported;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dyno_record::{Run, StepSummary, TrialSummary};
@@ -313,7 +314,7 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     outcomes.sort_unstable();
     outcomes.dedup();
     let parts = |outcome: &&str| match examples.get(outcome) {
-        Some(example) => format!("{} (“{example}”)", outcome.replace('_', " ")),
+        Some(example) => format!("{} (“{}”)", outcome.replace('_', " "), shortened(example)),
         None => outcome.replace('_', " "),
     };
     let parts: Vec<String> = outcomes.iter().map(parts).collect();
@@ -329,6 +330,17 @@ fn errors(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
         variants: sorted(attempts.keys().map(|(variant, _)| *variant)),
         steps: sorted(attempts.keys().map(|(_, step)| *step)),
     })
+}
+
+/// Letters of an example in a caveat. Servers quote whole statements; the report's list of errors does, too.
+const EXAMPLE_MOST: usize = 160;
+
+/// An example of an error, cut short if it is long.
+fn shortened(example: &str) -> Cow<'_, str> {
+    match example.char_indices().nth(EXAMPLE_MOST) {
+        Some((at, _)) => format!("{}…", example[..at].trim_end()).into(),
+        None => example.into(),
+    }
 }
 
 fn errors_advice(outcomes: &[&str]) -> String {
@@ -544,7 +556,7 @@ fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Cavea
     let throughput = last.least.value(metrics::THROUGHPUT).unwrap_or(0.0);
     let n = last.least.committed;
     let planned = findings.steps.get(last.least.step).and_then(|step| step.duration_s);
-    let now = planned.map_or(String::new(), |planned| format!(", which is {}", seconds(planned)));
+    let now = planned.map_or(String::new(), |planned| format!(" ({})", seconds(planned)));
     let noun = if n == 1 { "transaction" } else { "transactions" };
     let level = findings.step_noun();
     Some(Caveat {
@@ -556,8 +568,8 @@ fn short_measurement(measured: &[Measured], findings: &Findings) -> Option<Cavea
             short.first().map_or("Throughput and p50", Short::nearer),
         ),
         advice: format!(
-            "At this trial's rate of {}, each trial needs {needed} at each {level}: increase `duration` in the \
-             study's `[design]`{now}.",
+            "At this trial's rate of {}, each trial needs {needed} at each {level}: increase `duration`{now} in the \
+             study's `[design]`.",
             metrics::with_thing(metrics::THROUGHPUT, &rate(throughput)),
         ),
         variants: sorted(last.places.iter().map(|m| m.variant)),

@@ -144,11 +144,23 @@ impl Unit {
                 let number = counted(value, digits, trim);
                 match unit.strip_prefix("1/") {
                     Some(per) => format!("{number} per {per}"),
+                    None if number == "1" => format!("1 {}", singular(unit)),
                     None => format!("{number} {unit}"),
                 }
             }
         }
     }
+}
+
+/// One of what a unit counts: `process` of `processes`. Abbreviations such as `ms` have no plural.
+fn singular(unit: &str) -> &str {
+    if unit.chars().count() <= AXIS_UNIT_MOST {
+        return unit;
+    }
+    unit.strip_suffix("es")
+        .filter(|one| one.ends_with("ss"))
+        .or(unit.strip_suffix('s'))
+        .unwrap_or(unit)
 }
 
 /// Letters of a unit that fit behind a number at an axis.
@@ -403,7 +415,9 @@ pub fn interval(estimate: &Estimate) -> Option<String> {
 pub fn range(low: &str, high: &str) -> String {
     let unit_of = |text: &str| text.find([' ', '/', '×']).map_or("", |at| &text[at..]).to_owned();
     let (of_low, of_high) = (unit_of(low), unit_of(high));
-    let low = if of_low == of_high { low.trim_end_matches(of_low.as_str()) } else { low };
+    // Of things that are counted, one end may be singular: `1–3 processes`.
+    let is_same = of_low == of_high || (!of_low.is_empty() && of_high.starts_with(&of_low));
+    let low = if is_same { low.strip_suffix(of_low.as_str()).unwrap_or(low) } else { low };
     // Nothing is nothing in any unit.
     let low = if low.strip_prefix('0').is_some_and(|unit| unit == of_low) { "0" } else { low };
     let is_signed = |text: &str| text.starts_with(['+', '−']);
@@ -428,11 +442,14 @@ pub fn value_and_spread(estimate: &Estimate) -> (String, String) {
     (written.value, written.interval.map_or(String::new(), |text| in_brackets(&text)))
 }
 
-/// An interval behind its value: the unit of rates, effects and ratios is not written twice; times and
-/// sizes may change theirs.
+/// An interval behind its value: the unit of rates, effects, ratios and work per unit is not written
+/// twice; times, sizes and sizes per second may change theirs.
 fn in_brackets(interval: &str) -> String {
-    for unit in ["/s", " %", "×"] {
-        if let Some(bare) = interval.strip_suffix(unit) {
+    let per =
+        interval.find(" per ").map_or("", |at| interval[at..].split(" and ").next().unwrap_or(""));
+    for unit in ["/s", " %", "×", per] {
+        let bare = interval.strip_suffix(unit).filter(|bare| !bare.ends_with('B'));
+        if let Some(bare) = bare.filter(|_| !unit.is_empty()) {
             return format!("({})", bare.replace(unit, ""));
         }
     }

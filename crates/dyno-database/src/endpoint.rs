@@ -288,7 +288,8 @@ fn split_scheme(url: &str) -> Result<(&'static dyn Protocol, &str), UrlError> {
         return refuse(why.to_owned());
     }
     let examples: Vec<&str> = protocols().map(|protocol| protocol.spec().example).collect();
-    let examples = format!("write it like {}", examples.join(" or "));
+    let (last, others) = examples.split_last().expect("Dyno speaks several protocols");
+    let examples = format!("write it like {} or {last}", others.join(", "));
     let Some((scheme, rest)) = url.trim().split_once("://") else {
         return refuse(format!("this is not the URL of a database server; {examples}"));
     };

@@ -262,7 +262,7 @@ impl Lag {
 #[rustfmt::skip]
 pub(crate) const READINGS: &[Reading] = &[
     reading("replication.*.lag_bytes", Bytes, "replica behind, in bytes of log", "bytes of the primary's log that this replica has not applied").topic(Topic::Instance).worse(),
-    reading("replication.*.lag_s", Seconds, "replica behind, in time", "for how long this replica has been behind, as the product says it: some in microseconds, some in whole seconds").topic(Topic::Instance).worse(),
+    reading("replication.*.lag_s", Seconds, "replica behind, in time", "for how long this replica has been behind, as the product reports it: some in microseconds, some in whole seconds").topic(Topic::Instance).worse(),
     reading("replication.*.streaming", Count, "replica streaming", "1 while this replica receives and applies what the primary writes, else 0").topic(Topic::Instance),
 ];
 

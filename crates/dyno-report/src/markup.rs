@@ -126,25 +126,48 @@ impl Markup {
     }
 }
 
-/// A text in which a number is never parted from its unit, nor `n` from its number.
+/// What may follow a number on the same line only.
+const UNITS: [&str; 17] = [
+    "×", "%", "ns", "µs", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB",
+    "CPU",
+];
+
+/// A text in which a number is never parted from its unit, nor `n` from its number, nor a range at its dash.
 pub(crate) fn kept_together(text: &str) -> String {
     const FIXED: char = '\u{a0}';
+    // A word joiner: no line ends there.
+    const JOINER: char = '\u{2060}';
     let chars: Vec<char> = text.chars().collect();
     let at = |i: Option<usize>| i.and_then(|i| chars.get(i)).copied().unwrap_or(' ');
+    let is_of_unit = |c: char| c.is_alphanumeric() || matches!(c, '×' | '%');
     let keeps = |i: usize| {
         let (before, after) = (at(i.checked_sub(1)), at(Some(i + 1)));
         let is_n = |i: Option<usize>| {
             at(i) == 'n' && !at(i.and_then(|i| i.checked_sub(1))).is_alphabetic()
         };
         match (before, after) {
-            (_, '×' | '%' | 'µ') => before.is_ascii_digit(),
+            ('%', 'C') => chars[i + 1..].starts_with(&['C', 'I']),
+            _ if before.is_ascii_digit() && !after.is_ascii_digit() && after != '=' => {
+                let word = chars[i + 1..].iter().take_while(|c| is_of_unit(**c));
+                UNITS.contains(&word.collect::<String>().as_str())
+            }
             (_, '=') => is_n(i.checked_sub(1)),
             ('=', _) => is_n(i.checked_sub(3)),
             _ => false,
         }
     };
-    let one = |(i, c): (usize, &char)| if *c == ' ' && keeps(i) { FIXED } else { *c };
-    chars.iter().enumerate().map(one).collect()
+    let is_range = |i: usize| {
+        let before = at(i.checked_sub(1));
+        is_of_unit(before) && at(Some(i + 1)).is_ascii_digit()
+    };
+    let mut kept = String::with_capacity(text.len());
+    for (i, c) in chars.iter().enumerate() {
+        kept.push(if *c == ' ' && keeps(i) { FIXED } else { *c });
+        if *c == '–' && is_range(i) {
+            kept.push(JOINER);
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -193,9 +216,15 @@ mod tests {
     #[test]
     fn numbers_stay_with_their_units() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(kept_together(text).replace('\u{a0}', "~"), expected);
+            let kept = kept_together(text);
+            assert_eq!(kept_together(&kept), kept);
+            assert_eq!(kept.replace('\u{a0}', "~").replace('\u{2060}', "_"), expected);
         };
         check("70 × a (95 % bounds, n = 5)", "70~× a (95~% bounds, n~=~5)");
+        check("(95 % CI 80.8–99.1 %)", "(95~%~CI 80.8–_99.1~%)");
+        check("12–15 ms, 900 µs–1.30 ms", "12–_15~ms, 900~µs–_1.30~ms");
+        check("1 min 3 s, 2 more, 5 members", "1~min 3~s, 2 more, 5 members");
+        check("a – b, – 5, wal–off", "a – b, – 5, wal–off");
         check("12 µs at 4 clients", "12~µs at 4 clients");
         check("when = 5, a × b, × = %", "when = 5, a × b, × = %");
         check("", "");

@@ -50,7 +50,7 @@ enum Command {
         #[arg(long)]
         canonical: bool,
         /// Print the Kubernetes manifest of the study's hosts instead: what `dyno run` applies, with
-        /// TOKEN in place of what each run draws
+        /// TOKEN in place of the random token of each run
         #[arg(long, conflicts_with = "canonical")]
         manifests: bool,
     },
@@ -135,7 +135,7 @@ enum Command {
     },
     /// Open the product's own client on a server that `dyno up` has started
     Connect {
-        /// Its name, as `dyno ls` lists it; append /MEMBER for a member other than the first
+        /// The server's name, as `dyno ls` lists it; append /MEMBER for a member other than the first
         name: String,
         /// More arguments for the client
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -143,7 +143,7 @@ enum Command {
     },
     /// Print the last messages of a server that `dyno up` has started
     Logs {
-        /// Its name, as `dyno ls` lists it; append /MEMBER for a member other than the first
+        /// The server's name, as `dyno ls` lists it; append /MEMBER for a member other than the first
         name: String,
         /// How many lines
         #[arg(long, short = 'n', default_value_t = 100)]
@@ -151,7 +151,7 @@ enum Command {
     },
     /// Stop servers that `dyno up` has started, and remove them with their data
     Down {
-        /// Their names, as `dyno ls` lists them
+        /// The servers' names, as `dyno ls` lists them
         #[arg(value_name = "NAME", required_unless_present = "all")]
         names: Vec<String>,
         /// All of them

@@ -104,7 +104,7 @@ impl Reason {
                     format!(
                         "More syncs per second per client than {what} can perform ({most}): {names}."
                     ),
-                    "Either a cache answers (of a controller, a hypervisor, or a drive that does not \
+                    "Either a cache answers (in a controller, a hypervisor, or a drive that does not \
                      flush), or the kernel is wrong about the disk, as it often is in virtual \
                      machines. Do not conclude that a commit survives a power failure unless you \
                      know that this cache does.",

@@ -116,6 +116,14 @@ fn errors_of_the_server() {
     contains(&caveat.message, "up to 50 % of them (a at 4 clients)");
     contains(&caveat.message, "refused (“no luck with refused”)");
     contains(&caveat.advice, "run again");
+    let caveat = only(CaveatKind::Errors, |run| {
+        add_outcome(run, "refused", 3);
+        let long = format!("no table in {}", "SELECT 1 FROM a, ".repeat(20));
+        run.trials[0].steps[0].error_examples.insert("refused".to_owned(), long);
+    });
+    contains(&caveat.message, "refused (“no table in SELECT 1 FROM a, ");
+    contains(&caveat.message, "…”)");
+    assert!(caveat.message.chars().count() < 300, "{}", caveat.message);
     let caveat = only(CaveatKind::Errors, |run| add_outcome(run, "timed_out", 3));
     contains(&caveat.advice, "statement_timeout");
 }
@@ -223,8 +231,8 @@ fn a_measurement_too_short_for_its_quantile() {
     contains(
         &caveats[0].advice,
         "At this trial's rate of 150 transactions/s, each trial needs 2,000 transactions for p99 (about 14 s) \
-         and 20,000 transactions for p99.9 (about 2 min 14 s) at each load level: increase `duration` in the study's \
-         `[design]`, which is 10 s.",
+         and 20,000 transactions for p99.9 (about 2 min 14 s) at each load level: increase `duration` (10 s) in the study's \
+         `[design]`.",
     );
     // One quantile alone.
     let caveats = caveats_of(run(&["a"], &[4], 3, |_, _, _| 500.0));

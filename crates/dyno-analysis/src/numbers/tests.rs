@@ -40,6 +40,10 @@ fn values_have_three_digits_and_a_unit() {
     check(Unit::Count, f64::NAN, "–");
     check(Unit::Other("rows".into()), 1500.0, "1,500 rows");
     check(Unit::Other("1/CPU s".into()), 41_200.0, "41,200 per CPU s");
+    check(Unit::Other("processes".into()), 1.0, "1 process");
+    check(Unit::Other("undo logs".into()), 1.0, "1 undo log");
+    check(Unit::Other("processes".into()), 0.0, "0 processes");
+    check(Unit::Other("MHz".into()), 1.0, "1 MHz");
     check(Unit::Bytes, 3.3e-7, "3.30e−7 B");
 }
 
@@ -118,6 +122,12 @@ fn estimates_show_their_interval_or_that_there_is_none() {
     check(time, "1.03 ms (900 µs–1.30 ms)", Some("900 µs–1.30 ms"));
     let from_nothing = estimate(57.6, Some(0.0), Some(1_290.0), "µs");
     check(from_nothing, "57.6 µs (0–1.29 ms)", Some("0–1.29 ms"));
+    let work = estimate(1_212.0, Some(1_180.0), Some(1_250.0), "1/CPU s");
+    check(work, "1,210 per CPU s (1,180–1,250)", Some("1,180–1,250 per CPU s"));
+    let flow = estimate(255e3, Some(245e3), Some(1.2e6), "B/s");
+    check(flow, "255 kB/s (245 kB/s–1.20 MB/s)", Some("245 kB/s–1.20 MB/s"));
+    let few = estimate(1.5, Some(1.0), Some(3.0), "processes");
+    check(few, "1.50 processes (1–3 processes)", Some("1–3 processes"));
     let busy = estimate(64.8, Some(60.0), Some(69.0), PERCENT_LEVEL);
     check(busy, "64.8 % (60.0–69.0)", Some("60.0–69.0 %"));
 }
@@ -128,6 +138,9 @@ fn two_repetitions_show_their_values_and_no_interval() {
     (time.n, time.values) = (2, vec![1_070.0, 820.0]);
     assert_eq!(with_ci(&time), "936 µs (820 µs and 1.07 ms)");
     assert_eq!(interval(&time).as_deref(), Some("820 µs and 1.07 ms"));
+    let mut work = estimate(1_210.0, None, None, "1/CPU s");
+    (work.n, work.values) = (2, vec![1_180.0, 1_250.0]);
+    assert_eq!(with_ci(&work), "1,210 per CPU s (1,180 and 1,250)");
     let mut effect = estimate(3.0, Some(-80.0), Some(400.0), "%");
     (effect.n, effect.values) = (2, vec![2.0, 4.0]);
     assert_eq!(with_ci(&effect), "+3.0 % (+2.0 and +4.0)");

@@ -77,10 +77,10 @@ mod tests {
         for name in ["cockroachdb", "yugabytedb"] {
             let found = summary(name);
             assert!(
-                found.ends_with("(not tried; every user of this machine can log in)"),
+                found.ends_with("(not tested; every user of this machine can log in)"),
                 "{found}"
             );
         }
-        assert!(summary("tidb").ends_with("(not tried)"));
+        assert!(summary("tidb").ends_with("(not tested)"));
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct FromRecipe {
 pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
     let title: &'static str = Box::leak(recipe.text.title.clone().into_boxed_str());
     let tried = match &recipe.text.tried {
-        Some(with) => format!("tried with {with}"),
-        None => "not tried".to_owned(),
+        Some(with) => format!("tested with {with}"),
+        None => "not tested".to_owned(),
     };
     let open = match recipe.text.listens_on {
         ListensOn::PortWithoutPassword => "; every user of this machine can log in",

@@ -38,9 +38,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     }
     let conditions = measured::conditions(view);
     let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
-    out.classed("p", above, measured::parts(view).join(" · "));
+    out.classed("p", above, kept_together(&measured::parts(view).join(" · ")));
     if let Some(conditions) = conditions {
-        out.classed("p", "eyebrow", conditions);
+        out.classed("p", "eyebrow", kept_together(&conditions));
     }
     picture::draw(out, view);
     sentences(out, view, &answer.lines);

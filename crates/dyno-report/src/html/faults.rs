@@ -22,8 +22,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
                 outage causes only a few slow transactions, and percentiles hardly show it. For \
                 whether committed transactions survived, see the audit. Replicas promoted: \
                 transactions whose commit was confirmed to a client during the trial, those without \
-                an answer (in doubt), and those that the promoted replica had at the end. One in \
-                doubt may be among those found, so what was lost may be a range.";
+                an answer (in doubt), and those that the promoted replica had at the end. A transaction in \
+                doubt may be among those found, so the loss may be a range.";
     let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);
     tables.into_iter().for_each(|table| {
         section.add(Block::Table(table));

@@ -360,7 +360,7 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         format!(
-            "Between {} and {} repetitions, with at most {looks}; {saved} of the plan not needed. \
+            "Between {} and {} repetitions, with at most {looks}; {saved} of the plan were not needed. \
              The CIs allow for all interim analyses: the confidence is {each} at each one before \
              the last, so that {} holds whenever a variant is stopped.",
             facts.repetitions_min,
@@ -447,6 +447,20 @@ fn plan_row(out: &mut Markup, view: &View<'_>, trial: &TrialFacts) {
     out.raw("</td></tr>");
 }
 
+/// Letters of a message that are shown at first: servers quote whole statements.
+const EXAMPLE_MOST: usize = 200;
+
+/// A message; a long one is folded.
+fn example(out: &mut Markup, message: &str) {
+    match message.char_indices().nth(EXAMPLE_MOST) {
+        None => _ = out.text(message),
+        Some((at, _)) => {
+            out.raw("<details>").element("summary", format!("{}…", message[..at].trim_end()));
+            out.element("p", message).raw("</details>");
+        }
+    }
+}
+
 /// The first message of each kind of error, in any trial.
 fn errors(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     let mut examples: BTreeMap<&str, &str> = BTreeMap::new();
@@ -459,7 +473,9 @@ fn errors(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
     }
     open_facts(out, "Errors, with an example of each kind");
     for (kind, message) in examples {
-        fact(out, &kind.replace('_', " "), message);
+        out.raw("<tr><th scope=\"row\">").text(&kind.replace('_', " ")).raw("</th><td>");
+        example(out, message);
+        out.raw("</td></tr>");
     }
     out.raw("</tbody></table></div>");
     let total: u64 = view

@@ -4,7 +4,7 @@ use dyno_analysis::{Caveat, Comparison, Estimate, Verdict};
 
 use crate::chart::variant_class;
 use crate::format;
-use crate::markup::{Markup, escape};
+use crate::markup::{Markup, escape, kept_together};
 use crate::view::View;
 use crate::words::{self, Judged};
 
@@ -160,8 +160,8 @@ pub(crate) fn caveat(out: &mut Markup, caveat: &Caveat, scope: &str) {
     if !scope.is_empty() {
         out.classed("span", "scope", scope);
     }
-    out.raw("<p>").prose(&caveat.message).raw("</p><p class=\"advice\">");
-    out.prose(&caveat.advice).raw("</p></li>");
+    out.raw("<p>").prose(&kept_together(&caveat.message)).raw("</p><p class=\"advice\">");
+    out.prose(&kept_together(&caveat.advice)).raw("</p></li>");
 }
 
 #[cfg(test)]

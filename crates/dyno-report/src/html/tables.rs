@@ -63,7 +63,7 @@ fn means_beyond(view: &View<'_>) -> Option<String> {
         format!(
             "For {}, the mean response time exceeds the p95: a few very slow transactions dominate it \
              (see the longest response time).",
-            names.join(", ")
+            crate::words::list(&names)
         )
     })
 }

@@ -575,3 +575,16 @@ fn trials_that_were_measured_again_are_marked() {
     trial.expect("some have finished").is_rerun = true;
     assert_eq!(method(&findings).matches("finished, rerun").count(), 1);
 }
+
+#[test]
+fn long_messages_of_errors_are_folded() {
+    let (findings, mut runs) = fixture::three_variants();
+    let long = format!("no table in SELECT {}1", "column_of_a_table, ".repeat(20));
+    let examples = &mut runs[0].trials[0].steps[0].error_examples;
+    examples.insert("refused".to_owned(), long.clone());
+    examples.insert("timed_out".to_owned(), "no answer".to_owned());
+    let html = render(&findings, &runs, MADE);
+    assert!(html.contains("<td>no answer</td>"));
+    assert!(html.contains("<td><details><summary>no table in SELECT column_of_a_table, "));
+    assert!(html.contains(&format!("…</summary><p>{long}</p></details>")));
+}

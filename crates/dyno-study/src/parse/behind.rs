@@ -74,7 +74,7 @@ fn router<'v>(
         let confused = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
         problems.add(
             Diagnostic::new(given.span.clone(), format!("no pooler or proxy is named `{text}`"))
-                .with_label("Dyno does not know it")
+                .with_label("not known to Dyno")
                 .with_help(confused.unwrap_or_else(|| did_you_mean(text, known))),
         );
     }

@@ -499,7 +499,7 @@ fn check_private<'v>(
         let confused = confused.find(|(word, _)| *word == lower).map(|(_, hint)| hint.clone());
         problems.add(
             Diagnostic::new(product.span.clone(), format!("unknown product `{name}`"))
-                .with_label("Dyno does not know it")
+                .with_label("not known to Dyno")
                 .with_help(match (vocabulary.left_out, confused) {
                     (Some(why), _) => why.to_owned(),
                     (None, Some(hint)) => hint,

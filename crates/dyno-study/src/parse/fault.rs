@@ -16,7 +16,7 @@ use crate::{Database, Diagnostic, FaultChoice, FaultKind, Product, Table, Varian
 pub(crate) const KIND: Kind = Kind {
     name: "fault",
     help: "Faults of servers that Dyno starts, at given times of each measurement: [fault.NAME].",
-    lead: "One table for each fault: at a given time of each step a server that Dyno has started \
+    lead: "One table for each fault: at a given time of each load level, a server that Dyno has started \
            is killed, stopped, restarted or isolated from its cluster, and the report shows the \
            effect on the load. The network between clients and a server cannot be cut, because \
            they connect through a socket. Each variant has \
@@ -58,8 +58,8 @@ const KEYS: &[Key] = &[
     key(
         "every",
         Shape::PositiveDuration,
-        "Time from one occurrence to the next; without this key, the fault happens once in each \
-         step.",
+        "Time from one occurrence to the next; without this key, the fault happens once at each \
+         load level.",
     )
     .example("\"60s\""),
     key(

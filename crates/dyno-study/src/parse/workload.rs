@@ -215,7 +215,7 @@ fn report_unknown_workload(
     }
     problems.add(
         Diagnostic::new(given.span.clone(), format!("unknown workload `{name}`"))
-            .with_label("Dyno does not know it")
+            .with_label("not known to Dyno")
             .with_help(help),
     );
 }

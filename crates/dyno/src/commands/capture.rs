@@ -27,7 +27,7 @@ pub(crate) struct CaptureOptions {
     #[arg(value_name = "LOG")]
     log: PathBuf,
     /// The server that the study will load, with a copy of the tables, as a URL with user, host and database.
-    /// It is only written into the study; `dyno capture` does not connect to this one
+    /// It is only written into the study; `dyno capture` does not connect to it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Capture the statements sent to this database [default: the database with the most statements]

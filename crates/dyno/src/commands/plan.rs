@@ -38,7 +38,7 @@ pub(crate) fn run(path: &Path, seed: Option<Seed>, is_canonical: bool) -> anyhow
     let finds = power::section(&power::lines(&plan, &study.design, &past.noise));
     let order = match (study.design.seed, is_seed_given) {
         (None, false) => {
-            "note: the order is that of seed 1; without a seed, `dyno run` draws one, and the order differs\n"
+            "note: this is the order for seed 1; without a seed, `dyno run` picks one at random, and the order differs\n"
         }
         _ => "",
     };

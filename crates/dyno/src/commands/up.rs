@@ -27,7 +27,7 @@ pub(crate) struct UpOptions {
     /// The product, with the beginning of its version: `postgresql@17`
     #[arg(value_name = "PRODUCT@VERSION")]
     product: String,
-    /// Its name [default: product and version]
+    /// Name of the server [default: product and version]
     #[arg(long)]
     name: Option<String>,
     /// Where the programs must come from: machine, debian, maven, python
@@ -63,7 +63,7 @@ pub(crate) struct UpOptions {
     #[arg(long, value_name = "MODE", default_value = ReplicationMode::WORDS[0], requires = "replicas",
           value_parser = ReplicationMode::WORDS)]
     replication: String,
-    /// Kind of cluster, of which this server is the first node: galera
+    /// Kind of cluster, of which this server is the first node: galera, group-replication
     #[arg(long, value_name = "KIND", conflicts_with_all = ["replicas", "behind"])]
     cluster: Option<String>,
     /// Number of nodes in the cluster [default: 3]

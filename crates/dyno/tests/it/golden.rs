@@ -52,7 +52,12 @@ fn outline(page: &str) -> String {
 }
 
 fn push(out: &mut String, text: &str) {
-    let plain = text.replace("&lt;", "<").replace("&gt;", ">").replace("&#39;", "'");
+    // Word joiners keep ranges on one line; a reader of these pages does not see them.
+    let plain = text
+        .replace('\u{2060}', "")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&#39;", "'");
     *out += &plain.replace("&quot;", "\"").replace("&amp;", "&");
 }
 

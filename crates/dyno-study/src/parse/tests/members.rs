@@ -277,7 +277,7 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
          --> study.toml:4:22
           |
         4 | behind = { product = 'proxysql' }
-          |                      ^^^^^^^^^^ Dyno does not know it
+          |                      ^^^^^^^^^^ not known to Dyno
           |
           = help: no package has it
     "#]],

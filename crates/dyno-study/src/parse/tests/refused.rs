@@ -65,7 +65,7 @@ fn many_errors_at_once() {
              --> study.toml:4:11
               |
             4 | product = 'mariadbb'
-              |           ^^^^^^^^^^ Dyno does not know it
+              |           ^^^^^^^^^^ not known to Dyno
               |
               = help: did you mean `mariadb`?
 
@@ -163,7 +163,7 @@ fn syntax_errors_do_not_hide_other_errors() {
              --> study.toml:3:11
               |
             3 | product = 'sqlte'
-              |           ^^^^^^^ Dyno does not know it
+              |           ^^^^^^^ not known to Dyno
               |
               = help: did you mean `sqlite`?
 
@@ -585,7 +585,7 @@ fn unknown_workload() {
              --> study.toml:4:11
               |
             4 | [workload.oltp_readonly]
-              |           ^^^^^^^^^^^^^ Dyno does not know it
+              |           ^^^^^^^^^^^^^ not known to Dyno
               |
               = help: did you mean `oltp_read_only`? A [workload.NAME] whose NAME is not a workload needs workload = "…" or like = "…".
         "#]],
@@ -601,7 +601,7 @@ fn unknown_workload_in_a_named_table() {
              --> study.toml:5:12
               |
             5 | workload = 'linkbench'
-              |            ^^^^^^^^^^^ Dyno does not know it
+              |            ^^^^^^^^^^^ not known to Dyno
               |
               = help: choose one of `oltp_read_only`, `oltp_read_write`, `oltp_write_only`, `oltp_point_select`, `oltp_update_index`, `oltp_update_non_index`, `oltp_insert`, `tpcb`, `none`, `insert-benchmark`, `key-order`, `dbstress`, `tpcc`, `vectors`, `documents`, `file-io`, `fsync`, `declared`, `staged`; a script is run by the workload `sysbench` or `pgbench`, with `script = "FILE"`
         "#]],
