@@ -44,6 +44,7 @@ pub(crate) struct LoadActivity<'a> {
     spread: Option<Connector>,
     /// The addresses of all that take the load; none if it cannot be reached from another process.
     endpoints: Vec<Endpoint>,
+    knows_named_statements: bool,
     /// Whether agents have started the servers.
     on_hosts: bool,
     spec: StepSpec,
@@ -189,6 +190,7 @@ impl<'a> LoadActivity<'a> {
             rows: deployment.tables().map(Server::connector),
             spread: deployment.spread(lab),
             endpoints: deployment.load_endpoints(),
+            knows_named_statements: deployment.knows_named_statements(),
             on_hosts: deployment.hosts.is_some(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
@@ -221,6 +223,7 @@ impl<'a> LoadActivity<'a> {
         }
         let request = LoadRequest {
             endpoints: &self.endpoints,
+            knows_named_statements: self.knows_named_statements,
             work: work.clone(),
             workload: self.workload,
             workers: self.workers,

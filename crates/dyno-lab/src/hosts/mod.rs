@@ -9,6 +9,7 @@ mod clock;
 mod network;
 mod probe;
 mod reach;
+mod router;
 mod server;
 mod step;
 #[cfg(test)]
@@ -16,7 +17,6 @@ mod tests;
 mod trial;
 
 use std::cell::Cell;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -55,6 +55,31 @@ const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 /// What agents have said and nobody has taken: then they wait.
 const INBOX: usize = 4096;
+
+/// How many agents are started on the hosts of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// So many hosts have to be there …
+    pub(crate) least: usize,
+    /// … and so many have an agent each, if they are.
+    pub(crate) most: usize,
+    /// Whether there is one agent more: on the next host or, if there is none, on the first one.
+    pub(crate) has_further: bool,
+}
+
+impl Wanted {
+    /// One on each host of a pool that is there.
+    pub(crate) fn on_all(pool: &HostPool) -> Wanted {
+        Wanted { least: 1, most: pool.names.len(), has_further: false }
+    }
+
+    /// The hosts of the agents, of those that are there.
+    fn choose(self, hosts: &[usize]) -> Vec<usize> {
+        let each = hosts.iter().take(self.most);
+        let next = hosts.get(self.most).or(hosts.first()).filter(|_| self.has_further);
+        each.chain(next).copied().collect()
+    }
+}
 
 /// The agents of a trial. They end with this.
 pub(crate) struct Generators {
@@ -115,8 +140,7 @@ impl Drop for Heart {
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
 impl Generators {
-    /// Starts agents on so many hosts of a pool, one on each, as many as there are, and waits until all of
-    /// them are there. Hosts are requested first if they have to be.
+    /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are requested first if they have to be.
     ///
     /// # Errors
     ///
@@ -124,15 +148,14 @@ impl Generators {
     pub(crate) fn start(
         lab: &Lab,
         pool: &HostPool,
-        wanted: RangeInclusive<usize>,
+        wanted: Wanted,
         say: Say<'_>,
     ) -> Result<Generators, TrialError> {
         let until = lab.clock.now() + LOST_LIMIT;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
-            let mut hosts = reached.hosts(pool);
-            let n_left = hosts.len();
-            hosts.truncate(*wanted.end());
+            let left = reached.hosts(pool);
+            let (n_left, hosts) = (left.len(), wanted.choose(&left));
             let StartError { host, error } = match Generators::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
                     reached.have_agents(&hosts);
@@ -149,7 +172,7 @@ impl Generators {
             if !reached.has_had_agent(host) {
                 return Err(error);
             }
-            let is_needed = n_left <= *wanted.start();
+            let is_needed = n_left <= wanted.least;
             after_loss(lab, pool, (message, is_needed, until), say)?;
             if pool.lost == Lost::Continue && !is_needed {
                 reached.give_up(host);

@@ -159,6 +159,7 @@ fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<
         LazyLock::new(|| [Endpoint::from_url("mysql://me@127.0.0.1:1/test").expect("it is a URL")]);
     LoadRequest {
         endpoints: &*ENDPOINTS,
+        knows_named_statements: true,
         work: work(),
         workload,
         workers: Some(1),
@@ -358,4 +359,17 @@ fn servers_that_other_hosts_cannot_reach_are_refused() {
     let request = LoadRequest { endpoints: &endpoints, ..request(&workload, &abort) };
     let message = all.run_load(&open(), &request, &mut |_| {}).err().expect("it is refused").0;
     assert!(message.contains("Unix socket of this machine"), "{message}");
+}
+
+#[test]
+fn a_router_has_the_next_host_or_if_there_is_none_the_first_one() {
+    let check = |has_further: bool, left: &[usize], expected: &[usize]| {
+        let wanted = Wanted { least: 2, most: 2, has_further };
+        assert_eq!(wanted.choose(left), expected);
+    };
+    check(false, &[0, 1, 2], &[0, 1]);
+    check(true, &[0, 1, 2], &[0, 1, 2]);
+    check(true, &[0, 2, 3], &[0, 2, 3]);
+    check(true, &[1, 2], &[1, 2, 1]);
+    check(true, &[], &[]);
 }

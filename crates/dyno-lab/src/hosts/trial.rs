@@ -11,7 +11,7 @@ use dyno_units::Nanoseconds;
 
 use super::channel::Said;
 use super::reach::{Reached, Say};
-use super::{Generators, LOST_LIMIT, POLL, StartError, after_loss};
+use super::{Generators, LOST_LIMIT, POLL, StartError, Wanted, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -120,7 +120,7 @@ pub(crate) fn trial_sites<'a>(
     pool: &'a HostPool,
     say: Say<'_>,
 ) -> Result<(Vec<TrialSite<'a>>, String), TrialError> {
-    let agents = Generators::start(lab, pool, 1..=pool.names.len(), say)?;
+    let agents = Generators::start(lab, pool, Wanted::on_all(pool), say)?;
     let machines: Vec<String> = agents.hellos.iter().map(|hello| hello.boot.clone()).collect();
     let words = agents.hosts_in_words();
     agents.stop();

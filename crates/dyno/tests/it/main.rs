@@ -48,6 +48,7 @@ mod readings;
 mod recipes;
 mod report_page;
 mod resume;
+mod router_hosts;
 mod run_off;
 mod serve;
 mod server_hosts;
