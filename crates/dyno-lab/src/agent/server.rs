@@ -231,6 +231,9 @@ impl Keeping {
         let settings =
             settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
         let listening = listen(&order.address, Secret::new(order.password.0.clone()))?;
+        let clustering = self.hosting.products.get(&order.product)?.clustering();
+        let shares_port = clustering.is_some_and(|one| one.shares_port());
+        let part = order.part.part(&listening, shares_port)?;
         let spec = ServerSpec {
             product: order.product,
             version: order.version,
@@ -239,7 +242,7 @@ impl Keeping {
             from: order.from,
             settings: settings.collect(),
             cpus: order.cpus,
-            part: order.part.part(&listening)?,
+            part,
             open: Some(listening.clone()),
             ..ServerSpec::new("")
         };

@@ -331,8 +331,8 @@ mod tests {
             let name = key.split(' ').next().unwrap_or_default();
             check(&format!("on = 'sql'\n{key}"), GENERATED, &format!("`{name}` and `on` cannot"));
         }
-        let mysql = text("on = 'sql'", GENERATED).replace("'mariadb'", "'mysql'");
-        check_text(&mysql, "`mysql` cannot be started on other hosts");
+        let sqlite = text("on = 'sql'", GENERATED).replace("'mariadb'", "'sqlite'");
+        check_text(&sqlite, "`sqlite` cannot be started on other hosts");
         check_text(
             &text("on = 'sql'", GENERATED).replace(
                 "names = ['a', 'b', 'c']",

@@ -12,7 +12,7 @@ use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_f
 use crate::up::UpBench;
 
 /// The folder of MySQL's programs; says that a test is skipped if there is none.
-fn mysql() -> Option<String> {
+pub(crate) fn mysql() -> Option<String> {
     let named = std::env::var_os("DYNO_TEST_MYSQL").map(PathBuf::from);
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/builds");
     let builds = fs::read_dir(fetched).into_iter().flatten().flatten();

@@ -37,6 +37,7 @@ mod machine;
 mod member_hosts;
 mod members;
 mod metrics;
+mod mysql_hosts;
 mod null;
 mod observe;
 mod old_records;

@@ -192,7 +192,7 @@ pub(crate) fn check_secrets(study: &str, n_servers: usize) {
         };
         processes.iter().filter(has_word).count()
     };
-    let found = count("/mariadbd") + count("/postgres");
+    let found = count("/mariadbd") + count("/mysqld") + count("/postgres");
     assert_eq!(found, n_servers, "{study}: {processes:?}");
     for pid in processes {
         for file in ["cmdline", "environ"] {
