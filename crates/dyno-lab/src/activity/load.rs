@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use super::{Activity, Journal, StepEnd, Surroundings};
 use crate::agent::message::Work;
 use crate::deployment::{Deployment, Instance, LoadOrder};
-use crate::hosts::{Generated, Generators, LoadRequest};
+use crate::hosts::{Agents, Generated, LoadRequest};
 use crate::live::kinds_event;
 use crate::observe::{Watched, six_digits};
 use crate::phase::{DoneThere, totals};
@@ -35,7 +35,7 @@ pub(crate) struct LoadActivity<'a> {
     workload: &'a MadeWorkload,
     target: &'a dyn Instance,
     /// The hosts that generate it, with what they do; none where this process does.
-    generators: Option<(&'a Generators, Work)>,
+    generators: Option<(&'a Agents, Work)>,
     /// Threads of each generator, if the study says how many.
     workers: Option<u32>,
     /// Opens connections to the tables, if those are not in the target.
@@ -200,7 +200,7 @@ impl<'a> LoadActivity<'a> {
     }
 
     /// The same load, generated on hosts if there are any.
-    pub(crate) fn on(self, generators: Option<(&'a Generators, Work)>) -> LoadActivity<'a> {
+    pub(crate) fn on(self, generators: Option<(&'a Agents, Work)>) -> LoadActivity<'a> {
         LoadActivity { generators, ..self }
     }
 

@@ -82,7 +82,7 @@ impl Wanted {
 }
 
 /// The agents of a trial. They end with this.
-pub(crate) struct Generators {
+pub(crate) struct Agents {
     // Ended before the channels.
     heart: Option<Heart>,
     channels: Channels,
@@ -139,7 +139,7 @@ impl Drop for Heart {
 /// Starts the agent of a host, by its number among those that are used.
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
-impl Generators {
+impl Agents {
     /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are requested first if they have to be.
     ///
     /// # Errors
@@ -150,13 +150,13 @@ impl Generators {
         pool: &HostPool,
         wanted: Wanted,
         say: Say<'_>,
-    ) -> Result<Generators, TrialError> {
+    ) -> Result<Agents, TrialError> {
         let until = lab.clock.now() + LOST_LIMIT;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
             let left = reached.hosts(pool);
             let (n_left, hosts) = (left.len(), wanted.choose(&left));
-            let StartError { host, error } = match Generators::on(lab, pool, (&reached, &hosts)) {
+            let StartError { host, error } = match Agents::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
                     reached.have_agents(&hosts);
                     return Ok(all);
@@ -187,7 +187,7 @@ impl Generators {
         lab: &Lab,
         pool: &HostPool,
         (reached, hosts): (&Reached, &[usize]),
-    ) -> Result<Generators, StartError> {
+    ) -> Result<Agents, StartError> {
         let name = |nth: usize| {
             let host = hosts[nth];
             let place = reached.place(host);
@@ -205,9 +205,9 @@ impl Generators {
             })?;
             Ok((Some(process), pipes))
         };
-        let all = Generators::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
+        let all = Agents::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
         let addresses = hosts.iter().map(|&host| reached.address(host, pool)).collect();
-        Ok(Generators { hosts: hosts_named, addresses, ..all })
+        Ok(Agents { hosts: hosts_named, addresses, ..all })
     }
 
     /// The same with what each is talked to through.
@@ -216,7 +216,7 @@ impl Generators {
         start: StartAgent<'_>,
         clock: &Arc<dyn Clock>,
         (abort, is_local): (&AbortFlag, bool),
-    ) -> Result<Generators, StartError> {
+    ) -> Result<Agents, StartError> {
         let (inbox, answers) = sync_channel(INBOX);
         let mut channels = Channels(Vec::new());
         for (idx, name) in names.iter().enumerate() {
@@ -230,7 +230,7 @@ impl Generators {
         let hellos = greet(&channels.0, &answers, clock.as_ref(), abort)?;
         let heart = Heart::start(&channels.0, clock, inbox)
             .map_err(|error| StartError { host: None, error })?;
-        Ok(Generators {
+        Ok(Agents {
             heart: Some(heart),
             channels,
             hellos,

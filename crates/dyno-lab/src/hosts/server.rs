@@ -21,7 +21,7 @@ use dyno_workload::{Connector, Dialect};
 use super::channel::{Channel, Said};
 use super::reach::Say;
 use super::router::HostedRouter;
-use super::{Generators, POLL, Wanted};
+use super::{Agents, POLL, Wanted};
 use crate::agent::message::{
     Answer, Hello, Order, Password, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
@@ -49,7 +49,7 @@ pub(crate) struct ServerHosts {
     names: Vec<String>,
     hellos: Vec<Hello>,
     /// Held while answers are waited for.
-    agents: Mutex<Agents>,
+    agents: Mutex<Conversation>,
     clock: Arc<dyn Clock>,
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
@@ -60,8 +60,9 @@ pub(crate) struct ServerHosts {
     up: Mutex<Vec<Option<ServerUp>>>,
 }
 
-struct Agents {
-    all: Generators,
+/// The agents, and how many orders they were given.
+struct Conversation {
+    all: Agents,
     n_tasks: Cell<u64>,
 }
 
@@ -89,7 +90,7 @@ impl ServerHosts {
         say: Say<'_>,
     ) -> Result<ServerHosts, TrialError> {
         let wanted = Wanted { least: servers, most: servers, has_further: has_router };
-        let all = Generators::start(lab, pool, wanted, say)?;
+        let all = Agents::start(lab, pool, wanted, say)?;
         let left = all.hosts.len() - usize::from(has_router);
         if left < servers {
             return Err(TrialError::new(format!(
@@ -106,7 +107,7 @@ impl ServerHosts {
             names: all.hosts.iter().map(|(name, _)| name.clone()).collect(),
             addresses: all.addresses.clone(),
             hellos: all.hellos.clone(),
-            agents: Mutex::new(Agents { all, n_tasks: Cell::new(0) }),
+            agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
             clock: Arc::clone(&lab.clock),
             password: Secret::new(password),
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
@@ -376,12 +377,12 @@ impl ServerHosts {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn agents(&self) -> MutexGuard<'_, Agents> {
+    fn agents(&self) -> MutexGuard<'_, Conversation> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives an order to the agent of a host; returns its number.
-    fn say(&self, agents: &Agents, idx: usize, order: ServerOrder) -> u64 {
+    fn say(&self, agents: &Conversation, idx: usize, order: ServerOrder) -> u64 {
         let task = agents.n_tasks.get() + 1;
         agents.n_tasks.set(task);
         self.channels[idx].say(&Order::Server { task, order });
@@ -391,7 +392,7 @@ impl ServerHosts {
     /// Waits until the orders are followed; what came of each, in their order.
     fn wait(
         &self,
-        agents: &Agents,
+        agents: &Conversation,
         tasks: &[(usize, u64)],
         limit: Nanoseconds,
         waiting: Waiting<'_>,

@@ -16,7 +16,7 @@ use dyno_workload::{AuditTotals, MadeWorkload};
 
 use super::channel::{Channel, Said};
 use super::clock::{self, RoundTrip};
-use super::{Generators, POLL};
+use super::{Agents, POLL};
 use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Password, Step, Work};
 use crate::observe::six_digits;
 use crate::phase::{DoneThere, totals_of_part};
@@ -86,7 +86,7 @@ pub(crate) fn work_of(plan: &Plan, variant: &Variant) -> Work {
     }
 }
 
-impl Generators {
+impl Agents {
     /// Runs a step of load as [`dyno_load::run_step`] does, each agent with its slice.
     ///
     /// # Errors
@@ -167,7 +167,7 @@ impl Generators {
 
 /// A load on its way.
 struct Course<'a> {
-    generators: &'a Generators,
+    generators: &'a Agents,
     load: u64,
     spec: &'a StepSpec,
     request: &'a LoadRequest<'a>,
@@ -238,7 +238,7 @@ impl Course<'_> {
 
     /// Gives each generator its share.
     fn order(&self) -> Result<(), LoadError> {
-        let Generators { channels, is_local, .. } = self.generators;
+        let Agents { channels, is_local, .. } = self.generators;
         let (count, cpus) = (channels.0.len(), &self.spec.cpus);
         for (index, channel) in channels.0.iter().enumerate() {
             // Worker k of generator i of a machine is worker i + n·k of all.
