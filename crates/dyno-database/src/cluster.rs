@@ -128,6 +128,11 @@ pub trait Clustering: Sync {
         false
     }
 
+    /// Whether nodes reach each other at the port at which clients reach them, where that is one of a network.
+    fn shares_port(&self) -> bool {
+        false
+    }
+
     /// A statement that returns 1 on a node that takes writes, where only one of them does unless all are
     /// told to ([`Cluster::writes_on_all`]); none where all do.
     fn takes_writes(&self) -> Option<&'static str> {

@@ -16,6 +16,12 @@ pub trait Protocol: Send + Sync {
     /// Opens connections to the endpoint's catalog.
     fn connector(&self, endpoint: &Endpoint) -> Connector;
 
+    /// The same through a router that knows no statements that were prepared under a name
+    /// ([`Server::knows_named_statements`]).
+    fn nameless_connector(&self, endpoint: &Endpoint) -> Connector {
+        self.connector(endpoint)
+    }
+
     /// Uses a running server; makes the catalog if it is missing, refuses one that holds
     /// tables which Dyno did not make unless those are allowed.
     ///

@@ -3,12 +3,14 @@
 //! A router is a folder of its own, in the registry beside the products.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dyno_model::OptionSpec;
-use dyno_units::Clock;
+use dyno_units::{Clock, Reading};
 
-use crate::{Client, DeployError, Endpoint, Place, Server};
+use crate::part::Listening;
+use crate::{Address, Client, DeployError, Endpoint, Place, Server};
 
 /// A router that can stand in front of a server.
 pub trait Router: Send + Sync {
@@ -34,6 +36,9 @@ pub trait Router: Send + Sync {
         let _ = launch;
         Vec::new()
     }
+
+    /// What the probes of one that is up may read ([`Server::probes`]).
+    fn readings(&self) -> &'static [Reading];
 
     /// The client for people, of a router that is reached there; none if it has none.
     fn client(&self, endpoint: &Endpoint) -> Option<Client> {
@@ -72,6 +77,9 @@ pub struct RouterLaunch<'a> {
     pub to: &'a Endpoint,
     /// Further servers that take the same load: the other nodes of a cluster.
     pub also: &'a [Endpoint],
+    /// Where clients on other machines reach it, which then reaches its servers by addresses; none if all of them are on
+    /// this machine and have sockets.
+    pub open: Option<&'a Listening>,
     /// The most clients that will be connected.
     pub clients: usize,
     /// CPUs to bind it to; empty for none.
@@ -83,6 +91,19 @@ pub struct RouterLaunch<'a> {
 }
 
 impl RouterLaunch<'_> {
+    /// How clients reach it: at this socket, or where it listens for those on other machines.
+    pub(crate) fn endpoint(&self, socket: PathBuf) -> Endpoint {
+        match self.open {
+            Some(listening) => listening.endpoint(self.to),
+            None => Endpoint { address: Address::Unix(socket), ..self.to.clone() },
+        }
+    }
+
+    /// How the connections of its clients are carried, as facts have it.
+    pub(crate) fn transport(&self) -> &'static str {
+        if self.open.is_some() { "tcp" } else { "unix" }
+    }
+
     /// The value of an option, or its default.
     pub(crate) fn option<'s>(&'s self, spec: &'s RouterSpec, name: &str) -> &'s str {
         let default = || spec.options.iter().find(|option| option.name == name);

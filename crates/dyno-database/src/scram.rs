@@ -17,6 +17,9 @@ use crate::waiting::n_stops;
 /// about a second of CPU for each connection. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
+/// Rounds of what a server is given in place of a password: PostgreSQL's default.
+const VERIFIER_ITERATIONS: u32 = 4096;
+
 /// Rounds between two checks of whether the user has stopped Dyno.
 const ITERATIONS_AT_ONCE: u32 = 16_384;
 
@@ -87,6 +90,19 @@ fn derive(
 fn sign(key: &[u8], message: &[u8]) -> [u8; 32] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message);
     tag.as_ref().try_into().expect("SHA-256 gives 32 bytes")
+}
+
+/// What PostgreSQL stores of a password, and takes in place of it (RFC 5803).
+pub(crate) fn verifier(password: &str, salt: &[u8]) -> Result<String, String> {
+    let iterations = NonZeroU32::new(VERIFIER_ITERATIONS).ok_or("there are no iterations")?;
+    let keys = derive(password, salt, iterations, &n_stops)?;
+    let stored = digest::digest(&digest::SHA256, &keys.client);
+    Ok(format!(
+        "SCRAM-SHA-256${VERIFIER_ITERATIONS}:{}${}:{}",
+        STANDARD.encode(salt),
+        STANDARD.encode(stored),
+        STANDARD.encode(keys.server)
+    ))
 }
 
 /// How the exchange is bound to the TLS channel under it.
@@ -251,6 +267,16 @@ mod tests {
         ring::pbkdf2::derive(algorithm, rounds, b"some salt", b"pencil", &mut salted);
         assert_eq!(keys.client, sign(&salted, b"Client Key"));
         assert_eq!(keys.server, sign(&salted, b"Server Key"));
+    }
+
+    #[test]
+    fn a_verifier_has_no_password() {
+        let keys = derive("pencil", b"some salt", NonZeroU32::new(4096).unwrap(), &|| 0).unwrap();
+        let stored = STANDARD.encode(digest::digest(&digest::SHA256, &keys.client));
+        let verifier = verifier("pencil", b"some salt").unwrap();
+        let expected =
+            format!("SCRAM-SHA-256$4096:c29tZSBzYWx0${stored}:{}", STANDARD.encode(keys.server));
+        assert_eq!(verifier, expected);
     }
 
     #[test]

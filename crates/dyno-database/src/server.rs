@@ -169,6 +169,11 @@ pub trait Server: Send {
         false
     }
 
+    /// Whether it knows statements that a client has prepared under a name; otherwise each is parsed for each execution.
+    fn knows_named_statements(&self) -> bool {
+        true
+    }
+
     /// Whether it stores what it confirms; otherwise there is nothing to audit.
     fn stores_data(&self) -> bool {
         true

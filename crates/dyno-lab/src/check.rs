@@ -29,6 +29,8 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             _ => Ok(()),
         });
         let result = result.and_then(|()| match &variant.database.behind {
+            // The same.
+            Some(_) if variant.database.on.is_some() => Ok(()),
             Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
             None => Ok(()),
         });

@@ -17,7 +17,7 @@ use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
 use dyno_load::simulation::SimulatedServer;
 use dyno_record::{Entry, MemberFacts, MemberRole};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
-use dyno_units::{ByteCount, SettingValue};
+use dyno_units::{ByteCount, Reading, SettingValue};
 use dyno_workload::Connector;
 
 use crate::hosts::{ServerHosts, WatchedHost};
@@ -221,8 +221,10 @@ impl Deployment {
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
         limited::give_their_own(&mut members, &variant.database, lab.memory())?;
-        // One on each host, in the order of both.
-        members.iter_mut().zip(0..hosts.len()).for_each(|(member, idx)| member.host = Some(idx));
+        // One for each agent, in the order of both; a router comes last.
+        if !hosts.is_empty() {
+            members.iter_mut().zip(0..).for_each(|(member, idx)| member.host = Some(idx));
+        }
         Ok(members)
     }
 
@@ -378,13 +380,23 @@ impl Deployment {
         (groups, probes)
     }
 
-    /// Reads the probes of the hosts that have its servers; none if they are on this machine.
-    pub(crate) fn host_probe(&self) -> Option<Box<dyn Probe>> {
+    /// Reads the probes of the hosts that have its servers, but not those of a router that are `off`; none if they are on
+    /// this machine.
+    pub(crate) fn host_probe(&self, lab: &Lab, off: &[&str]) -> Option<Box<dyn Probe>> {
         let hosts = self.hosts.as_ref()?;
         let watched = self.members.iter().filter_map(|member| {
             // What independent servers use is added up; of others, the primary is what is measured.
             let is_measured = matches!(member.source, Source::Start(_));
-            Some(WatchedHost { idx: member.host?, member: member.facts.name.clone(), is_measured })
+            let of_router = match &member.source {
+                Source::Route(route) => lab.products.router(&route.product).ok()?.readings(),
+                _ => &[],
+            };
+            let is_on = |reading: &&Reading| {
+                !off.iter().any(|probe| reading.id.split('.').next() == Some(*probe))
+            };
+            let of_router = of_router.iter().filter(is_on).cloned().collect();
+            let (idx, member) = (member.host?, member.facts.name.clone());
+            Some(WatchedHost { idx, member, is_measured, of_router })
         });
         Some(hosts.probe(watched.collect()))
     }
@@ -489,7 +501,8 @@ fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     vec![spec; replication.replicas as usize]
 }
 
-/// The names of the hosts on which servers of a variant are started; none if they are on this machine.
+/// The names of the hosts on which servers of a variant are started, in the order of the members; none if they are on
+/// this machine. A router is not among them.
 fn hosts(design: &Design, variant: &Variant) -> Vec<String> {
     let mut pools = design.server_hosts.iter();
     let pool = pools.find(|pool| Some(&pool.name) == variant.database.on.as_ref());

@@ -7,9 +7,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_database::{Place, Server, ServerSpec};
+use dyno_database::{Endpoint, Place, RouterLaunch, Server, ServerSpec};
 use dyno_study::Database;
 
+use crate::deployment::Route;
 use crate::hosts::ServerHosts;
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -46,5 +47,35 @@ impl Site {
                 started.into_iter().next().ok_or_else(none)
             }
         }
+    }
+
+    /// Starts a router in front of a server, and of further ones that take the same load. Returns it with what is worth
+    /// knowing about it.
+    ///
+    /// # Errors
+    ///
+    /// It did not start; the message names the host.
+    pub(crate) fn start_router(
+        &self,
+        lab: &Lab,
+        route: &Route,
+        (to, also): (&Endpoint, &[Endpoint]),
+    ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
+        let place = match self {
+            Site::Here(place) => place,
+            Site::There(hosts, idx) => return hosts.start_router(lab, *idx, (route, to, also)),
+        };
+        let router = lab.products.router(&route.product)?;
+        let launch = RouterLaunch {
+            options: &route.options,
+            to,
+            also,
+            open: None,
+            clients: route.clients,
+            cpus: &route.cpus,
+            place,
+            clock: &lab.clock,
+        };
+        Ok((router.start(&launch)?, router.notes(&launch)))
     }
 }

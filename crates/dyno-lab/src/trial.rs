@@ -20,7 +20,7 @@ use crate::datasets::Staging;
 use crate::deployment::Deployment;
 use crate::events::EventLog;
 use crate::failures::{Failure, is_disk_full};
-use crate::hosts::Generators;
+use crate::hosts::Agents;
 use crate::manifest::plan_workload;
 use crate::phase::{DoneThere, Phase, phases, start_agents};
 use crate::run::{Lab, RunOrder};
@@ -323,7 +323,7 @@ pub(crate) struct Trial<'a, 't> {
     /// Copies of the primary's data for replicas that have not started yet.
     pub(crate) copies: Vec<Staging>,
     /// The agents that generate its load; none where this process does.
-    pub(crate) generators: Option<Generators>,
+    pub(crate) generators: Option<Agents>,
     pub(crate) results: &'a mut Results,
     pub(crate) events: &'a mut EventLog<'t>,
     pub(crate) writer: &'a mut TrialWriter,

@@ -84,7 +84,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         cluster: (name == "mariadb").then(|| "galera".to_owned()),
         has_shards: name == "mariadb",
         has_images: ["mariadb", "postgresql"].contains(&name),
-        can_be_open: ["mariadb", "postgresql"].contains(&name),
+        can_be_open: ["mariadb", "mysql", "postgresql"].contains(&name),
         has_socket: false,
         confused_names: Vec::new(),
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use dyno_host::{Keeper, Probe, ProcessSpec, ThreadListing};
 use dyno_model::OptionSpec;
+use dyno_units::Reading;
 use dyno_workload::{Connector, Dialect};
 
-use super::probe::{StatisticsProbe, ask};
+use super::probe::{READINGS, StatisticsProbe, ask};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::{
@@ -86,7 +87,8 @@ fn version(program: &Path, keeper: &Keeper) -> Result<String, DeployError> {
     })
 }
 
-/// The text of its configuration file: it listens on sockets in `run` alone.
+/// The text of its configuration file: it listens on sockets in `run` alone, or where clients on other machines reach it.
+/// These log in at the servers, so that it needs no password. Bytes are counted while connections are open.
 fn text(
     spec: &RouterSpec,
     launch: &RouterLaunch<'_>,
@@ -100,23 +102,33 @@ fn text(
     let mut servers = String::new();
     let all = std::iter::once(launch.to).chain(launch.also);
     for (number, endpoint) in (1..).zip(all) {
-        let Address::Unix(server) = &endpoint.address else {
-            return Err(DeployError::new(
-                "HAProxy can only be placed in front of servers that Dyno starts, which have sockets",
-            ));
+        let server = match (&endpoint.address, launch.open) {
+            (Address::Unix(server), None) => format!("unix@{}", plain(server)?),
+            (Address::Tcp { host, port }, Some(_)) => {
+                format!("ipv4@{}:{port}", plain(Path::new(host))?)
+            }
+            _ => {
+                return Err(DeployError::new(
+                    "HAProxy can only be placed in front of servers that Dyno starts: on the same machine by \
+                     their sockets, and on others by their addresses",
+                ));
+            }
         };
         // One server has no other that could take its place, so that it is not looked after.
         let check = if launch.also.is_empty() { "" } else { " check" };
-        servers += &format!("    server node-{number} unix@{}{check}\n", plain(server)?);
+        servers += &format!("    server node-{number} {server}{check}\n");
     }
+    let bind = match launch.open {
+        Some(listening) => format!("ipv4@{}", listening.address),
+        None => format!("unix@{} mode 600", plain(socket)?),
+    };
     Ok(format!(
         "global\n    maxconn {clients}\n    stats socket unix@{} mode 600 level user\n\
-         defaults\n    mode tcp\n    maxconn {clients}\n    timeout connect 10s\n    timeout client 24h\n    \
+         defaults\n    mode tcp\n    option contstats\n    maxconn {clients}\n    timeout connect 10s\n    timeout client 24h\n    \
          timeout server 24h\n\
-         frontend clients\n    bind unix@{} mode 600\n    default_backend servers\n\
+         frontend clients\n    bind {bind}\n    default_backend servers\n\
          backend servers\n    balance {}\n{servers}",
         plain(statistics)?,
-        plain(socket)?,
         launch.option(spec, "balance"),
     ))
 }
@@ -143,16 +155,21 @@ impl Router for HaProxy {
         program(place.keeper()).map(drop)
     }
 
+    fn readings(&self) -> &'static [Reading] {
+        READINGS
+    }
+
     fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError> {
         let keeper = launch.place.keeper();
         let program = program(keeper)?;
         let version = version(&program, keeper)?;
         let folder = ServerFolder::make(launch.place, self.spec.name)?;
-        let Address::Unix(server) = &launch.to.address else {
-            return Err(DeployError::new("HAProxy needs a server with a socket"));
-        };
         // The products' own clients derive a socket's name from a port: it is called as the server's is.
-        let socket = folder.run().join(server.file_name().unwrap_or_default());
+        let name = match &launch.to.address {
+            Address::Unix(server) => server.file_name().unwrap_or_default(),
+            Address::Tcp { .. } => "".as_ref(),
+        };
+        let socket = folder.run().join(name);
         let statistics = folder.run().join(STATISTICS);
         let text = text(&self.spec, launch, (&socket, &statistics))?;
         let file = folder.write(CONFIGURATION_FILE, &text)?;
@@ -163,20 +180,22 @@ impl Router for HaProxy {
             cpus: launch.cpus.to_vec(),
             ..ProcessSpec::default()
         };
-        let endpoint = Endpoint { address: Address::Unix(socket), ..launch.to.clone() };
+        let endpoint = launch.endpoint(socket);
         let connector = endpoint.protocol.connector(&endpoint);
         let dialect = endpoint.protocol.spec().dialect.ok_or_else(|| {
             DeployError::new("Dyno places HAProxy only in front of servers that speak SQL")
         })?;
         let reach = || connector().map(drop).map_err(|error| error.reason);
-        let (server, ()) = OwnServer::start(folder, &process, KIND, launch.clock, reach)?;
+        let kind = ServerKind { open: launch.open.map(|listening| listening.address), ..KIND };
+        let (server, ()) = OwnServer::start(folder, &process, kind, launch.clock, reach)?;
         let options = self.spec.options.iter().map(|option| {
             let name = option.name.clone().into_owned();
             let value = launch.option(&self.spec, &name).to_owned();
             (name, value)
         });
         let settings = options.collect();
-        Ok(Box::new(Proxy { server, endpoint, statistics, dialect, version, settings }))
+        let transport = launch.transport();
+        Ok(Box::new(Proxy { server, endpoint, statistics, dialect, version, transport, settings }))
     }
 }
 
@@ -187,6 +206,7 @@ struct Proxy {
     statistics: PathBuf,
     dialect: Dialect,
     version: String,
+    transport: &'static str,
     settings: std::collections::BTreeMap<String, String>,
 }
 
@@ -203,7 +223,7 @@ impl Server for Proxy {
         Ok(ServerFacts {
             product: "HAProxy".to_owned(),
             version: self.version.clone(),
-            transport: "unix",
+            transport: self.transport,
             settings: self.settings.clone(),
             ..ServerFacts::default()
         })
@@ -260,19 +280,28 @@ mod tests {
     use dyno_units::{Clock, ManualClock};
 
     use super::*;
-    use crate::TlsMode;
+    use crate::part::Listening;
+    use crate::{Secret, TlsMode};
 
     fn text_of(options: &[(&str, &str)], sockets: &[&str]) -> Result<String, String> {
+        let addresses = sockets.iter().map(|socket| Address::Unix(socket.into()));
+        text_for(options, addresses, None)
+    }
+
+    fn text_for(
+        options: &[(&str, &str)],
+        addresses: impl Iterator<Item = Address>,
+        open: Option<&Listening>,
+    ) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::under(&Arc::new(Keeper::new(folder.path()).unwrap()));
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
         let options: BTreeMap<String, String> =
             options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let endpoints: Vec<Endpoint> = sockets
-            .iter()
-            .map(|socket| Endpoint {
+        let endpoints: Vec<Endpoint> = addresses
+            .map(|address| Endpoint {
                 protocol: crate::mysql::PROTOCOL,
-                address: Address::Unix(socket.into()),
+                address,
                 user: "root".to_owned(),
                 password: None,
                 catalog: "dyno".to_owned(),
@@ -285,6 +314,7 @@ mod tests {
             options: &options,
             to: &endpoints[0],
             also: &endpoints[1..],
+            open,
             clients: 20,
             cpus: &[],
             place: &place,
@@ -308,5 +338,23 @@ mod tests {
         assert!(two.contains("maxconn 2000\n"), "{two}");
         let error = text_of(&[], &["/a b"]).unwrap_err();
         assert!(error.contains("choose another data folder"), "{error}");
+    }
+
+    #[test]
+    fn across_machines_it_listens_and_passes_on_by_addresses_and_knows_no_password() {
+        let listening =
+            Listening { address: "10.0.0.9:7000".parse().unwrap(), password: Secret::new("hush") };
+        let tcp = |host: &str| Address::Tcp { host: host.to_owned(), port: 3306 };
+        let both = [tcp("10.0.0.1"), tcp("10.0.0.2")];
+        let text = text_for(&[], both.into_iter(), Some(&listening)).unwrap();
+        assert!(text.contains("bind ipv4@10.0.0.9:7000\n"), "{text}");
+        assert!(text.contains("    server node-1 ipv4@10.0.0.1:3306 check\n"), "{text}");
+        assert!(text.contains("    server node-2 ipv4@10.0.0.2:3306 check\n"), "{text}");
+        assert!(text.contains("stats socket unix@/p/run/b mode 600"), "{text}");
+        assert!(!text.contains("hush"), "{text}");
+        // Nobody on another machine reaches a socket of this one.
+        let mixed = [tcp("10.0.0.1"), Address::Unix("/d/s".into())];
+        let error = text_for(&[], mixed.into_iter(), Some(&listening)).unwrap_err();
+        assert!(error.contains("by their addresses"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
-//! Group replication between private servers of MySQL, over ports of the loopback.
+//! Group replication between private servers of MySQL, over ports of the loopback, or of addresses of their machines.
 //!
 //! The members of a group reach each other at the port at which a server takes statements (the communication
-//! stack `MYSQL`, from 8.0.27 on): whoever joins logs in. One user is admitted there, from 127.0.0.1 and for
-//! replication alone, with a password that is made for each group. Each member is started on the same data.
+//! stack `MYSQL`, from 8.0.27 on): whoever joins logs in. One user is admitted there, from 127.0.0.1 (on several machines
+//! from anywhere) and for replication alone, with a password that is made for each group. Each member is started on the
+//! same data.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds, SettingValue, version_numbers};
 use dyno_workload::{Connection, Connector, TextRows};
 
+use super::account::Account;
 use super::install::Install;
 use super::option_file::normal;
 use super::replica::{self, Words, failed, send};
@@ -79,19 +81,20 @@ pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), Deplo
 
 /// The last lines of a member's option file, which nothing overrides.
 pub(super) fn lines(node: &Node) -> String {
-    let (port, number) = (node.ports().group, node.number);
+    let (own, number) = (node.ports().of_group(), node.number);
+    let (ip, port) = (own.ip(), own.port());
     let seeds = node.cluster.ports.iter().map(|one| one.of_group().to_string());
     let seeds: Vec<String> = seeds.collect();
     let (single, checks) = if node.cluster.writes_on_all { ("OFF", "ON") } else { ("ON", "OFF") };
     // The server initialises its data without plug-ins, and would refuse their variables then.
     format!(
-        "server_id = {number}\nskip_networking = OFF\nbind_address = 127.0.0.1\nport = {port}\n\
-         skip_name_resolve = ON\nreport_host = 127.0.0.1\nreport_port = {port}\n\
+        "server_id = {number}\nskip_networking = OFF\nbind_address = {ip}\nport = {port}\n\
+         skip_name_resolve = ON\nreport_host = {ip}\nreport_port = {port}\n\
          plugin_load_add = {PLUGIN}\n\
          loose_group_replication_group_name = {}\nloose_group_replication_start_on_boot = OFF\n\
          loose_group_replication_bootstrap_group = OFF\n\
          loose_group_replication_communication_stack = MYSQL\n\
-         loose_group_replication_local_address = 127.0.0.1:{port}\n\
+         loose_group_replication_local_address = {own}\n\
          loose_group_replication_group_seeds = {}\n\
          loose_group_replication_recovery_get_public_key = ON\n\
          loose_group_replication_single_primary_mode = {single}\n\
@@ -145,26 +148,23 @@ pub(super) fn join(
     check_settings(connection, settings)?;
     check_keys(connection, catalog)?;
     let words = Words::of(connection)?;
-    let user = format!("'{REPLICATION_USER}'@'127.0.0.1'");
     let password = node.cluster.password.reveal();
+    let account = Account {
+        name: REPLICATION_USER,
+        host: replica::host_of_members(node.ports().address),
+        password: &node.cluster.password,
+    };
+    let rights =
+        "REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM ON *.*";
     // The members have the same data, and no transactions of their own yet.
-    send(
-        connection,
-        &[
-            words.reset().to_owned(),
-            "SET SESSION sql_log_bin = 0".to_owned(),
-            format!("DROP USER IF EXISTS {user}"),
-            format!("CREATE USER {user} IDENTIFIED BY '{password}'"),
-            format!(
-                "GRANT REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM \
-                 ON *.* TO {user}"
-            ),
-            format!(
-                "CHANGE REPLICATION SOURCE TO SOURCE_USER = '{REPLICATION_USER}', SOURCE_PASSWORD = \
-                 '{password}' FOR CHANNEL 'group_replication_recovery'"
-            ),
-        ],
-    )?;
+    let before = [words.reset().to_owned(), "SET SESSION sql_log_bin = 0".to_owned()];
+    send(connection, &before)?;
+    account.make(connection, rights)?;
+    let source = format!(
+        "CHANGE REPLICATION SOURCE TO SOURCE_USER = '{REPLICATION_USER}', SOURCE_PASSWORD = '{password}' \
+         FOR CHANNEL 'group_replication_recovery'"
+    );
+    send(connection, &[source])?;
     let is_first = node.number == 1;
     if is_first {
         send(connection, &[bootstrap("ON")])?;
@@ -284,6 +284,10 @@ impl Clustering for Group {
     }
 
     fn starts_on_copies(&self) -> bool {
+        true
+    }
+
+    fn shares_port(&self) -> bool {
         true
     }
 

@@ -4,6 +4,7 @@
 //! others and costs less than the server's own client library. Only the arithmetic of the
 //! authentication plug-ins comes from elsewhere.
 
+mod account;
 mod attached;
 mod channel;
 mod check;

@@ -122,8 +122,9 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
             .map_err(|error| DeployError::new(format!("the new server cannot be set up: {error}"))),
     });
     let settled = settled.and_then(|()| replica::follow(&mut connection, &spec.part));
-    let settled =
-        settled.and_then(|()| replica::admit(&mut connection, (&spec.part, spec.open.as_ref())));
+    let settled = settled.and_then(|()| {
+        replica::admit(&mut connection, &endpoint, (&spec.part, spec.open.as_ref()))
+    });
     let node = match &spec.part {
         Part::Node(node) => Some(node.clone()),
         _ => None,

@@ -8,11 +8,12 @@
 
 use std::fs;
 use std::io;
+use std::net::Ipv4Addr;
 
 use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError, TextRows};
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
+use super::account::{Account, caches_passwords};
 use super::{MySqlConnection, connect, connector};
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
@@ -225,36 +226,31 @@ pub(super) fn follow(connection: &mut MySqlConnection, part: &Part) -> Result<()
 }
 
 /// Lets clients on other machines into a server that is up and listens for them. One that begins with the data of
-/// another member has them from there.
+/// another member has the account from there.
 pub(super) fn admit(
     connection: &mut MySqlConnection,
+    socket: &Endpoint,
     (part, open): (&Part, Option<&Listening>),
 ) -> Result<(), DeployError> {
     let Some(listening) = open else { return Ok(()) };
-    match part {
-        Part::Replica(_) => return Ok(()),
-        Part::Node(node) if node.number > 1 => return Ok(()),
-        _ => {}
-    }
-    // Of a server that was open before, the user is there with another password.
-    let user = format!("'{CLIENT_USER}'@'%'");
-    let digest = native_digest(listening.password.reveal());
-    let statements = [
-        format!("DROP USER IF EXISTS {user}"),
-        format!("CREATE USER {user} IDENTIFIED BY PASSWORD '{digest}'"),
-        format!("GRANT ALL ON *.* TO {user}"),
-    ];
-    send(connection, &statements).map_err(|error| {
+    let account = Account { name: CLIENT_USER, host: "%", password: &listening.password };
+    let has_account = match part {
+        Part::Replica(_) => true,
+        Part::Node(node) => node.number > 1,
+        _ => false,
+    };
+    let made = match has_account {
+        true => Ok(()),
+        // Of a server that was open before, the account is there with another password.
+        false => account.make(connection, "ALL ON *.*"),
+    };
+    let known = made.and_then(|()| match caches_passwords(connection.version()) {
+        true => account.remember(socket),
+        false => Ok(()),
+    });
+    known.map_err(|error| {
         DeployError::new(format!("clients on other machines cannot be admitted: {error}"))
     })
-}
-
-/// What MariaDB stores of a password, in place of which it takes this: the password is in no statement.
-fn native_digest(password: &str) -> String {
-    let once = digest(&SHA1_FOR_LEGACY_USE_ONLY, password.as_bytes());
-    let twice = digest(&SHA1_FOR_LEGACY_USE_ONLY, once.as_ref());
-    let hex = twice.as_ref().iter().map(|byte| format!("{byte:02X}"));
-    format!("*{}", hex.collect::<String>())
 }
 
 /// Sends statements of which an error quotes no text: it may hold the password.
@@ -274,6 +270,11 @@ pub(super) fn failed(statement: &str, error: &StatementError) -> DeployError {
     let words: Vec<&str> = statement.split_whitespace().take(2).collect();
     let what = words.join(" ");
     DeployError::new(format!("{what} …: error {}", error.code))
+}
+
+/// From where members that are reached at this address log in to each other.
+pub(super) fn host_of_members(address: Ipv4Addr) -> &'static str {
+    if address.is_loopback() { "127.0.0.1" } else { "%" }
 }
 
 fn of_replication(error: DeployError) -> DeployError {
@@ -298,21 +299,20 @@ impl Replicating for ByGtid {
                 "replication = \"synchronous\" needs MariaDB 10.3 or later; choose \"asynchronous\"",
             ));
         }
-        let from = if replication.address.ip().is_loopback() { "127.0.0.1" } else { "%" };
-        let user = format!("'{REPLICATION_USER}'@'{from}'");
-        let password = replication.password.reveal();
+        let account = Account {
+            name: REPLICATION_USER,
+            host: host_of_members(*replication.address.ip()),
+            password: &replication.password,
+        };
         // The user is not replicated: it is of this server alone.
-        let mut statements = vec![
-            words.reset().to_owned(),
-            "SET SESSION sql_log_bin = 0".to_owned(),
-            format!("DROP USER IF EXISTS {user}"),
-            format!("CREATE USER {user} IDENTIFIED BY '{password}'"),
-            format!("GRANT REPLICATION SLAVE ON *.* TO {user}"),
-        ];
+        let before = [words.reset().to_owned(), "SET SESSION sql_log_bin = 0".to_owned()];
         // A replica asks when it connects whether its primary could wait for it.
         let needs_plugin = replication.mode == ReplicationMode::Synchronous && !words.is_mariadb;
-        statements.extend(needs_plugin.then(|| plugin("source")));
-        send(&mut connection, &statements).map_err(of_replication)
+        let plugin: Vec<String> = needs_plugin.then(|| plugin("source")).into_iter().collect();
+        send(&mut connection, &before)
+            .and_then(|()| account.make(&mut connection, "REPLICATION SLAVE ON *.*"))
+            .and_then(|()| send(&mut connection, &plugin))
+            .map_err(of_replication)
     }
 
     fn wait_for_replicas(&self, primary: &Endpoint) -> Result<(), DeployError> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use dyno_model::OptionSpec;
 
+use crate::part::{CLIENT_USER, Listening};
 use crate::postgresql::settings::PORT;
 use crate::{Address, DeployError, Endpoint, RouterLaunch, RouterSpec};
 
@@ -54,20 +55,59 @@ pub(super) fn is_shared(spec: &RouterSpec, launch: &RouterLaunch<'_>) -> bool {
     launch.option(spec, "pool_mode") != "session"
 }
 
-/// The text of its configuration file. It listens on no port, and its socket is in `run`.
+/// The file with the password of clients on other machines, who log in at the pooler, and with which it logs in at the
+/// server.
+pub(super) const PASSWORD_FILE: &str = "userlist.txt";
+
+/// The text of that file.
+pub(super) fn passwords(listening: &Listening) -> String {
+    // It is hexadecimal.
+    format!("\"{CLIENT_USER}\" \"{}\"\n", listening.password.reveal())
+}
+
+/// The text of its configuration file in a folder. Either it listens on no port, and its socket is in `run`; or it listens
+/// on one, for clients on other machines.
 pub(super) fn text(
     spec: &RouterSpec,
     launch: &RouterLaunch<'_>,
-    run: &Path,
+    (folder, run): (&Path, &Path),
 ) -> Result<String, DeployError> {
-    let Address::Unix(socket) = &launch.to.address else {
-        return Err(DeployError::new(format!(
-            "{} can only be placed in front of servers that Dyno starts, which have sockets",
-            spec.title
-        )));
+    let (server, listens) = match (&launch.to.address, launch.open) {
+        (Address::Unix(socket), None) => {
+            let sockets = plain(socket.parent().unwrap_or(Path::new("/")))?;
+            let listens = format!(
+                "listen_addr =\n\
+                 listen_port = {PORT}\n\
+                 unix_socket_dir = {run}\n\
+                 unix_socket_mode = 0700\n\
+                 auth_type = any\n",
+                run = plain(run)?,
+            );
+            (format!("host={sockets} port={PORT}"), listens)
+        }
+        (Address::Tcp { host, port }, Some(Listening { address, .. })) => {
+            let listens = format!(
+                "listen_addr = {ip}\n\
+                 listen_port = {own}\n\
+                 unix_socket_dir =\n\
+                 auth_type = scram-sha-256\n\
+                 auth_file = {file}\n\
+                 stats_users = {CLIENT_USER}\n",
+                ip = address.ip(),
+                own = address.port(),
+                file = plain(&folder.join(PASSWORD_FILE))?,
+            );
+            (format!("host={} port={port}", plain(Path::new(host))?), listens)
+        }
+        _ => {
+            return Err(DeployError::new(format!(
+                "{} can only be placed in front of servers that Dyno starts: on the same machine by their \
+                 sockets, and on others by their addresses",
+                spec.title
+            )));
+        }
     };
     let option = |name: &str| number(launch.option(spec, name));
-    let sockets = socket.parent().unwrap_or(Path::new("/"));
     let Endpoint { catalog, user, .. } = launch.to;
     let clients = match option("max_clients")? {
         0 => (launch.clients + SPARE_CLIENTS) as u64,
@@ -75,13 +115,9 @@ pub(super) fn text(
     };
     Ok(format!(
         "[databases]\n\
-         {catalog} = host={sockets} port={PORT} user={user} dbname={catalog}\n\
+         {catalog} = {server} user={user} dbname={catalog}\n\
          [pgbouncer]\n\
-         listen_addr =\n\
-         listen_port = {PORT}\n\
-         unix_socket_dir = {run}\n\
-         unix_socket_mode = 0700\n\
-         auth_type = any\n\
+         {listens}\
          pool_mode = {mode}\n\
          default_pool_size = {size}\n\
          min_pool_size = {least}\n\
@@ -92,8 +128,6 @@ pub(super) fn text(
          server_round_robin = 0\n\
          log_connections = 0\n\
          log_disconnections = 0\n",
-        sockets = plain(sockets)?,
-        run = plain(run)?,
         mode = launch.option(spec, "pool_mode"),
         size = at_least_one("pool_size", option("pool_size")?)?,
         least = option("min_pool_size")?,
@@ -141,7 +175,7 @@ mod tests {
 
     use super::super::server::PgBouncer;
     use super::*;
-    use crate::{Place, Router, TlsMode};
+    use crate::{Place, Router, Secret, TlsMode};
 
     fn endpoint(socket: &str) -> Endpoint {
         Endpoint {
@@ -157,6 +191,14 @@ mod tests {
     }
 
     fn text_of(options: &[(&str, &str)], socket: &str) -> Result<String, String> {
+        text_for(options, endpoint(socket), None)
+    }
+
+    fn text_for(
+        options: &[(&str, &str)],
+        to: Endpoint,
+        open: Option<&Listening>,
+    ) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::under(&Arc::new(dyno_host::Keeper::new(folder.path()).unwrap()));
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
@@ -164,15 +206,17 @@ mod tests {
             options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let launch = RouterLaunch {
             options: &options,
-            to: &endpoint(socket),
+            to: &to,
             also: &[],
+            open,
             clients: 20,
             cpus: &[],
             place: &place,
             clock: &clock,
         };
         let router = PgBouncer::new();
-        text(router.spec(), &launch, Path::new("/d/pool/run")).map_err(|error| error.message)
+        text(router.spec(), &launch, (Path::new("/d/pool"), Path::new("/d/pool/run")))
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -193,6 +237,30 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn across_machines_clients_log_in_with_a_password_of_another_file() {
+        let listening =
+            Listening { address: "10.0.0.9:7000".parse().unwrap(), password: Secret::new("hush") };
+        let address = Address::Tcp { host: "10.0.0.1".to_owned(), port: 5433 };
+        let to = Endpoint { address, user: CLIENT_USER.to_owned(), ..endpoint("/s") };
+        let text = text_for(&[], to, Some(&listening)).unwrap();
+        for line in [
+            "dyno = host=10.0.0.1 port=5433 user=dyno_client dbname=dyno",
+            "listen_addr = 10.0.0.9",
+            "listen_port = 7000",
+            "unix_socket_dir =",
+            "auth_type = scram-sha-256",
+            "auth_file = /d/pool/userlist.txt",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("hush"), "{text}");
+        assert_eq!(passwords(&listening), "\"dyno_client\" \"hush\"\n");
+        // A socket is of one machine.
+        let error = text_for(&[], endpoint("/s"), Some(&listening)).unwrap_err();
+        assert!(error.contains("by their addresses"), "{error}");
     }
 
     #[test]

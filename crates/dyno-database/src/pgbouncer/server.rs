@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dyno_host::{Keeper, Probe, ProcessSpec, ThreadListing};
-use dyno_units::version_numbers;
+use dyno_units::{Reading, version_numbers};
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::configuration;
@@ -13,8 +13,8 @@ use crate::postgresql::{self, probe, settings};
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, Client, ClientSecret, DeployError, Endpoint, Place, Reach, Router, RouterLaunch,
-    RouterSpec, Server, ServerControl, ServerFacts,
+    Client, ClientSecret, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec,
+    Server, ServerControl, ServerFacts,
 };
 
 /// The catalog that is its console.
@@ -89,13 +89,22 @@ impl Router for PgBouncer {
         program(place.keeper()).map(drop)
     }
 
+    fn readings(&self) -> &'static [Reading] {
+        probe::pgbouncer::READINGS
+    }
+
     fn start(&self, launch: &RouterLaunch<'_>) -> Result<Box<dyn Server>, DeployError> {
         let keeper = launch.place.keeper();
         let program = program(keeper)?;
         let version = version(&program, keeper)?;
         let folder = ServerFolder::make(launch.place, self.spec.name)?;
         let names = Names::of(&version, configuration::is_shared(&self.spec, launch));
-        let text = configuration::text(&self.spec, launch, &folder.run())? + names.line();
+        let folders = (folder.path(), &*folder.run());
+        let text = configuration::text(&self.spec, launch, folders)? + names.line();
+        if let Some(listening) = launch.open {
+            let passwords = configuration::passwords(listening);
+            keeper.write_secret(folder.path(), configuration::PASSWORD_FILE, &passwords)?;
+        }
         let file = folder.write(CONFIGURATION_FILE, &text)?;
         let process = ProcessSpec {
             program,
@@ -104,18 +113,19 @@ impl Router for PgBouncer {
             cpus: launch.cpus.to_vec(),
             ..ProcessSpec::default()
         };
-        let address = Address::Unix(folder.run().join(settings::SOCKET));
-        let endpoint = Endpoint { address, ..launch.to.clone() };
+        let endpoint = launch.endpoint(folder.run().join(settings::SOCKET));
         let console = Endpoint { catalog: CONSOLE.to_owned(), ..endpoint.clone() };
         let reach = || postgresql::connect(&console).map_err(|error| error.reason);
+        let kind = ServerKind { open: launch.open.map(|listening| listening.address), ..KIND };
         let (server, connection) =
-            OwnServer::start(folder, &process, KIND, launch.clock, reach).map_err(with_reasons)?;
+            OwnServer::start(folder, &process, kind, launch.clock, reach).map_err(with_reasons)?;
         drop(connection);
         let connector = match names {
             Names::Parsed => postgresql::pooled_connector(endpoint.clone()),
             Names::Kept | Names::Tracked => postgresql::connector(endpoint.clone()),
         };
-        Ok(Box::new(Pooler { server, endpoint, console, connector, version, names }))
+        let transport = launch.transport();
+        Ok(Box::new(Pooler { server, endpoint, console, connector, version, transport, names }))
     }
 
     fn notes(&self, launch: &RouterLaunch<'_>) -> Vec<String> {
@@ -202,6 +212,7 @@ struct Pooler {
     console: Endpoint,
     connector: Connector,
     version: String,
+    transport: &'static str,
     names: Names,
 }
 
@@ -229,7 +240,7 @@ impl Server for Pooler {
         Ok(ServerFacts {
             product: "PgBouncer".to_owned(),
             version: self.version.clone(),
-            transport: "unix",
+            transport: self.transport,
             settings: pairs.chain([names]).collect(),
             ..ServerFacts::default()
         })
@@ -257,6 +268,10 @@ impl Server for Pooler {
 
     fn data_bytes(&self) -> Option<u64> {
         None
+    }
+
+    fn knows_named_statements(&self) -> bool {
+        self.names != Names::Parsed
     }
 
     fn stores_data(&self) -> bool {

@@ -232,6 +232,10 @@ impl Protocol for PgProtocol {
         super::connector(endpoint.clone())
     }
 
+    fn nameless_connector(&self, endpoint: &Endpoint) -> Connector {
+        super::pooled_connector(endpoint.clone())
+    }
+
     fn attach(
         &self,
         endpoint: &Endpoint,

@@ -21,6 +21,7 @@ use crate::part::{
 };
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
+use crate::scram;
 use crate::transport::CATALOG_LIMIT;
 use crate::{Address, DeployError, Endpoint, Secret};
 
@@ -228,7 +229,8 @@ pub(super) fn admit(
     made.map_err(|why| statement_failed("admit clients on other machines", why))
 }
 
-/// Makes a role with a password, which is in no log, whatever the study's settings are, and in no error.
+/// Makes a role with a password. From version 10 on the server gets only what it stores of it; before, the password is in no
+/// log, whatever the study's settings are, and in no error.
 fn make_role(
     connection: &mut PgConnection,
     (name, rights): (&str, &str),
@@ -242,15 +244,17 @@ fn make_role(
     }
     let version = connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
     let version = version.first().and_then(|row| number(cell(row, 0)?)).unwrap_or_default();
-    if version >= 100_000.0 {
-        let scram = "SET password_encryption = 'scram-sha-256'";
-        connection.query(scram).map_err(|error| error.to_string())?;
-    }
     let known = format!("SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = '{name}'");
     let known = connection.query(&known).map_err(|error| error.to_string())?;
     // In data that a server with this role has left, it is there with another password, and owns tables.
     let verb = if known.is_empty() { "CREATE" } else { "ALTER" };
-    let password = password.reveal();
+    let password = match version >= 100_000.0 {
+        true => {
+            let salt = dyno_host::random_token().map_err(|error| error.to_string())?;
+            scram::verifier(password.reveal(), salt.as_bytes())?
+        }
+        false => password.reveal().to_owned(),
+    };
     let sql = format!("{verb} ROLE {name} LOGIN {rights} PASSWORD '{password}'");
     connection.query(&sql).map_err(|error| error.code)?;
     Ok(())

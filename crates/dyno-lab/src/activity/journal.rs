@@ -193,7 +193,7 @@ pub(crate) fn watched(
     let server = deployment.server();
     let usual = Watched::among((server, process), deployment.data_disk(), members, &lab.clock);
     let usual = probes.into_iter().fold(usual, Watched::with).without(&off);
-    let usual = deployment.host_probe().into_iter().fold(usual, Watched::with);
+    let usual = deployment.host_probe(lab, &off).into_iter().fold(usual, Watched::with);
     wanted.fold(usual, |watched, probe| match &probe.source {
         ProbeSource::Command(command) => {
             let times = (probe.every, PROBE_LIMIT);

@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use super::{Activity, Journal, StepEnd, Surroundings};
 use crate::agent::message::Work;
 use crate::deployment::{Deployment, Instance, LoadOrder};
-use crate::hosts::{Generated, Generators, LoadRequest};
+use crate::hosts::{Agents, Generated, LoadRequest};
 use crate::live::kinds_event;
 use crate::observe::{Watched, six_digits};
 use crate::phase::{DoneThere, totals};
@@ -35,7 +35,7 @@ pub(crate) struct LoadActivity<'a> {
     workload: &'a MadeWorkload,
     target: &'a dyn Instance,
     /// The hosts that generate it, with what they do; none where this process does.
-    generators: Option<(&'a Generators, Work)>,
+    generators: Option<(&'a Agents, Work)>,
     /// Threads of each generator, if the study says how many.
     workers: Option<u32>,
     /// Opens connections to the tables, if those are not in the target.
@@ -44,6 +44,7 @@ pub(crate) struct LoadActivity<'a> {
     spread: Option<Connector>,
     /// The addresses of all that take the load; none if it cannot be reached from another process.
     endpoints: Vec<Endpoint>,
+    knows_named_statements: bool,
     /// Whether agents have started the servers.
     on_hosts: bool,
     spec: StepSpec,
@@ -191,6 +192,7 @@ impl<'a> LoadActivity<'a> {
             rows: deployment.tables().map(Server::connector),
             spread: deployment.spread(lab),
             endpoints: deployment.load_endpoints(),
+            knows_named_statements: deployment.knows_named_statements(),
             on_hosts: deployment.hosts.is_some(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
@@ -200,7 +202,7 @@ impl<'a> LoadActivity<'a> {
     }
 
     /// The same load, generated on hosts if there are any.
-    pub(crate) fn on(self, generators: Option<(&'a Generators, Work)>) -> LoadActivity<'a> {
+    pub(crate) fn on(self, generators: Option<(&'a Agents, Work)>) -> LoadActivity<'a> {
         LoadActivity { generators, ..self }
     }
 
@@ -223,6 +225,7 @@ impl<'a> LoadActivity<'a> {
         }
         let request = LoadRequest {
             endpoints: &self.endpoints,
+            knows_named_statements: self.knows_named_statements,
             work: work.clone(),
             workload: self.workload,
             workers: self.workers,

@@ -154,8 +154,12 @@ pub(crate) enum ServerOrder {
         /// The folder for them, if not the usual one.
         data_folder: Option<String>,
     },
+    /// Start a router in front of servers of other agents.
+    Route(Box<RouteOrder>),
     /// Stop it and remove its data.
     Stop,
+    /// Find out whether it still answers.
+    Check,
     /// Say how it is.
     Look {
         /// How many lines of its log are wanted.
@@ -190,6 +194,44 @@ pub(crate) struct StartOrder {
     pub(crate) data_folder: Option<String>,
 }
 
+/// A router to start, which is a server without data.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RouteOrder {
+    /// Its name in the registry.
+    pub(crate) router: String,
+    /// Its options by name.
+    pub(crate) options: BTreeMap<String, String>,
+    /// The address of the server that it passes on to, without the password.
+    pub(crate) to: String,
+    /// The same of further servers that take the same load.
+    pub(crate) also: Vec<String>,
+    /// The most clients that will be connected.
+    pub(crate) clients: usize,
+    /// CPUs to bind it to.
+    pub(crate) cpus: Vec<u32>,
+    /// The name or address of the machine at which clients reach it.
+    pub(crate) address: String,
+    /// The password of these clients, which is that of the servers.
+    pub(crate) password: Password,
+    /// The folder for its files, if not the usual one.
+    pub(crate) data_folder: Option<String>,
+}
+
+/// What a router says of itself when it is up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RouterUp {
+    /// Its name in its own words.
+    pub(crate) product: String,
+    /// Its version.
+    pub(crate) version: String,
+    /// Its settings.
+    pub(crate) settings: BTreeMap<String, String>,
+    /// Whether it knows statements that clients prepare under a name.
+    pub(crate) knows_named_statements: bool,
+    /// What is worth knowing about it.
+    pub(crate) notes: Vec<String>,
+}
+
 /// A server that is up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerUp {
@@ -201,6 +243,8 @@ pub(crate) struct ServerUp {
     pub(crate) build: Option<BuildFacts>,
     /// Where other nodes of its cluster reach it.
     pub(crate) group: Option<SocketAddrV4>,
+    /// What it says of itself, if it is a router: of others, the controller asks them.
+    pub(crate) router: Option<RouterUp>,
 }
 
 /// What came of an order about the server.
@@ -211,6 +255,8 @@ pub(crate) enum ServerDone {
     Up(Box<ServerUp>),
     /// It is gone.
     Stopped,
+    /// It answers.
+    Alive,
     /// The agent holds data.
     Held,
     /// Its data can be fetched.
@@ -284,8 +330,8 @@ pub(crate) enum Answer {
     Sampled {
         /// Of the order.
         id: u64,
-        /// The readings, by name.
-        values: BTreeMap<String, f64>,
+        /// What was read.
+        sample: Sample,
     },
     /// Something happened in the trial.
     TrialEvent(Box<Event>),
@@ -305,6 +351,17 @@ pub(crate) enum Answer {
         /// Why.
         message: String,
     },
+}
+
+/// What the probes of a host have read at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Readings of the machine and of the server's processes, by name.
+    pub(crate) machine: BTreeMap<String, f64>,
+    /// Readings of a router's own probes.
+    pub(crate) router: BTreeMap<String, f64>,
+    /// What is worth knowing about them.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Who speaks. Its two versions are in every protocol under these names; all else has a default, so
@@ -338,6 +395,8 @@ pub(crate) struct LoadOrder {
     pub(crate) url: String,
     /// The password.
     pub(crate) password: Option<Password>,
+    /// Whether statements may be prepared under a name.
+    pub(crate) knows_named_statements: bool,
     /// What the clients do.
     pub(crate) work: Work,
     /// How, and how long.

@@ -24,7 +24,7 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 4;
+pub(crate) const PROTOCOL: u32 = 5;
 
 /// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

@@ -105,12 +105,16 @@ impl PartOrder {
         })
     }
 
-    /// The part of a server that clients reach there.
+    /// The part of a server that clients reach there; nodes of its cluster reach it there as well if they share the port.
     ///
     /// # Errors
     ///
     /// The order is not one of a controller's, or there are no free ports.
-    pub(crate) fn part(&self, listening: &Listening) -> Result<Part, DeployError> {
+    pub(crate) fn part(
+        &self,
+        listening: &Listening,
+        shares_port: bool,
+    ) -> Result<Part, DeployError> {
         Ok(match self {
             PartOrder::Alone => Part::Alone,
             PartOrder::Primary(order) => Part::Primary(order.replication(listening.address)?),
@@ -120,13 +124,13 @@ impl PartOrder {
                 let replication = replication.replication(address_of(&primary)?)?;
                 Part::Replica(Follow { number: *number, primary, replication })
             }
-            PartOrder::Node(order) => Part::Node(order.node(listening)?),
+            PartOrder::Node(order) => Part::Node(order.node(listening, shares_port)?),
         })
     }
 }
 
 impl NodeOrder {
-    fn node(&self, listening: &Listening) -> Result<Node, DeployError> {
+    fn node(&self, listening: &Listening, shares_port: bool) -> Result<Node, DeployError> {
         if self.before.len() + 1 != self.number as usize {
             let (number, n) = (self.number, self.before.len());
             return Err(DeployError::new(format!(
@@ -136,6 +140,10 @@ impl NodeOrder {
         let own = NodePorts::at(*listening.address.ip()).map_err(|error| {
             DeployError::new(format!("there are no free ports for a node of a cluster: {error}"))
         })?;
+        let own = match shares_port {
+            true => NodePorts { group: listening.address.port(), ..own },
+            false => own,
+        };
         // Where others receive what they have missed is of no interest to this one.
         let before = self.before.iter();
         let before =
@@ -179,7 +187,7 @@ mod tests {
         assert!(!format!("{order:?}").contains("hush"), "{order:?}");
         let text = serde_json::to_string(&order).expect("it is text");
         let order: PartOrder = serde_json::from_str(&text).expect("it is an order");
-        order.part(&listening()).map_err(|error| error.message)
+        order.part(&listening(), false).map_err(|error| error.message)
     }
 
     #[test]
@@ -227,6 +235,9 @@ mod tests {
             third.cluster.ports.iter().map(|one| one.of_group().to_string()).collect();
         assert_eq!(groups[..2], ["10.0.0.1:4", "10.0.0.2:5"]);
         assert!(groups[2].starts_with("127.0.0.1:") && third.ports().group > 0, "{groups:?}");
+        let order = PartOrder::of(&Part::Node(node(1)), Vec::new()).expect("it can travel");
+        let Ok(Part::Node(first)) = order.part(&listening(), true) else { panic!("it is a node") };
+        assert_eq!(first.ports().of_group(), listening().address);
         let refused = travelled(&Part::Node(node(3)), &["10.0.0.1:4"]).expect_err("one is missing");
         assert!(refused.contains("cannot join 1 nodes"), "{refused}");
     }

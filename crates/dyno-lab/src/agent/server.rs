@@ -4,19 +4,23 @@
 //! ends with the agent: if that ends in order, here; if it is killed, by the guard that it has started
 //! ([`MakeKeeper`]).
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use dyno_database::{DeployError, Listening, Part, Place, Products, Secret, Server, ServerSpec};
-use dyno_host::{HostSpec, Keeper, Sampler};
+use dyno_database::{
+    DeployError, Endpoint, Listening, Part, Place, Products, RouterLaunch, Secret, Server,
+    ServerSpec,
+};
+use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
-use super::message::{Answer, Password, ServerDone, ServerOrder, ServerUp, StartOrder};
+use super::message::{
+    Answer, Password, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp, StartOrder,
+};
 use super::serve::Outlet;
 use super::transfer::{self, Sending};
 use crate::datasets::Staging;
@@ -58,8 +62,16 @@ impl Drop for ServerThread {
     }
 }
 
-/// What the probes are to watch; taken by their thread when it is new.
-type WatchedNow = Arc<Mutex<Option<HostSpec>>>;
+/// What the probes are to watch.
+#[derive(Default)]
+struct Watched {
+    machine: HostSpec,
+    /// Probes of a router, which nobody else can reach.
+    of_router: Vec<Box<dyn Probe>>,
+}
+
+/// The same; taken by their thread when it is new.
+type WatchedNow = Arc<Mutex<Option<Watched>>>;
 
 impl ServerThread {
     pub(super) fn start(
@@ -117,17 +129,26 @@ impl ServerThread {
 /// Reads the probes of this machine whenever it is asked to.
 fn sample(asked: &Receiver<u64>, watched: &WatchedNow, clock: &dyn Clock, out: &Outlet) {
     let mut sampler = Sampler::of(&HostSpec::default());
+    let mut of_router = Vec::new();
     for id in asked {
         let new = watched.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(spec) = new {
-            sampler = Sampler::of(&spec);
+        if let Some(new) = new {
+            sampler = Sampler::of(&new.machine);
+            of_router = new.of_router;
         }
-        let mut values: BTreeMap<String, f64> = sampler.read(clock.now()).into_iter().collect();
+        let now = clock.now();
+        let mut sample = Sample { machine: sampler.read(now), ..Sample::default() };
+        for probe in &mut of_router {
+            let mut readings = Readings::new();
+            probe.read(now, &mut readings);
+            sample.router.extend(readings);
+            sample.notes.extend(probe.take_notes());
+        }
         // The process that it takes for the generator is this one, which only watches.
-        values.retain(|name, value| {
-            !name.split('.').any(|part| part == "generator") && value.is_finite()
-        });
-        if out.say(&Answer::Sampled { id, values }).is_err() {
+        sample.machine.retain(|name, _| !name.split('.').any(|part| part == "generator"));
+        sample.machine.retain(|_, value| value.is_finite());
+        sample.router.retain(|_, value| value.is_finite());
+        if out.say(&Answer::Sampled { id, sample }).is_err() {
             return;
         }
     }
@@ -140,18 +161,13 @@ struct Keeping {
     watched: WatchedNow,
     ended: AbortFlag,
     keeper: Option<Arc<Keeper>>,
-    running: Option<Running>,
+    running: Option<Box<dyn Server>>,
     /// Where the last server listened.
     address: Option<Ipv4Addr>,
     /// Data for the next server.
     held: Option<Staging>,
     /// The same on their way to others.
     sending: Option<Sending>,
-}
-
-struct Running {
-    server: Box<dyn Server>,
-    spec: ServerSpec,
 }
 
 impl Keeping {
@@ -173,6 +189,7 @@ impl Keeping {
     fn obey(&mut self, order: ServerOrder) -> Result<ServerDone, DeployError> {
         match order {
             ServerOrder::Start(order) => self.start(*order),
+            ServerOrder::Route(order) => self.route(*order),
             ServerOrder::Halt => self.halt(),
             ServerOrder::Send { takers } => self.send(takers),
             ServerOrder::Fetch { from, token, data_folder } => {
@@ -184,17 +201,16 @@ impl Keeping {
                 Ok(ServerDone::Held)
             }
             ServerOrder::Stop => {
-                let Some(Running { server, .. }) = self.running.take() else {
-                    return Ok(ServerDone::Stopped);
-                };
-                *self.watched.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(HostSpec::default());
+                let Some(server) = self.running.take() else { return Ok(ServerDone::Stopped) };
+                self.watch(Watched::default());
                 server.stop().map(|()| ServerDone::Stopped)
             }
+            ServerOrder::Check => {
+                let server = self.running.as_ref().ok_or_else(no_server)?;
+                server.check_alive().map(|()| ServerDone::Alive)
+            }
             ServerOrder::Look { log_lines } => {
-                let Some(Running { server, .. }) = &mut self.running else {
-                    return Err(DeployError::new("there is no server"));
-                };
+                let server = self.running.as_mut().ok_or_else(no_server)?;
                 Ok(ServerDone::Seen {
                     down: server.down(),
                     log: server.log_tail(log_lines),
@@ -215,6 +231,9 @@ impl Keeping {
         let settings =
             settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
         let listening = listen(&order.address, Secret::new(order.password.0.clone()))?;
+        let clustering = self.hosting.products.get(&order.product)?.clustering();
+        let shares_port = clustering.is_some_and(|one| one.shares_port());
+        let part = order.part.part(&listening, shares_port)?;
         let spec = ServerSpec {
             product: order.product,
             version: order.version,
@@ -223,8 +242,8 @@ impl Keeping {
             from: order.from,
             settings: settings.collect(),
             cpus: order.cpus,
-            part: order.part.part(&listening)?,
-            open: Some(listening),
+            part,
+            open: Some(listening.clone()),
             ..ServerSpec::new("")
         };
         let (products, place) = (&self.hosting.products, Place::under(&keeper));
@@ -232,7 +251,56 @@ impl Keeping {
             Some(held) => products.start_on(&held.data(), &spec, &place, &self.clock)?,
             None => products.start(&spec, &place, &self.clock)?,
         };
-        self.up(server, spec)
+        let group = match &spec.part {
+            Part::Node(node) => Some(node.ports().of_group()),
+            _ => None,
+        };
+        let server = self.running.insert(server);
+        let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
+        let up = ServerUp { build, group, ..up(&**server, &listening)? };
+        self.address = Some(*listening.address.ip());
+        self.watch_server(Vec::new());
+        Ok(ServerDone::Up(Box::new(up)))
+    }
+
+    /// Starts a router in front of servers of other agents.
+    fn route(&mut self, order: RouteOrder) -> Result<ServerDone, DeployError> {
+        if self.running.is_some() {
+            return Err(DeployError::new("a server is running here already"));
+        }
+        let keeper = self.keeper(order.data_folder.as_deref())?;
+        let password = Secret::new(order.password.0);
+        let listening = listen(&order.address, password.clone())?;
+        let endpoint = |url: &String| {
+            let endpoint = Endpoint::from_url(url)?;
+            Ok(Endpoint { password: Some(password.clone()), ..endpoint })
+        };
+        let also = order.also.iter().map(endpoint).collect::<Result<Vec<_>, DeployError>>()?;
+        let router = self.hosting.products.router(&order.router)?;
+        let launch = RouterLaunch {
+            options: &order.options,
+            to: &endpoint(&order.to)?,
+            also: &also,
+            open: Some(&listening),
+            clients: order.clients,
+            cpus: &order.cpus,
+            place: &Place::under(&keeper),
+            clock: &self.clock,
+        };
+        let (started, notes) = (router.start(&launch)?, router.notes(&launch));
+        let server = self.running.insert(started);
+        let facts = server.facts()?;
+        let about = RouterUp {
+            product: facts.product,
+            version: facts.version,
+            settings: facts.settings,
+            knows_named_statements: server.knows_named_statements(),
+            notes,
+        };
+        let up = ServerUp { router: Some(about), ..up(&**server, &listening)? };
+        let probes = server.probes(None);
+        self.watch_server(probes);
+        Ok(ServerDone::Up(Box::new(up)))
     }
 
     /// What servers are kept with; the first call makes it.
@@ -248,9 +316,8 @@ impl Keeping {
 
     /// Stops the server in order, so that its data are complete: one that is started on them has nothing in its memory.
     fn halt(&mut self) -> Result<ServerDone, DeployError> {
-        let (Some(Running { server, .. }), Some(keeper)) = (self.running.take(), &self.keeper)
-        else {
-            return Err(DeployError::new("there is no server"));
+        let (Some(server), Some(keeper)) = (self.running.take(), &self.keeper) else {
+            return Err(no_server());
         };
         let staging = staging(keeper)?;
         server.stop_and_keep_data(&staging.data())?;
@@ -269,30 +336,38 @@ impl Keeping {
         Ok(ServerDone::Sending { address, token })
     }
 
-    fn up(&mut self, server: Box<dyn Server>, spec: ServerSpec) -> Result<ServerDone, DeployError> {
-        // Kept first, so that it ends in every case.
-        let Running { server, spec } = self.running.insert(Running { server, spec });
-        let (Some(listening), Some(reach)) = (&spec.open, server.reach()) else {
-            return Err(DeployError::new(
-                "the server has no address for clients on other machines",
-            ));
-        };
-        self.address = Some(*listening.address.ip());
-        let url = listening.endpoint(&reach.endpoint).to_string();
-        let pid = server.processes().first().copied();
-        let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
-        let group = match &spec.part {
-            Part::Node(node) => Some(node.ports().of_group()),
-            _ => None,
-        };
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(HostSpec {
+    /// Watches the server that runs, and what probes of its own read.
+    fn watch_server(&self, of_router: Vec<Box<dyn Probe>>) {
+        let Some(server) = &self.running else { return };
+        let machine = HostSpec {
             server_pids: server.watched_processes(),
             data: server.data_files(),
             threads: server.thread_groups(),
             ..HostSpec::default()
-        });
-        Ok(ServerDone::Up(Box::new(ServerUp { url, pid, build, group })))
+        };
+        self.watch(Watched { machine, of_router });
     }
+
+    fn watch(&self, watched: Watched) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
+    }
+}
+
+fn no_server() -> DeployError {
+    DeployError::new("there is no server")
+}
+
+/// What others have to know of a server that listens there.
+fn up(server: &dyn Server, listening: &Listening) -> Result<ServerUp, DeployError> {
+    let none = || DeployError::new("the server has no address for clients on other machines");
+    let reach = server.reach().ok_or_else(none)?;
+    Ok(ServerUp {
+        url: listening.endpoint(&reach.endpoint).to_string(),
+        pid: server.processes().first().copied(),
+        build: None,
+        group: None,
+        router: None,
+    })
 }
 
 /// A folder for data between two servers, where they are moved without being copied.

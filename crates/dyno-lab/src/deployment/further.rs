@@ -34,6 +34,9 @@ impl Deployment {
     /// Gives the independent servers on hosts the names of the hosts that they are really on: where one was lost,
     /// others have their places.
     pub(crate) fn name_hosted(&mut self, hosts: &[String]) {
+        if self.members.iter().any(|member| matches!(member.source, Source::Route(_))) {
+            return;
+        }
         for member in &mut self.members {
             if part_of(&member.source) == Part::Alone
                 && let Some(host) = member.host.and_then(|idx| hosts.get(idx))
@@ -58,6 +61,13 @@ impl Deployment {
         let joins =
             |member: &&Member| matches!(member.source, Source::Follow(..) | Source::Join(_));
         self.members.iter().filter(joins).filter_map(|member| member.host).collect()
+    }
+
+    /// Whether all members that take the load know statements that clients have prepared under a name.
+    pub(crate) fn knows_named_statements(&self) -> bool {
+        let loaded = self.members.iter().filter(|member| member.serves(Entry::Write));
+        let mut servers = loaded.filter_map(|member| member.instance.as_ref()?.server());
+        servers.all(Server::knows_named_statements)
     }
 
     /// The addresses of all members that take the load; none if one of them has no address.

@@ -14,7 +14,7 @@ use dyno_host::{PipedProcess, Pipes};
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 
 use super::clock::RoundTrip;
-use crate::agent::message::{Answer, Order};
+use crate::agent::message::{Answer, Order, Sample};
 use crate::agent::{FrameError, read_frame, write_frame};
 
 /// Lines of a command's complaints that are kept.
@@ -59,7 +59,7 @@ struct State {
     heard: Nanoseconds,
     n_samples: u64,
     /// The latest readings of its probes, and the number of the order for them.
-    sample: Option<(u64, BTreeMap<String, f64>)>,
+    sample: Option<(u64, Sample)>,
     complaints: VecDeque<String>,
     lost: Option<String>,
 }
@@ -112,10 +112,10 @@ impl Channel {
                 Ok(Answer::Pong { id, received, sent, unix_ms }) => {
                     self.pong(id, [received, sent], unix_ms);
                 }
-                Ok(Answer::Sampled { id, values }) => {
+                Ok(Answer::Sampled { id, sample }) => {
                     let mut state = locked(&self.state);
                     state.heard = self.clock.now();
-                    state.sample = Some((id, values));
+                    state.sample = Some((id, sample));
                     self.sampled.notify_all();
                 }
                 Ok(answer) => {
@@ -248,13 +248,13 @@ impl Channel {
     }
 
     /// What its probes have read by this order; none if it does not come in time.
-    pub(super) fn sample(&self, id: u64, limit: Duration) -> Option<BTreeMap<String, f64>> {
+    pub(super) fn sample(&self, id: u64, limit: Duration) -> Option<Sample> {
         let is_missing = |state: &mut State| {
             state.lost.is_none() && state.sample.as_ref().is_none_or(|(got, _)| *got < id)
         };
         let waited = self.sampled.wait_timeout_while(locked(&self.state), limit, is_missing);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.sample.take_if(|(got, _)| *got == id).map(|(_, values)| values)
+        state.sample.take_if(|(got, _)| *got == id).map(|(_, sample)| sample)
     }
 
     /// When it was last heard.

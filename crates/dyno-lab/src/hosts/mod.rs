@@ -9,6 +9,7 @@ mod clock;
 mod network;
 mod probe;
 mod reach;
+mod router;
 mod server;
 mod step;
 #[cfg(test)]
@@ -16,7 +17,6 @@ mod tests;
 mod trial;
 
 use std::cell::Cell;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -56,8 +56,33 @@ const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 /// What agents have said and nobody has taken: then they wait.
 const INBOX: usize = 4096;
 
+/// How many agents are started on the hosts of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// So many hosts have to be there …
+    pub(crate) least: usize,
+    /// … and so many have an agent each, if they are.
+    pub(crate) most: usize,
+    /// Whether there is one agent more: on the next host or, if there is none, on the first one.
+    pub(crate) has_further: bool,
+}
+
+impl Wanted {
+    /// One on each host of a pool that is there.
+    pub(crate) fn on_all(pool: &HostPool) -> Wanted {
+        Wanted { least: 1, most: pool.names.len(), has_further: false }
+    }
+
+    /// The hosts of the agents, of those that are there.
+    fn choose(self, hosts: &[usize]) -> Vec<usize> {
+        let each = hosts.iter().take(self.most);
+        let next = hosts.get(self.most).or(hosts.first()).filter(|_| self.has_further);
+        each.chain(next).copied().collect()
+    }
+}
+
 /// The agents of a trial. They end with this.
-pub(crate) struct Generators {
+pub(crate) struct Agents {
     // Ended before the channels.
     heart: Option<Heart>,
     channels: Channels,
@@ -114,9 +139,8 @@ impl Drop for Heart {
 /// Starts the agent of a host, by its number among those that are used.
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
-impl Generators {
-    /// Starts agents on so many hosts of a pool, one on each, as many as there are, and waits until all of
-    /// them are there. Hosts are requested first if they have to be.
+impl Agents {
+    /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are requested first if they have to be.
     ///
     /// # Errors
     ///
@@ -124,16 +148,15 @@ impl Generators {
     pub(crate) fn start(
         lab: &Lab,
         pool: &HostPool,
-        wanted: RangeInclusive<usize>,
+        wanted: Wanted,
         say: Say<'_>,
-    ) -> Result<Generators, TrialError> {
+    ) -> Result<Agents, TrialError> {
         let until = lab.clock.now() + LOST_LIMIT;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
-            let mut hosts = reached.hosts(pool);
-            let n_left = hosts.len();
-            hosts.truncate(*wanted.end());
-            let StartError { host, error } = match Generators::on(lab, pool, (&reached, &hosts)) {
+            let left = reached.hosts(pool);
+            let (n_left, hosts) = (left.len(), wanted.choose(&left));
+            let StartError { host, error } = match Agents::on(lab, pool, (&reached, &hosts)) {
                 Ok(all) => {
                     reached.have_agents(&hosts);
                     return Ok(all);
@@ -149,7 +172,7 @@ impl Generators {
             if !reached.has_had_agent(host) {
                 return Err(error);
             }
-            let is_needed = n_left <= *wanted.start();
+            let is_needed = n_left <= wanted.least;
             after_loss(lab, pool, (message, is_needed, until), say)?;
             if pool.lost == Lost::Continue && !is_needed {
                 reached.give_up(host);
@@ -164,7 +187,7 @@ impl Generators {
         lab: &Lab,
         pool: &HostPool,
         (reached, hosts): (&Reached, &[usize]),
-    ) -> Result<Generators, StartError> {
+    ) -> Result<Agents, StartError> {
         let name = |nth: usize| {
             let host = hosts[nth];
             let place = reached.place(host);
@@ -182,9 +205,9 @@ impl Generators {
             })?;
             Ok((Some(process), pipes))
         };
-        let all = Generators::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
+        let all = Agents::with(&called, &start, &lab.clock, (&lab.abort, pool.is_local()))?;
         let addresses = hosts.iter().map(|&host| reached.address(host, pool)).collect();
-        Ok(Generators { hosts: hosts_named, addresses, ..all })
+        Ok(Agents { hosts: hosts_named, addresses, ..all })
     }
 
     /// The same with what each is talked to through.
@@ -193,7 +216,7 @@ impl Generators {
         start: StartAgent<'_>,
         clock: &Arc<dyn Clock>,
         (abort, is_local): (&AbortFlag, bool),
-    ) -> Result<Generators, StartError> {
+    ) -> Result<Agents, StartError> {
         let (inbox, answers) = sync_channel(INBOX);
         let mut channels = Channels(Vec::new());
         for (idx, name) in names.iter().enumerate() {
@@ -207,7 +230,7 @@ impl Generators {
         let hellos = greet(&channels.0, &answers, clock.as_ref(), abort)?;
         let heart = Heart::start(&channels.0, clock, inbox)
             .map_err(|error| StartError { host: None, error })?;
-        Ok(Generators {
+        Ok(Agents {
             heart: Some(heart),
             channels,
             hellos,

@@ -5,7 +5,7 @@
 //! also recorded by its member's name.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use dyno_units::reading::{Reading, Topic};
 
 use super::channel::Channel;
 use super::server::ServerHosts;
+use crate::agent::message::Sample;
 
 /// How long the hosts may take to answer: what comes later would be taken for the next second's.
 const LIMIT: Duration = Duration::from_millis(800);
@@ -32,6 +33,8 @@ pub(crate) struct WatchedHost {
     pub(crate) member: String,
     /// Whether that member's processes are the server that is measured, or a part of it.
     pub(crate) is_measured: bool,
+    /// What is wanted of its own probes there, if it is a router.
+    pub(crate) of_router: Vec<Reading>,
 }
 
 /// A host by the names of its readings.
@@ -41,6 +44,7 @@ struct Named {
     host: String,
     member: String,
     is_measured: bool,
+    of_router: Vec<Reading>,
 }
 
 /// Reads the probes of all hosts.
@@ -58,10 +62,11 @@ impl ServerHosts {
     pub(crate) fn probe(&self, watched: Vec<WatchedHost>) -> Box<dyn Probe> {
         let channels = watched.iter().map(|one| Arc::clone(&self.channels[one.idx])).collect();
         let channels: Vec<Arc<Channel>> = channels;
-        let named = |WatchedHost { idx, member, is_measured }| Named {
+        let named = |WatchedHost { idx, member, is_measured, of_router }| Named {
             host: self.names()[idx].clone(),
             member,
             is_measured,
+            of_router,
         };
         let names: Vec<Named> = watched.into_iter().map(named).collect();
         let registered = registered(&names);
@@ -76,12 +81,16 @@ fn registered(names: &[Named]) -> Vec<Reading> {
     let mut all: Vec<Reading> = Vec::new();
     // The sum over the hosts has the place of the server of this machine.
     all.extend(own.iter().filter(|reading| reading.id.starts_with(SERVER)).cloned());
-    for Named { host, member, .. } in names {
+    let mut hosts = BTreeSet::new();
+    for Named { host, member, of_router, .. } in names {
+        all.extend(of_router.iter().cloned());
+        // A router may be on a host that has a server as well.
+        let is_new = hosts.insert(host);
         let of_host = own.iter().filter_map(|reading| {
             let (id, name) = match reading.id.strip_prefix(GROUP) {
                 Some(_) if names.len() == 1 => return None,
                 Some(rest) => (format!("{member}.{rest}"), member),
-                None if reading.id.starts_with(SERVER) => return None,
+                None if reading.id.starts_with(SERVER) || !is_new => return None,
                 None => (format!("host.{host}.{}", reading.id), host),
             };
             // Those of this machine have the charts and the evidence.
@@ -101,10 +110,14 @@ fn registered(names: &[Named]) -> Vec<Reading> {
 }
 
 /// Puts what the hosts have read into the readings; none of a host that has not answered.
-fn put(hosts: &[(&Named, Option<BTreeMap<String, f64>>)], readings: &mut Readings) {
+fn put(hosts: &[(&Named, Option<Sample>)], readings: &mut Readings) {
     let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
-    for (Named { host, member, is_measured }, values) in hosts {
-        for (name, value) in values.iter().flatten() {
+    for (Named { host, member, is_measured, of_router }, sample) in hosts {
+        let Some(sample) = sample else { continue };
+        let is_wanted = |name: &str| of_router.iter().any(|reading| reading.is_for(name));
+        let own = sample.router.iter().filter(|(name, _)| is_wanted(name));
+        readings.extend(own.map(|(name, value)| (name.clone(), *value)));
+        for (name, value) in &sample.machine {
             match name.strip_prefix(SERVER) {
                 Some(rest) => {
                     if *is_measured {
@@ -139,8 +152,10 @@ impl Probe for HostsProbe {
         let asked: Vec<u64> = self.channels.iter().map(|channel| channel.ask_sample()).collect();
         let mut found = Vec::new();
         for (idx, (channel, id)) in self.channels.iter().zip(asked).enumerate() {
-            let values = channel.sample(id, LIMIT);
-            let is_late = values.is_none() && channel.lost().is_none();
+            let mut sample = channel.sample(id, LIMIT);
+            let notes = sample.iter_mut().flat_map(|sample| std::mem::take(&mut sample.notes));
+            self.notes.extend(notes.map(|note| format!("host {}: {note}", channel.name)));
+            let is_late = sample.is_none() && channel.lost().is_none();
             if is_late && !self.is_late[idx] {
                 self.notes.push(format!(
                     "host {}: its probes could not be read within {} ms; their readings are missing for such seconds",
@@ -149,7 +164,7 @@ impl Probe for HostsProbe {
                 ));
             }
             self.is_late[idx] |= is_late;
-            found.push((&self.names[idx], values));
+            found.push((&self.names[idx], sample));
         }
         put(&found, readings);
     }
@@ -165,27 +180,31 @@ mod tests {
 
     use super::*;
 
-    fn values(values: &[(&str, f64)]) -> Option<BTreeMap<String, f64>> {
-        Some(values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect())
+    fn by_name(values: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    fn values(values: &[(&str, f64)]) -> Option<Sample> {
+        Some(Sample { machine: by_name(values), ..Sample::default() })
     }
 
     fn named(host: &str, member: &str, is_measured: bool) -> Named {
-        Named { host: host.to_owned(), member: member.to_owned(), is_measured }
+        let (host, member) = (host.to_owned(), member.to_owned());
+        Named { host, member, is_measured, of_router: Vec::new() }
     }
 
     #[track_caller]
-    fn check(hosts: &[(&str, Option<BTreeMap<String, f64>>)], expected: &[(&str, f64)]) {
+    fn check(hosts: &[(&str, Option<Sample>)], expected: &[(&str, f64)]) {
         let names: Vec<Named> = hosts.iter().map(|(name, _)| named(name, name, true)).collect();
         let hosts = names.iter().zip(hosts.iter().map(|(_, values)| values.clone()));
         check_named(&hosts.collect::<Vec<_>>(), expected);
     }
 
     #[track_caller]
-    fn check_named(hosts: &[(&Named, Option<BTreeMap<String, f64>>)], expected: &[(&str, f64)]) {
+    fn check_named(hosts: &[(&Named, Option<Sample>)], expected: &[(&str, f64)]) {
         let mut readings = Readings::new();
         put(hosts, &mut readings);
-        let expected: BTreeMap<String, f64> = values(expected).unwrap_or_default();
-        assert_eq!(readings.clone().into_iter().collect::<BTreeMap<_, _>>(), expected);
+        assert_eq!(readings, by_name(expected));
         let names: Vec<Named> = hosts.iter().map(|(named, _)| (*named).clone()).collect();
         let registry = Registry::new(registered(&names));
         for name in readings.keys() {
@@ -214,6 +233,30 @@ mod tests {
                 ("host.sql2.disk.vda.queue", 2.0),
             ],
         );
+    }
+
+    #[test]
+    fn a_router_on_the_host_of_a_server_has_readings_of_its_own() {
+        let primary = named("sql1", "primary", true);
+        let of_router =
+            vec![Reading { id: "pgbouncer.clients_waiting".into(), ..Reading::default() }];
+        let pooler = Named { of_router, ..named("sql1", "pooler", false) };
+        let read = |cpu: f64| values(&[("server.cpu_s_per_s", cpu), ("disk.vda.queue", 2.0)]);
+        let router = by_name(&[("pgbouncer.clients_waiting", 3.0), ("pgbouncer.pools", 1.0)]);
+        let sample = read(0.5).map(|sample| Sample { router, ..sample });
+        let mut readings = Readings::new();
+        put(&[(&primary, read(1.5)), (&pooler, sample)], &mut readings);
+        let expected = [
+            ("primary.cpu_s_per_s", 1.5),
+            ("pooler.cpu_s_per_s", 0.5),
+            ("server.cpu_s_per_s", 1.5),
+            ("host.sql1.disk.vda.queue", 2.0),
+            ("pgbouncer.clients_waiting", 3.0),
+        ];
+        assert_eq!(readings, by_name(&expected));
+        let known = registered(&[primary, pooler]);
+        let queues = known.iter().filter(|reading| reading.id == "host.sql1.disk.*.queue");
+        assert_eq!(queues.count(), 1, "the host is known twice");
     }
 
     #[test]

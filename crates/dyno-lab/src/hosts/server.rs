@@ -20,12 +20,13 @@ use dyno_workload::{Connector, Dialect};
 
 use super::channel::{Channel, Said};
 use super::reach::Say;
-use super::{Generators, POLL};
+use super::router::HostedRouter;
+use super::{Agents, POLL, Wanted};
 use crate::agent::message::{
-    Answer, Hello, Order, Password, ServerDone, ServerOrder, ServerUp, StartOrder,
+    Answer, Hello, Order, Password, RouteOrder, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
 use crate::agent::part::PartOrder;
-use crate::deployment::build_of;
+use crate::deployment::{Route, build_of};
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -48,7 +49,7 @@ pub(crate) struct ServerHosts {
     names: Vec<String>,
     hellos: Vec<Hello>,
     /// Held while answers are waited for.
-    agents: Mutex<Agents>,
+    agents: Mutex<Conversation>,
     clock: Arc<dyn Clock>,
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
@@ -59,8 +60,9 @@ pub(crate) struct ServerHosts {
     up: Mutex<Vec<Option<ServerUp>>>,
 }
 
-struct Agents {
-    all: Generators,
+/// The agents, and how many orders they were given.
+struct Conversation {
+    all: Agents,
     n_tasks: Cell<u64>,
 }
 
@@ -75,7 +77,8 @@ enum Waiting<'l> {
 }
 
 impl ServerHosts {
-    /// Starts an agent on each of the first `servers` hosts of a pool.
+    /// Starts an agent on each of the first `servers` hosts of a pool, and one for a router if there is to be one: on
+    /// the next host or, if there is none, on the first one.
     ///
     /// # Errors
     ///
@@ -83,11 +86,12 @@ impl ServerHosts {
     pub(crate) fn start(
         lab: &Lab,
         design: &Design,
-        (pool, servers): (&HostPool, usize),
+        (pool, servers, has_router): (&HostPool, usize, bool),
         say: Say<'_>,
     ) -> Result<ServerHosts, TrialError> {
-        let all = Generators::start(lab, pool, servers..=servers, say)?;
-        let left = all.hosts.len();
+        let wanted = Wanted { least: servers, most: servers, has_further: has_router };
+        let all = Agents::start(lab, pool, wanted, say)?;
+        let left = all.hosts.len() - usize::from(has_router);
         if left < servers {
             return Err(TrialError::new(format!(
                 "{servers} servers need a host each; of {}, {left} are left",
@@ -103,12 +107,12 @@ impl ServerHosts {
             names: all.hosts.iter().map(|(name, _)| name.clone()).collect(),
             addresses: all.addresses.clone(),
             hellos: all.hellos.clone(),
-            agents: Mutex::new(Agents { all, n_tasks: Cell::new(0) }),
+            agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
             clock: Arc::clone(&lab.clock),
             password: Secret::new(password),
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
             cpus: design.server_cpus.clone(),
-            up: Mutex::new(vec![None; servers]),
+            up: Mutex::new(vec![None; servers + usize::from(has_router)]),
         })
     }
 
@@ -201,6 +205,51 @@ impl ServerHosts {
         })))
     }
 
+    /// Starts a router on a host; it is used by its address. Returns it with what is worth knowing about it.
+    ///
+    /// # Errors
+    ///
+    /// It did not start; the message names its host.
+    pub(crate) fn start_router(
+        self: &Arc<Self>,
+        lab: &Lab,
+        idx: usize,
+        (route, to, also): (&Route, &Endpoint, &[Endpoint]),
+    ) -> Result<(Box<dyn Server>, Vec<String>), TrialError> {
+        let order = ServerOrder::Route(Box::new(RouteOrder {
+            router: route.product.clone(),
+            options: route.options.clone(),
+            to: to.to_string(),
+            also: also.iter().map(Endpoint::to_string).collect(),
+            clients: route.clients,
+            cpus: route.cpus.clone(),
+            address: self.addresses[idx].clone(),
+            password: Password(self.password.reveal().to_owned()),
+            data_folder: self.data_folder.clone(),
+        }));
+        let done = self.ordered(lab, vec![(idx, order)], START_LIMIT)?.into_iter().next();
+        let Some(ServerDone::Up(up)) = done else {
+            return Err(out_of_turn(&self.channels[idx]));
+        };
+        let Some(about) = up.router.clone() else { return Err(out_of_turn(&self.channels[idx])) };
+        let endpoint = self.endpoint(&up)?;
+        self.up()[idx] = Some(*up);
+        let notes = about.notes.clone();
+        let router = HostedRouter::new(Arc::clone(self), idx, (endpoint, about))?;
+        Ok((Box::new(router), notes))
+    }
+
+    /// Finds out whether the server of a host still answers, as its agent sees it.
+    pub(super) fn check(&self, idx: usize) -> Result<(), DeployError> {
+        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT)
+    }
+
+    /// How a server that is up is reached from here.
+    fn endpoint(&self, up: &ServerUp) -> Result<Endpoint, TrialError> {
+        let endpoint = Endpoint::from_url(&up.url).map_err(|error| TrialError::new(error.0))?;
+        Ok(Endpoint { password: Some(self.password.clone()), ..endpoint })
+    }
+
     /// Stops the servers of hosts in order, all at once; their agents hold their data.
     ///
     /// # Errors
@@ -251,8 +300,7 @@ impl ServerHosts {
     fn attach(self: &Arc<Self>, idx: usize, up: ServerUp) -> Result<Box<dyn Server>, TrialError> {
         let name = &self.channels[idx].name;
         let build = up.build.clone().map(build_of);
-        let endpoint = Endpoint::from_url(&up.url).map_err(|error| TrialError::new(error.0))?;
-        let endpoint = Endpoint { password: Some(self.password.clone()), ..endpoint };
+        let endpoint = self.endpoint(&up)?;
         self.up()[idx] = Some(up);
         // It is Dyno's own, and removed as a whole.
         let options = AttachOptions {
@@ -271,19 +319,29 @@ impl ServerHosts {
     }
 
     /// Stops the server of a host and removes its data.
-    fn stop(&self, idx: usize) -> Result<(), DeployError> {
+    pub(super) fn stop(&self, idx: usize) -> Result<(), DeployError> {
+        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT)
+    }
+
+    /// Gives an order to the agent of a host, and waits until it is followed, also if the user wants to stop.
+    fn in_any_case(
+        &self,
+        idx: usize,
+        order: ServerOrder,
+        limit: Nanoseconds,
+    ) -> Result<(), DeployError> {
         let agents = self.agents();
-        let task = self.say(&agents, idx, ServerOrder::Stop);
-        let done = self.wait(&agents, &[(idx, task)], STOP_LIMIT, Waiting::InAnyCase);
+        let task = self.say(&agents, idx, order);
+        let done = self.wait(&agents, &[(idx, task)], limit, Waiting::InAnyCase);
         match done {
             Ok(_) => Ok(()),
             Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
-            Err(_) => Err(DeployError::new("the server was not stopped")),
+            Err(_) => Err(DeployError::new("the order was not followed")),
         }
     }
 
     /// How the server of a host is: why it is down, the end of its log, bytes of its data.
-    fn look(
+    pub(super) fn look(
         &self,
         idx: usize,
         log_lines: usize,
@@ -300,7 +358,18 @@ impl ServerHosts {
         }
     }
 
-    fn log_tail(&self, idx: usize, lines: usize) -> Vec<String> {
+    /// Why the server of a host is down; `seen` is what is seen from here.
+    pub(super) fn down(&self, idx: usize, seen: Option<String>) -> Option<String> {
+        let channel = &self.channels[idx];
+        if let Some(why) = channel.lost() {
+            return Some(why);
+        }
+        let (down, ..) = self.look(idx, 0)?;
+        let why = down.or(seen)?;
+        Some(format!("host {}: {why}", channel.name))
+    }
+
+    pub(super) fn log_tail(&self, idx: usize, lines: usize) -> Vec<String> {
         self.look(idx, lines).map(|(_, log, _)| log).unwrap_or_default()
     }
 
@@ -308,12 +377,12 @@ impl ServerHosts {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn agents(&self) -> MutexGuard<'_, Agents> {
+    fn agents(&self) -> MutexGuard<'_, Conversation> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives an order to the agent of a host; returns its number.
-    fn say(&self, agents: &Agents, idx: usize, order: ServerOrder) -> u64 {
+    fn say(&self, agents: &Conversation, idx: usize, order: ServerOrder) -> u64 {
         let task = agents.n_tasks.get() + 1;
         agents.n_tasks.set(task);
         self.channels[idx].say(&Order::Server { task, order });
@@ -323,7 +392,7 @@ impl ServerHosts {
     /// Waits until the orders are followed; what came of each, in their order.
     fn wait(
         &self,
-        agents: &Agents,
+        agents: &Conversation,
         tasks: &[(usize, u64)],
         limit: Nanoseconds,
         waiting: Waiting<'_>,
@@ -411,16 +480,9 @@ impl Server for HostedServer {
     }
 
     fn down(&mut self) -> Option<String> {
-        let HostedServer { hosts, idx, attached, .. } = self;
-        let channel = &hosts.channels[*idx];
-        if let Some(why) = channel.lost() {
-            return Some(why);
-        }
         // What its own machine says of its end is more than that the connection is lost.
-        let lost = attached.down();
-        let (down, ..) = hosts.look(*idx, 0)?;
-        let why = down.or(lost)?;
-        Some(format!("host {}: {why}", channel.name))
+        let lost = self.attached.down();
+        self.hosts.down(self.idx, lost)
     }
 
     fn log_tail(&self, lines: usize) -> Vec<String> {

@@ -16,7 +16,7 @@ use dyno_workload::{AuditTotals, MadeWorkload};
 
 use super::channel::{Channel, Said};
 use super::clock::{self, RoundTrip};
-use super::{Generators, POLL};
+use super::{Agents, POLL};
 use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Password, Step, Work};
 use crate::observe::six_digits;
 use crate::phase::{DoneThere, totals_of_part};
@@ -41,6 +41,8 @@ const STOP_LOOKS: usize = 100;
 pub(crate) struct LoadRequest<'a> {
     /// The servers, of which each generator gets one, in turn.
     pub(crate) endpoints: &'a [Endpoint],
+    /// Whether statements may be prepared under a name.
+    pub(crate) knows_named_statements: bool,
     /// What the clients do.
     pub(crate) work: Work,
     /// The same, as this process has made it.
@@ -84,7 +86,7 @@ pub(crate) fn work_of(plan: &Plan, variant: &Variant) -> Work {
     }
 }
 
-impl Generators {
+impl Agents {
     /// Runs a step of load as [`dyno_load::run_step`] does, each agent with its slice.
     ///
     /// # Errors
@@ -165,7 +167,7 @@ impl Generators {
 
 /// A load on its way.
 struct Course<'a> {
-    generators: &'a Generators,
+    generators: &'a Agents,
     load: u64,
     spec: &'a StepSpec,
     request: &'a LoadRequest<'a>,
@@ -236,7 +238,7 @@ impl Course<'_> {
 
     /// Gives each generator its share.
     fn order(&self) -> Result<(), LoadError> {
-        let Generators { channels, is_local, .. } = self.generators;
+        let Agents { channels, is_local, .. } = self.generators;
         let (count, cpus) = (channels.0.len(), &self.spec.cpus);
         for (index, channel) in channels.0.iter().enumerate() {
             // Worker k of generator i of a machine is worker i + n·k of all.
@@ -256,6 +258,7 @@ impl Course<'_> {
                 load: self.load,
                 url: endpoint.to_string(),
                 password: password.map(|password| Password(password.reveal().to_owned())),
+                knows_named_statements: self.request.knows_named_statements,
                 work: self.request.work.clone(),
                 step,
                 index,

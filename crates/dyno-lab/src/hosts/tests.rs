@@ -140,8 +140,8 @@ fn names(n: usize) -> Vec<String> {
     (1..=n).map(|nth| format!("g{nth}")).collect()
 }
 
-/// Generators whose clocks are wrong in these ways.
-fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
+/// Agents whose clocks are wrong in these ways.
+fn generators(wrong: &[Wrong]) -> (Agents, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     clock.advance_to(BEGAN);
     let all = Mutex::new(wrong.iter());
@@ -151,7 +151,7 @@ fn generators(wrong: &[Wrong]) -> (Generators, Arc<ManualClock>) {
     };
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
     let abort = AbortFlag::new();
-    let generators = Generators::with(&names(wrong.len()), &start, &shared, (&abort, true));
+    let generators = Agents::with(&names(wrong.len()), &start, &shared, (&abort, true));
     (generators.unwrap_or_else(|error| panic!("{error:?}")), clock)
 }
 
@@ -160,6 +160,7 @@ fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<
         LazyLock::new(|| [Endpoint::from_url("mysql://me@127.0.0.1:1/test").expect("it is a URL")]);
     LoadRequest {
         endpoints: &*ENDPOINTS,
+        knows_named_statements: true,
         work: work(),
         workload,
         workers: Some(1),
@@ -168,7 +169,7 @@ fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<
     }
 }
 
-fn run(generators: &Generators, spec: &StepSpec) -> (Result<Generated, LoadError>, Vec<Interval>) {
+fn run(generators: &Agents, spec: &StepSpec) -> (Result<Generated, LoadError>, Vec<Interval>) {
     let (workload, abort) = (workload(), AbortFlag::new());
     let mut intervals = Vec::new();
     let result = generators.run_load(spec, &request(&workload, &abort), &mut |event| {
@@ -280,7 +281,7 @@ fn said_of(bytes: &[u8]) -> String {
         Ok((None, pipes(ours)))
     };
     let abort = AbortFlag::new();
-    match Generators::with(&names(1), &start, &clock, (&abort, true)) {
+    match Agents::with(&names(1), &start, &clock, (&abort, true)) {
         Err(StartError { error: TrialError::Failed { message, .. }, .. }) => message,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("it is no agent"),
@@ -337,7 +338,7 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
             Ok((None, pipes(ours)))
         };
         let abort = AbortFlag::new();
-        let all = Generators::with(&names(1), &start, &clock, (&abort, true));
+        let all = Agents::with(&names(1), &start, &clock, (&abort, true));
         let all = all.unwrap_or_else(|error| panic!("{error:?}"));
         let message = run(&all, &open()).0.err().expect("it cannot go on").0;
         assert!(message.contains("host g1") && message.contains(part), "{message}");
@@ -352,11 +353,24 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
 #[test]
 fn servers_that_other_hosts_cannot_reach_are_refused() {
     let (all, _) = generators(&[RIGHT]);
-    let all = Generators { is_local: false, ..all };
+    let all = Agents { is_local: false, ..all };
     let (workload, abort) = (workload(), AbortFlag::new());
     let url = "mysql://me@localhost/test?socket=/run/server.sock";
     let endpoints = [Endpoint::from_url(url).expect("it is a URL")];
     let request = LoadRequest { endpoints: &endpoints, ..request(&workload, &abort) };
     let message = all.run_load(&open(), &request, &mut |_| {}).err().expect("it is refused").0;
     assert!(message.contains("Unix socket of this machine"), "{message}");
+}
+
+#[test]
+fn a_router_has_the_next_host_or_if_there_is_none_the_first_one() {
+    let check = |has_further: bool, left: &[usize], expected: &[usize]| {
+        let wanted = Wanted { least: 2, most: 2, has_further };
+        assert_eq!(wanted.choose(left), expected);
+    };
+    check(false, &[0, 1, 2], &[0, 1]);
+    check(true, &[0, 1, 2], &[0, 1, 2]);
+    check(true, &[0, 2, 3], &[0, 2, 3]);
+    check(true, &[1, 2], &[1, 2, 1]);
+    check(true, &[], &[]);
 }

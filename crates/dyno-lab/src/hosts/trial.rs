@@ -11,7 +11,7 @@ use dyno_units::Nanoseconds;
 
 use super::channel::Said;
 use super::reach::{Reached, Say};
-use super::{Generators, LOST_LIMIT, POLL, StartError, after_loss};
+use super::{Agents, LOST_LIMIT, POLL, StartError, Wanted, after_loss};
 use crate::agent::message::{Answer, EndThere, Order, TrialOrder, TrialReport};
 use crate::run::Lab;
 use crate::trial::TrialError;
@@ -86,11 +86,11 @@ impl TrialSite<'_> {
     }
 
     /// Starts its agent. A host that has had one is tried for a minute, or given up, as the study says.
-    fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Generators, TrialError> {
+    fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Agents, TrialError> {
         let until = lab.clock.now() + LOST_LIMIT;
         loop {
             let hosts = [self.host];
-            let error = match Generators::on(lab, self.pool, (&self.reached, &hosts)) {
+            let error = match Agents::on(lab, self.pool, (&self.reached, &hosts)) {
                 Ok(agents) => return Ok(agents),
                 Err(StartError { host: None, error }) => return Err(error),
                 Err(StartError { error, .. }) => error,
@@ -120,7 +120,7 @@ pub(crate) fn trial_sites<'a>(
     pool: &'a HostPool,
     say: Say<'_>,
 ) -> Result<(Vec<TrialSite<'a>>, String), TrialError> {
-    let agents = Generators::start(lab, pool, 1..=pool.names.len(), say)?;
+    let agents = Agents::start(lab, pool, Wanted::on_all(pool), say)?;
     let machines: Vec<String> = agents.hellos.iter().map(|hello| hello.boot.clone()).collect();
     let words = agents.hosts_in_words();
     agents.stop();
@@ -131,7 +131,7 @@ pub(crate) fn trial_sites<'a>(
 }
 
 /// Passes on what comes, to the end of the trial.
-fn follow(lab: &Lab, agents: &Generators, take: Take<'_>) -> Result<TrialReport, TrialError> {
+fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, TrialError> {
     let channel = &agents.channels.0[0];
     let mut stop_until: Option<Nanoseconds> = None;
     let mut is_wanted = true;

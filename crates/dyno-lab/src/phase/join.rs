@@ -2,8 +2,8 @@
 //! front of it.
 
 use dyno_database::{
-    Clustering, Endpoint, Part, Replication, RouterLaunch, ServerSpec, SplitBy, finish,
-    replicating, start_replica, wait_until_synced,
+    Clustering, Endpoint, Part, Replication, ServerSpec, SplitBy, finish, replicating,
+    start_replica, wait_until_synced,
 };
 use dyno_host::{CopyError, CopyLayout};
 use dyno_units::Nanoseconds;
@@ -218,25 +218,15 @@ impl Trial<'_, '_> {
     fn join_router(&mut self, member: usize, route: &Route) -> Result<(), TrialError> {
         let lab = self.lab;
         let began = lab.clock.now();
-        let place = self.place(member)?;
-        let router = lab.products.router(&route.product)?;
-        let to = self.primary()?.reach();
+        let site = self.site(member)?;
+        let to = self.primary()?.endpoint();
         let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
         let nodes = self.deployment.nodes();
         let others = nodes.into_iter().skip(1).filter(|_| route.to_all);
         let also: Vec<Endpoint> = others.map(|(_, endpoint)| endpoint).collect();
-        let launch = RouterLaunch {
-            options: &route.options,
-            to: &to.endpoint,
-            also: &also,
-            clients: route.clients,
-            cpus: &route.cpus,
-            place: &place,
-            clock: &lab.clock,
-        };
-        let server = router.start(&launch)?;
+        let (server, notes) = site.start_router(lab, route, (&to, &also))?;
         self.ready(member, Box::new(server), began)?;
-        router.notes(&launch).into_iter().try_for_each(|note| self.note(note))
+        notes.into_iter().try_for_each(|note| self.note(note))
     }
 
     /// The server that others join.

@@ -4,7 +4,7 @@ use dyno_record::EventKind;
 use dyno_study::HostPool;
 
 use super::Phase;
-use crate::hosts::Generators;
+use crate::hosts::{Agents, Wanted};
 use crate::trial::{Trial, TrialError};
 
 /// Starts an agent on each host, and waits until all of them are there.
@@ -26,7 +26,7 @@ impl Phase for StartAgents {
             let event = events.in_trial(writer, EventKind::Noted { message });
             told = std::mem::replace(&mut told, Ok(())).and(event);
         };
-        let started = Generators::start(lab, &self.pool, 1..=self.pool.names.len(), &mut say);
+        let started = Agents::start(lab, &self.pool, Wanted::on_all(&self.pool), &mut say);
         told?;
         let generators = started?;
         let message = generators.in_words();

@@ -22,7 +22,7 @@ impl Phase for StartServerHosts {
         let Some(pool) = pools.find(|pool| Some(&pool.name) == database.on.as_ref()) else {
             return Ok(());
         };
-        let used = (pool, database.servers_on(pool));
+        let used = (pool, database.servers_on(pool), database.behind.is_some());
         let mut told = Ok(());
         let Trial { lab, events, writer, .. } = trial;
         // What is waited for is told while it is.

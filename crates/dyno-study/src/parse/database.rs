@@ -67,9 +67,9 @@ const KEYS: &[Key] = &[
         "on",
         Shape::Text,
         "The [host.NAME] table of the hosts that Dyno starts servers on, one on each, inside an agent \
-         there (docs/hosts.md): independent servers, or the members of a deployment with `replicas` or \
-         a Galera `cluster`. If not given, they are on the machine that runs the study. Only for \
-         servers that Dyno starts.",
+         there (docs/hosts.md): independent servers, or the members of a deployment with `replicas`, a \
+         `cluster` or a router (`behind`). If not given, they are on the machine that runs the study. \
+         Only for servers that Dyno starts.",
     )
     .example("\"sql\""),
     key(

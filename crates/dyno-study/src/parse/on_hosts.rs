@@ -27,8 +27,7 @@ const NOT_ON_HOSTS: [(&str, &str); 9] = [
 ];
 
 /// The same, of tables in its table.
-const MAPS_NOT_ON_HOSTS: [&str; 5] =
-    ["kernel", "router_settings", "behind", member::CPUS, member::MEMORY];
+const MAPS_NOT_ON_HOSTS: [&str; 4] = ["kernel", "router_settings", member::CPUS, member::MEMORY];
 
 /// Why a key is not for servers on hosts, and what to do.
 fn why_not(key: &str) -> [&'static str; 2] {
@@ -36,10 +35,6 @@ fn why_not(key: &str) -> [&'static str; 2] {
         "image" => [
             "a server in a container has no network by which other machines could reach it",
             "leave `image` out: the programs that are installed on the hosts are used",
-        ],
-        "behind" => [
-            "the pooler or proxy reaches its servers through sockets of one machine",
-            "leave one of the two out, or start it on a host yourself and give its `url`",
         ],
         "shards" | "shard_by" | "router_settings" => [
             "the router reaches its shards through sockets of one machine",
@@ -88,8 +83,10 @@ pub(super) fn check_table(problems: &mut Problems, raw: &RawTable<'_>, word: &Pr
                 ),
         );
     }
+    let several = changing(raw, &SEVERAL_MEMBERS).map(|(name, _)| name);
+    let router = raw.named("behind").next().map(|_| "behind");
     if let Some(servers) = raw.entry("servers")
-        && let Some((name, _)) = changing(raw, &SEVERAL_MEMBERS).next()
+        && let Some(name) = several.chain(router).next()
     {
         let message = format!("`servers` and `{name}` cannot be combined");
         problems.add(
@@ -276,6 +273,14 @@ mod tests {
         several("on = 'sql'\nreplicas = 1", 2);
         several("on = 'sql'\nreplicas = 2\nreplication = 'synchronous'", 3);
         several("on = 'sql'\ncluster = 'galera'\nnodes = 3", 3);
+        // A router shares a host if it has to.
+        for (replicas, servers) in [(2, 3), (0, 1)] {
+            let pooled =
+                format!("on = 'sql'\nreplicas = {replicas}\nbehind = {{ product = 'pgbouncer' }}");
+            let pooled = study(&text(&pooled, "").replace("'mariadb'", "'postgresql'"));
+            let database = &pooled.variants[0].database;
+            assert_eq!(database.servers_on(&pooled.design.server_hosts[0]), servers);
+        }
         // A private server that other hosts reach.
         let far = study(&text("on = 'far'", "generators = 'far'"));
         assert_eq!(far.design.server_hosts[0].address_of("far"), "far");
@@ -299,6 +304,8 @@ mod tests {
         check("on = 'sql'\ncluster = 'galera'\nnodes = 4", "", "4 servers cannot be started on 3");
         check("on = 'sql'\nreplicas = 1\nservers = 2", "", "`servers` and `replicas` cannot be");
         check("on = 'sql'\ncluster = 'galera'\nservers = 2", "", "`servers` and `cluster` cannot");
+        let behind = "behind = { product = 'pgbouncer' }";
+        check(&format!("on = 'sql'\nservers = 2\n{behind}"), "", "`servers` and `behind` cannot");
         let reads = "on = 'sql'\nreplicas = 2\nreads_on = 'all'";
         check(reads, "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "", "the 3 servers of `a` need `generators`");
@@ -321,13 +328,12 @@ mod tests {
             "shards = 2",
             "log_volume = 'v'",
             "data = 'populated'",
-            "behind = { product = 'pgbouncer' }",
         ] {
             let name = key.split(' ').next().unwrap_or_default();
             check(&format!("on = 'sql'\n{key}"), GENERATED, &format!("`{name}` and `on` cannot"));
         }
-        let mysql = text("on = 'sql'", GENERATED).replace("'mariadb'", "'mysql'");
-        check_text(&mysql, "`mysql` cannot be started on other hosts");
+        let sqlite = text("on = 'sql'", GENERATED).replace("'mariadb'", "'sqlite'");
+        check_text(&sqlite, "`sqlite` cannot be started on other hosts");
         check_text(
             &text("on = 'sql'", GENERATED).replace(
                 "names = ['a', 'b', 'c']",

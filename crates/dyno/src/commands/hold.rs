@@ -202,6 +202,7 @@ impl Deploying<'_> {
                 options: &order.behind_options,
                 to: &to,
                 also: &[],
+                open: None,
                 clients: CLIENTS_MOST,
                 cpus: &[],
                 place: &self.place,

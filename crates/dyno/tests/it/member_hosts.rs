@@ -10,7 +10,7 @@ use crate::server_hosts::{await_removal, check_secrets, left, parent};
 use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
 
 /// A study of members on three hosts.
-fn study(database: &str, design: &str) -> String {
+pub(crate) fn study(database: &str, design: &str) -> String {
     format!(
         r#"
         title = "Do members on hosts work?"
@@ -41,13 +41,13 @@ fn replicas(product: &str, mode: &str) -> String {
     format!("product = \"{product}\"\nreplicas = 2\nreplication = \"{mode}\"")
 }
 
-fn first_trial(bench: &Workbench) -> Value {
+pub(crate) fn first_trial(bench: &Workbench) -> Value {
     read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"))
 }
 
 /// Runs a study and checks that its trial has finished, with the members on the three hosts.
 #[track_caller]
-fn check_members(text: &str, names: [&str; 3]) -> Workbench {
+pub(crate) fn check_members(text: &str, names: [&str; 3]) -> Workbench {
     let (bench, data) = (Workbench::new(), DataFolder::new());
     bench.write("study.toml", text);
     bench.dyno_good(&["run", "study.toml", "--data-folder", data.text()]);

@@ -47,7 +47,8 @@ fn summary(bench: &Workbench) -> Value {
 pub(crate) fn left(data: &DataFolder) -> Vec<String> {
     let entries = fs::read_dir(data.path()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.starts_with("mariadb-") || name.starts_with("postgresql-")).collect()
+    let kept = ["mariadb-", "mysql-", "postgresql-", "pgbouncer-", "haproxy-"];
+    names.filter(|name| kept.iter().any(|one| name.starts_with(one))).collect()
 }
 
 /// Checks a run of the study on one host.
@@ -191,7 +192,7 @@ pub(crate) fn check_secrets(study: &str, n_servers: usize) {
         };
         processes.iter().filter(has_word).count()
     };
-    let found = count("/mariadbd") + count("/postgres");
+    let found = count("/mariadbd") + count("/mysqld") + count("/postgres");
     assert_eq!(found, n_servers, "{study}: {processes:?}");
     for pid in processes {
         for file in ["cmdline", "environ"] {

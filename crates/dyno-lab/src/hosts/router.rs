@@ -1,0 +1,104 @@
+//! Routers on hosts: each is started by an agent there, and used from here by its address.
+//!
+//! What it says of itself, and whether it answers, its agent finds out: a router has no tables to be asked, and its
+//! statistics are at a socket of its machine.
+
+use std::sync::Arc;
+
+use dyno_database::{DeployError, Endpoint, Server, ServerFacts};
+use dyno_workload::{Connector, Dialect};
+
+use super::server::ServerHosts;
+use crate::agent::message::RouterUp;
+use crate::trial::TrialError;
+
+/// A router on a host.
+pub(super) struct HostedRouter {
+    hosts: Arc<ServerHosts>,
+    /// Of its host.
+    idx: usize,
+    endpoint: Endpoint,
+    dialect: Dialect,
+    connector: Connector,
+    about: RouterUp,
+}
+
+impl HostedRouter {
+    /// One that is up there.
+    ///
+    /// # Errors
+    ///
+    /// It stands in front of servers that speak no SQL.
+    pub(super) fn new(
+        hosts: Arc<ServerHosts>,
+        idx: usize,
+        (endpoint, about): (Endpoint, RouterUp),
+    ) -> Result<HostedRouter, TrialError> {
+        let protocol = endpoint.protocol;
+        let dialect = protocol.spec().dialect.ok_or_else(|| {
+            TrialError::new("routers are only started in front of servers that speak SQL")
+        })?;
+        let connector = match about.knows_named_statements {
+            true => protocol.connector(&endpoint),
+            false => protocol.nameless_connector(&endpoint),
+        };
+        Ok(HostedRouter { hosts, idx, endpoint, dialect, connector, about })
+    }
+}
+
+impl Server for HostedRouter {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    fn connector(&self) -> Connector {
+        Arc::clone(&self.connector)
+    }
+
+    fn facts(&self) -> Result<ServerFacts, DeployError> {
+        Ok(ServerFacts {
+            product: self.about.product.clone(),
+            version: self.about.version.clone(),
+            transport: "tcp",
+            settings: self.about.settings.clone(),
+            ..ServerFacts::default()
+        })
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        // They are the agent's.
+        Vec::new()
+    }
+
+    fn endpoint(&self) -> Option<Endpoint> {
+        Some(self.endpoint.clone())
+    }
+
+    fn down(&mut self) -> Option<String> {
+        self.hosts.down(self.idx, None)
+    }
+
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.hosts.log_tail(self.idx, lines)
+    }
+
+    fn data_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn knows_named_statements(&self) -> bool {
+        self.about.knows_named_statements
+    }
+
+    fn stores_data(&self) -> bool {
+        false
+    }
+
+    fn check_alive(&self) -> Result<(), DeployError> {
+        self.hosts.check(self.idx)
+    }
+
+    fn stop(self: Box<Self>) -> Result<(), DeployError> {
+        self.hosts.stop(self.idx)
+    }
+}
