@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/dyno/src/commands/sysbench", "a tool that has options for each product"),
     ("crates/dyno-study/src/parse/by_url.rs", "examples of URLs"),
     ("crates/dyno-study/src/parse/database.rs", "examples of values"),
+    ("crates/dyno-study/src/parse/programs.rs", "an example of an image's name"),
     ("crates/dyno-study/src/keys.rs", "an example of a value"),
 ];
 
