@@ -16,9 +16,9 @@ pub trait Protocol: Send + Sync {
     /// Opens connections to the endpoint's catalog.
     fn connector(&self, endpoint: &Endpoint) -> Connector;
 
-    /// The same through a router that knows no statements that were prepared under a name
-    /// ([`Server::knows_named_statements`]).
-    fn nameless_connector(&self, endpoint: &Endpoint) -> Connector {
+    /// The same through a router that does not support named prepared statements
+    /// ([`Server::supports_named_statements`]).
+    fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
         self.connector(endpoint)
     }
 

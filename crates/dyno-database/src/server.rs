@@ -169,8 +169,8 @@ pub trait Server: Send {
         false
     }
 
-    /// Whether it knows statements that a client has prepared under a name; otherwise each is parsed for each execution.
-    fn knows_named_statements(&self) -> bool {
+    /// Whether it supports named prepared statements; otherwise each statement is parsed for each execution.
+    fn supports_named_statements(&self) -> bool {
         true
     }
 

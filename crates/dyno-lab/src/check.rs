@@ -29,10 +29,14 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             _ => Ok(()),
         });
         let result = result.and_then(|()| match &variant.database.behind {
-            // The same.
+            // Programs on hosts are looked for there.
             Some(_) if variant.database.on.is_some() => Ok(()),
             Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
             None => Ok(()),
+        });
+        let result = result.and_then(|()| match has_limited_members(&variant.database) {
+            true => Deployment::of(lab, design, variant).map(drop),
+            false => Ok(()),
         });
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), message));
@@ -45,7 +49,6 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             refused.push((variant.name.clone(), format!("{}: {message}", database.name)));
         }
     }
-    refused.extend(unknown_members(lab, plan, design));
     refused.extend(without_vectors(lab, plan, design));
     refused.extend(unpromotable(lab, plan));
     refused.extend(wrong_shards(plan));
@@ -54,17 +57,9 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
     refused
 }
 
-/// Variants that give CPUs or memory to members that they do not have.
-fn unknown_members(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
-    let gives = |database: &Database| {
-        !(database.member_cpus.is_empty() && database.member_memory.is_empty())
-    };
-    let given = with_own_database(plan).filter(|(variant, _)| gives(&variant.database));
-    let refused = given.filter_map(|(variant, _)| match Deployment::of(lab, design, variant) {
-        Err(TrialError::Failed { message, .. }) => Some((variant.name.clone(), message)),
-        _ => None,
-    });
-    refused.collect()
+/// Whether individual members, which may not exist, have CPUs or memory limits of their own.
+fn has_limited_members(database: &Database) -> bool {
+    !(database.member_cpus.is_empty() && database.member_memory.is_empty())
 }
 
 /// Variants whose fault promotes a replica where it could not be told what was lost.

@@ -220,7 +220,7 @@ impl Deployment {
             entries = vec![Entry::Write, Entry::Read];
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
-        limited::give_their_own(&mut members, &variant.database, lab.memory())?;
+        limited::apply(&mut members, &variant.database, lab.memory())?;
         // One for each agent, in the order of both; a router comes last.
         if !hosts.is_empty() {
             members.iter_mut().zip(0..).for_each(|(member, idx)| member.host = Some(idx));

@@ -135,12 +135,13 @@ fn requirement_record(requirement: &Requirement) -> RequirementRecord {
     }
 }
 
+fn listed(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<String>>().join(",")
+}
+
 /// What all trials are run with and neither variants nor steps tell.
 fn design_record(design: &Design) -> BTreeMap<String, String> {
-    let cpus = |cpus: &[u32]| match cpus {
-        [] => "all".to_owned(),
-        some => some.iter().map(u32::to_string).collect::<Vec<String>>().join(","),
-    };
+    let cpus = |cpus: &[u32]| if cpus.is_empty() { "all".to_owned() } else { listed(cpus) };
     let workers = design.workers.map_or_else(|| "auto".to_owned(), |workers| workers.to_string());
     let told = [
         ("statement_timeout", design.statement_timeout.to_string()),
@@ -293,10 +294,7 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
         let options = options.iter();
         asked.extend(options.map(|(name, value)| (format!("behind.{name}"), value.clone())));
     }
-    asked.extend(member_cpus.iter().map(|(member, cpus)| {
-        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        (format!("member_cpus.{member}"), cpus.join(","))
-    }));
+    asked.extend(asked_cpus(member_cpus));
     asked.extend(asked_settings("member_memory", member_memory));
     if *data != DataOrigin::default() {
         asked.insert("data".to_owned(), data.word().to_owned());
@@ -306,6 +304,11 @@ fn asked(variant: &Variant) -> BTreeMap<String, String> {
     asked.extend(shares.map(|(name, value)| (share_key(name), value.to_string())));
     asked.extend(asked_of_tables(variant));
     asked
+}
+
+/// The CPUs of individual members.
+fn asked_cpus(members: &BTreeMap<String, Vec<u32>>) -> impl Iterator<Item = (String, String)> {
+    members.iter().map(|(member, cpus)| (format!("member_cpus.{member}"), listed(cpus)))
 }
 
 /// The settings of a key, named by it, without secrets.

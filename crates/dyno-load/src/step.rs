@@ -22,8 +22,8 @@ pub struct StepSpec {
     /// five; none if it ends by time or by quotas alone. The rule: the means of the fifths of that
     /// time differ by at most 20 %, and a line through them rises or falls by at most 10 %.
     pub until_steady: Option<Nanoseconds>,
-    /// How long clients may find no server, and nothing commit, before the step fails: [`GONE_LIMIT`]; none where it is known
-    /// that the server will be away, and somebody else sees to it.
+    /// How long nothing may commit while clients fail to reconnect, before the step fails: usually [`GONE_LIMIT`]; none if
+    /// the server is expected to be away and the caller makes sure that it comes back.
     pub gone_limit: Option<Nanoseconds>,
     /// Time limit of a statement; zero for none.
     pub statement_timeout: Nanoseconds,
@@ -37,7 +37,7 @@ pub struct StepSpec {
     pub seed: Seed,
 }
 
-/// How long a server may be away that is not expected to be.
+/// The usual [`StepSpec::gone_limit`].
 pub const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// Which part of a step an interval belongs to.

@@ -132,11 +132,14 @@ const UNITS: [&str; 17] = [
     "CPU",
 ];
 
+/// A space at which no line ends.
+pub(crate) const FIXED: char = '\u{a0}';
+
+/// A word joiner: no line ends there.
+pub(crate) const JOINER: char = '\u{2060}';
+
 /// A text in which a number is never parted from its unit, nor `n` from its number, nor a range at its dash.
 pub(crate) fn kept_together(text: &str) -> String {
-    const FIXED: char = '\u{a0}';
-    // A word joiner: no line ends there.
-    const JOINER: char = '\u{2060}';
     let chars: Vec<char> = text.chars().collect();
     let at = |i: Option<usize>| i.and_then(|i| chars.get(i)).copied().unwrap_or(' ');
     let is_of_unit = |c: char| c.is_alphanumeric() || matches!(c, '×' | '%');

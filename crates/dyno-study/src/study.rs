@@ -277,9 +277,9 @@ pub struct Database {
     pub router_settings: BTreeMap<String, SettingValue>,
     /// What stands in front of it; none if clients connect to it.
     pub behind: Option<Behind>,
-    /// The CPUs that single members are bound to, by their names.
+    /// The CPUs that individual members are bound to, by their names.
     pub member_cpus: BTreeMap<String, Vec<u32>>,
-    /// The memory limits of single members, by their names: sizes, or shares of the host's memory.
+    /// The memory limits of individual members, by their names: sizes, or shares of the host's memory.
     pub member_memory: BTreeMap<String, SettingValue>,
     /// Whether a catalog with tables that Dyno did not make may be used (servers by URL only).
     pub allow_existing_tables: bool,

@@ -270,7 +270,7 @@ impl Server for Pooler {
         None
     }
 
-    fn knows_named_statements(&self) -> bool {
+    fn supports_named_statements(&self) -> bool {
         self.names != Names::Parsed
     }
 

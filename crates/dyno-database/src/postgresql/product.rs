@@ -232,7 +232,7 @@ impl Protocol for PgProtocol {
         super::connector(endpoint.clone())
     }
 
-    fn nameless_connector(&self, endpoint: &Endpoint) -> Connector {
+    fn unnamed_connector(&self, endpoint: &Endpoint) -> Connector {
         super::pooled_connector(endpoint.clone())
     }
 

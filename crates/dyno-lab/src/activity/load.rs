@@ -44,7 +44,7 @@ pub(crate) struct LoadActivity<'a> {
     spread: Option<Connector>,
     /// The addresses of all that take the load; none if it cannot be reached from another process.
     endpoints: Vec<Endpoint>,
-    knows_named_statements: bool,
+    supports_named_statements: bool,
     /// Whether agents have started the servers.
     on_hosts: bool,
     spec: StepSpec,
@@ -88,7 +88,7 @@ pub(crate) struct LoadPlan {
     pub(crate) name: String,
     /// Which load probe of a search it is, counted from 1; 0 for a step that searches nothing.
     pub(crate) probe: u32,
-    /// Whether faults happen meanwhile, which see to it that the server comes back.
+    /// Whether faults are injected meanwhile: that activity waits until the server is back.
     pub(crate) has_faults: bool,
     /// How hard.
     pub(crate) load: Load,
@@ -192,7 +192,7 @@ impl<'a> LoadActivity<'a> {
             rows: deployment.tables().map(Server::connector),
             spread: deployment.spread(lab),
             endpoints: deployment.load_endpoints(),
-            knows_named_statements: deployment.knows_named_statements(),
+            supports_named_statements: deployment.supports_named_statements(),
             on_hosts: deployment.hosts.is_some(),
             name: plan.name(),
             spec: plan.spec(lab, order, blocks_worker),
@@ -225,7 +225,7 @@ impl<'a> LoadActivity<'a> {
         }
         let request = LoadRequest {
             endpoints: &self.endpoints,
-            knows_named_statements: self.knows_named_statements,
+            supports_named_statements: self.supports_named_statements,
             work: work.clone(),
             workload: self.workload,
             workers: self.workers,

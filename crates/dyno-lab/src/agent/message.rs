@@ -226,8 +226,8 @@ pub(crate) struct RouterUp {
     pub(crate) version: String,
     /// Its settings.
     pub(crate) settings: BTreeMap<String, String>,
-    /// Whether it knows statements that clients prepare under a name.
-    pub(crate) knows_named_statements: bool,
+    /// Whether it supports named prepared statements.
+    pub(crate) supports_named_statements: bool,
     /// What is worth knowing about it.
     pub(crate) notes: Vec<String>,
 }
@@ -396,7 +396,7 @@ pub(crate) struct LoadOrder {
     /// The password.
     pub(crate) password: Option<Password>,
     /// Whether statements may be prepared under a name.
-    pub(crate) knows_named_statements: bool,
+    pub(crate) supports_named_statements: bool,
     /// What the clients do.
     pub(crate) work: Work,
     /// How, and how long.

@@ -293,8 +293,10 @@ impl Agent {
         };
         let abort = AbortFlag::new();
         let connector = match endpoint(&order) {
-            Ok(endpoint) if order.knows_named_statements => endpoint.protocol.connector(&endpoint),
-            Ok(endpoint) => endpoint.protocol.nameless_connector(&endpoint),
+            Ok(endpoint) if order.supports_named_statements => {
+                endpoint.protocol.connector(&endpoint)
+            }
+            Ok(endpoint) => endpoint.protocol.unnamed_connector(&endpoint),
             Err(message) => return fail(message),
         };
         let clock = Arc::clone(&self.setup.clock);

@@ -294,7 +294,7 @@ impl Keeping {
             product: facts.product,
             version: facts.version,
             settings: facts.settings,
-            knows_named_statements: server.knows_named_statements(),
+            supports_named_statements: server.supports_named_statements(),
             notes,
         };
         let up = ServerUp { router: Some(about), ..up(&**server, &listening)? };

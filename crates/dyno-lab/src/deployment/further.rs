@@ -63,11 +63,11 @@ impl Deployment {
         self.members.iter().filter(joins).filter_map(|member| member.host).collect()
     }
 
-    /// Whether all members that take the load know statements that clients have prepared under a name.
-    pub(crate) fn knows_named_statements(&self) -> bool {
+    /// Whether all members that take the load support named prepared statements.
+    pub(crate) fn supports_named_statements(&self) -> bool {
         let loaded = self.members.iter().filter(|member| member.serves(Entry::Write));
         let mut servers = loaded.filter_map(|member| member.instance.as_ref()?.server());
-        servers.all(Server::knows_named_statements)
+        servers.all(Server::supports_named_statements)
     }
 
     /// The addresses of all members that take the load; none if one of them has no address.

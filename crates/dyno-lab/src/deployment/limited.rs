@@ -1,4 +1,4 @@
-//! What single members get of the machine.
+//! CPUs and memory limits of individual members.
 
 use dyno_study::Database;
 use dyno_units::{ByteCount, SettingValue};
@@ -6,12 +6,12 @@ use dyno_units::{ByteCount, SettingValue};
 use super::{Member, Source};
 use crate::trial::TrialError;
 
-/// Gives members the CPUs and the memory that the study names for them.
+/// Gives members the CPUs and memory limits that the study sets for them.
 ///
 /// # Errors
 ///
-/// There is no such member, or it is none that this can be given to.
-pub(super) fn give_their_own(
+/// There is no such member, or it is not a process that can be limited in this way.
+pub(super) fn apply(
     members: &mut [Member],
     database: &Database,
     memory: ByteCount,

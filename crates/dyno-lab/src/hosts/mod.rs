@@ -140,7 +140,8 @@ impl Drop for Heart {
 type StartAgent<'a> = &'a dyn Fn(usize) -> Result<(Option<PipedProcess>, Pipes), TrialError>;
 
 impl Agents {
-    /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are requested first if they have to be.
+    /// Starts agents on so many hosts of a pool, as many as there are, and waits until all of them are there. Hosts are
+    /// requested first if they have to be.
     ///
     /// # Errors
     ///

@@ -38,9 +38,9 @@ impl HostedRouter {
         let dialect = protocol.spec().dialect.ok_or_else(|| {
             TrialError::new("routers are only started in front of servers that speak SQL")
         })?;
-        let connector = match about.knows_named_statements {
+        let connector = match about.supports_named_statements {
             true => protocol.connector(&endpoint),
-            false => protocol.nameless_connector(&endpoint),
+            false => protocol.unnamed_connector(&endpoint),
         };
         Ok(HostedRouter { hosts, idx, endpoint, dialect, connector, about })
     }
@@ -86,8 +86,8 @@ impl Server for HostedRouter {
         None
     }
 
-    fn knows_named_statements(&self) -> bool {
-        self.about.knows_named_statements
+    fn supports_named_statements(&self) -> bool {
+        self.about.supports_named_statements
     }
 
     fn stores_data(&self) -> bool {

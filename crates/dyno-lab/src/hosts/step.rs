@@ -42,7 +42,7 @@ pub(crate) struct LoadRequest<'a> {
     /// The servers, of which each generator gets one, in turn.
     pub(crate) endpoints: &'a [Endpoint],
     /// Whether statements may be prepared under a name.
-    pub(crate) knows_named_statements: bool,
+    pub(crate) supports_named_statements: bool,
     /// What the clients do.
     pub(crate) work: Work,
     /// The same, as this process has made it.
@@ -258,7 +258,7 @@ impl Course<'_> {
                 load: self.load,
                 url: endpoint.to_string(),
                 password: password.map(|password| Password(password.reveal().to_owned())),
-                knows_named_statements: self.request.knows_named_statements,
+                supports_named_statements: self.request.supports_named_statements,
                 work: self.request.work.clone(),
                 step,
                 index,

@@ -160,7 +160,7 @@ fn request<'a>(workload: &'a MadeWorkload, abort: &'a AbortFlag) -> LoadRequest<
         LazyLock::new(|| [Endpoint::from_url("mysql://me@127.0.0.1:1/test").expect("it is a URL")]);
     LoadRequest {
         endpoints: &*ENDPOINTS,
-        knows_named_statements: true,
+        supports_named_statements: true,
         work: work(),
         workload,
         workers: Some(1),

@@ -2,7 +2,7 @@
 
 use super::{Block, Cell, Section, Table};
 use crate::html::parts::{badge, caveat, swatch};
-use crate::markup::{Markup, escape};
+use crate::markup::{Markup, escape, kept_together};
 
 /// Writes a section.
 pub(crate) fn section(out: &mut Markup, section: Section) {
@@ -11,7 +11,7 @@ pub(crate) fn section(out: &mut Markup, section: Section) {
         out.element("h2", &section.title);
     }
     if !section.lead.is_empty() {
-        out.classed("p", "lead", &section.lead);
+        out.classed("p", "lead", kept_together(&section.lead));
     }
     blocks(out, section.blocks);
     out.raw("</section>");

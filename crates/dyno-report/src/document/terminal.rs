@@ -3,6 +3,7 @@
 use dyno_analysis::{Caveat, Verdict};
 
 use super::{Block, Cell, Table};
+use crate::markup::{FIXED, JOINER, kept_together};
 use crate::words::{self, Judged};
 
 /// How a text is shown.
@@ -143,12 +144,15 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// Breaks a text into lines of at most `width` characters; longer words are broken too.
+/// Breaks a text into lines of at most `width` characters, a number never before its unit; longer words are broken too.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
-    for word in text.split_whitespace() {
-        let mut letters: Vec<char> = word.chars().collect();
+    let kept = kept_together(text);
+    let words = kept.split(|c: char| c.is_whitespace() && c != FIXED);
+    for word in words.filter(|word| !word.is_empty()) {
+        let letters = word.chars().filter(|c| *c != JOINER);
+        let mut letters: Vec<char> = letters.map(|c| if c == FIXED { ' ' } else { c }).collect();
         if used > 0 && used + 1 + letters.len() > width {
             lines.push(String::new());
             used = 0;
@@ -222,6 +226,7 @@ mod tests {
         };
         check("one two three", 7, &["one two", "three"]);
         check("abcdefghij k", 4, &["abcd", "efgh", "ij k"]);
+        check("above 2 % of it", 7, &["above", "2 % of", "it"]);
         check("", 10, &[]);
     }
 

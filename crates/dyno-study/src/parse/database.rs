@@ -260,14 +260,14 @@ const KEYS: &[Key] = &[
     key(
         member::CPUS,
         Shape::Settings,
-        "CPUs that single members of a deployment are bound to, by the member's name: a number, or a list as \
+        "CPUs that individual members of a deployment are bound to, by the member's name: a number, or a list as \
          for `taskset`. The others are bound to `server_cpus`, if that is given.",
     )
     .example("{ pooler = 1, replica-1 = \"2-3,6\" }"),
     key(
         member::MEMORY,
         Shape::Settings,
-        "Memory limits of single members of a deployment, by the member's name, instead of `memory`: a size, or \
+        "Memory limits of individual members of a deployment, by the member's name, instead of `memory`: a size, or \
          a share of the host's memory (needs root privileges; not for a pooler or proxy).",
     )
     .example("{ replica-1 = \"1GiB\" }"),

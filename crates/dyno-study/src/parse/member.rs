@@ -1,4 +1,4 @@
-//! Reads what single members of a deployment get of the machine.
+//! Reads CPUs and memory limits of individual members of a deployment.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) const MEMORY: &str = "member_memory";
 /// The highest number of a CPU.
 const CPU_MAX: u32 = 4095;
 
-/// Reports values that are no CPUs, and no limits. Whether a deployment has these members is not known here.
+/// Reports values that are not CPUs or memory limits. Whether the deployment has these members is not known here.
 pub(super) fn check(problems: &mut Problems, raw: &RawTable<'_>, table: &Table) {
     let value = |map: &str, member: &str| match table.fields.get(&format!("{map}.{member}")) {
         Some(FieldValue::Setting(value)) => Some(value),

@@ -11,6 +11,11 @@ use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_f
 
 /// A study of members on three hosts.
 pub(crate) fn study(database: &str, design: &str) -> String {
+    study_on("\"sql1\", \"sql2\", \"sql3\"", database, design)
+}
+
+/// A study of members on these hosts.
+pub(crate) fn study_on(hosts: &str, database: &str, design: &str) -> String {
     format!(
         r#"
         title = "Do members on hosts work?"
@@ -20,7 +25,7 @@ pub(crate) fn study(database: &str, design: &str) -> String {
         [workload.oltp_update_index]
         table_size = 1000
         [host.sql]
-        names = ["sql1", "sql2", "sql3"]
+        names = [{hosts}]
         [design]
         clients = 4
         workers = 1

@@ -4,32 +4,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::agents::await_end;
+use crate::member_hosts::{first_trial, study_on};
 use crate::server_hosts::{await_removal, check_secrets, left, parent};
-use crate::support::{DataFolder, Running, Workbench, events, read_json, trial_folder};
-
-/// A study of a database with a router on these hosts.
-fn study(database: &str, hosts: &str, design: &str) -> String {
-    format!(
-        r#"
-        title = "Do routers on hosts work?"
-        [database.there]
-        on = "sql"
-        {database}
-        [workload.oltp_update_index]
-        table_size = 1000
-        [host.sql]
-        names = [{hosts}]
-        [design]
-        clients = 4
-        workers = 1
-        repetitions = 1
-        warm_up = "0s"
-        rest = "0s"
-        void_blocks = "keep"
-        {design}
-        "#
-    )
-}
+use crate::support::{DataFolder, Running, Workbench, events, trial_folder};
 
 const SHORT: &str = "duration = \"3s\"";
 const LONG: &str = "duration = \"60s\"";
@@ -37,10 +14,6 @@ const POOLED: &str = "product = \"postgresql\"\n\
                       behind = { product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 2 }";
 const GALERA: &str = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3\nload_on = \"all\"\n\
                       behind = { product = \"haproxy\", balance = \"roundrobin\" }";
-
-fn first_trial(bench: &Workbench) -> Value {
-    read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"))
-}
 
 /// Runs a study, and checks that its trial has finished with these members, each with its host.
 #[track_caller]
@@ -81,11 +54,11 @@ fn most(trial: &Value, name: &str) -> f64 {
 #[test]
 fn a_pooler_has_the_host_after_those_of_the_servers() {
     let database = format!("{POOLED}\nreplicas = 1");
-    let text = study(&database, "\"sql1\", \"sql2\", \"sql3\"", SHORT);
+    let text = study_on("\"sql1\", \"sql2\", \"sql3\"", &database, SHORT);
     let expected = [("primary", "sql1"), ("replica-1", "sql2"), ("pooler", "sql3")];
     let (_bench, trial) = check(&text, &expected);
     // Four clients share two connections.
-    assert!(most(&trial, "pgbouncer.clients_waiting") > 0.0);
+    assert!(most(&trial, "pgbouncer.wait_s_per_s") > 0.0);
     assert!(most(&trial, "pgbouncer.servers_active") <= 2.0);
     assert!(most(&trial, "pgbouncer.transactions_per_s") > 0.0);
     for name in ["pooler.cpu_s_per_s", "pooler.rss_bytes", "replication.replica-1.streaming"] {
@@ -99,9 +72,9 @@ fn a_pooler_has_the_host_after_those_of_the_servers() {
 
 #[test]
 fn a_pooler_shares_the_host_of_the_server_if_there_is_no_other() {
-    let text = study(POOLED, "\"sql1\"", &format!("generators = \"sql\"\n{SHORT}"));
+    let text = study_on("\"sql1\"", POOLED, &format!("generators = \"sql\"\n{SHORT}"));
     let (_bench, trial) = check(&text, &[("primary", "sql1"), ("pooler", "sql1")]);
-    assert!(most(&trial, "pgbouncer.clients_waiting") > 0.0);
+    assert!(most(&trial, "pgbouncer.wait_s_per_s") > 0.0);
     assert!(!readings(&trial, "pooler.cpu_s_per_s").is_empty());
     let hosts = trial["steps"][0]["hosts"].as_array().unwrap();
     assert_eq!(hosts.len(), 1, "{hosts:?}");
@@ -110,7 +83,8 @@ fn a_pooler_shares_the_host_of_the_server_if_there_is_no_other() {
 #[test]
 fn a_proxy_on_a_host_shares_the_load_among_the_nodes_of_a_cluster() {
     let expected = [("node-1", "sql1"), ("node-2", "sql2"), ("node-3", "sql3"), ("proxy", "sql1")];
-    let (_bench, trial) = check(&study(GALERA, "\"sql1\", \"sql2\", \"sql3\"", SHORT), &expected);
+    let (_bench, trial) =
+        check(&study_on("\"sql1\", \"sql2\", \"sql3\"", GALERA, SHORT), &expected);
     for node in ["node-1", "node-2", "node-3"] {
         assert!(most(&trial, &format!("haproxy.server.{node}.connections")) >= 1.0, "{node}");
     }
@@ -120,7 +94,7 @@ fn a_proxy_on_a_host_shares_the_load_among_the_nodes_of_a_cluster() {
 
 #[test]
 fn the_password_behind_a_router_is_on_no_command_line_in_no_environment_and_in_no_record() {
-    check_secrets(&study(POOLED, "\"sql1\", \"sql2\"", LONG), 1);
+    check_secrets(&study_on("\"sql1\", \"sql2\"", POOLED, LONG), 1);
 }
 
 /// The process of the member that came up last.
@@ -136,7 +110,7 @@ fn last_member(run: &mut Running, bench: &Workbench) -> i32 {
 fn a_router_whose_host_is_lost_or_that_is_killed_fails_the_trial() {
     let check = |of_agent: bool, expected: &str| {
         let (bench, data) = (Workbench::new(), DataFolder::new());
-        bench.write("study.toml", &study(POOLED, "\"sql1\", \"sql2\"", LONG));
+        bench.write("study.toml", &study_on("\"sql1\", \"sql2\"", POOLED, LONG));
         let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
         let pooler = last_member(&mut run, &bench);
         let victim = if of_agent { parent(pooler) } else { pooler };
