@@ -1,13 +1,16 @@
 //! Whether servers will take their settings and jobs, before the first trial.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use dyno_database::Products;
 use dyno_study::{Database, Design, JobWork, LoadLevel, Plan, Product, Variant};
 use dyno_units::ByteCount;
+use dyno_workload::catalog::Catalog;
 
-use crate::deployment::{Deployment, Source, endpoint, front, resolved, source, spec};
+use crate::deployment::{
+    Basis, Deployment, Source, endpoint, front, resolved, source, spec, unknown_members,
+};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::{TrialError, check_promotion};
@@ -17,11 +20,11 @@ use crate::trial::{TrialError, check_promotion};
 pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, String)> {
     let mut refused = Vec::new();
     for (variant, _) in with_own_database(plan) {
-        let result = source(lab, design, variant).and_then(|(source, _)| match source {
+        let result = source(lab.basis(), design, variant).and_then(|(source, _)| match source {
             // Programs are those of this machine.
             Source::Start(ref spec) if variant.database.on.is_none() => {
                 lab.products.check_settings(spec, &lab.place())?;
-                match front(lab, variant, &source) {
+                match front(lab.basis(), variant, &source) {
                     Some(spec) => Ok(lab.products.check_settings(&spec, &lab.place())?),
                     None => Ok(()),
                 }
@@ -34,40 +37,69 @@ pub fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, S
             Some(behind) => Ok(lab.products.router(&behind.product)?.check(&lab.place())?),
             None => Ok(()),
         });
-        let result = result.and_then(|()| match has_limited_members(&variant.database) {
-            true => Deployment::of(lab, design, variant).map(drop),
-            false => Ok(()),
-        });
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), message));
         }
     }
     for (variant, database) in with_other_database(plan) {
-        let result = spec(lab, design, database)
+        let result = spec(lab.basis(), design, database)
             .and_then(|spec| Ok(lab.products.check_settings(&spec, &lab.place())?));
         if let Err(TrialError::Failed { message, .. }) = result {
             refused.push((variant.name.clone(), format!("{}: {message}", database.name)));
         }
     }
     refused.extend(without_vectors(lab, plan, design));
-    refused.extend(unpromotable(lab, plan));
+    refused.extend(unpromotable(&lab.catalog, plan));
     refused.extend(wrong_shards(plan));
     refused.extend(wrong_urls(plan));
     refused.extend(sql_for_nobody(&lab.products, plan));
     refused
 }
 
-/// Whether individual members, which may not exist, have CPUs or memory limits of their own.
+/// Variants that limit members which no variant of their database has, or which cannot be limited, with the reason.
+pub fn check_members(
+    products: &Products,
+    plan: &Plan,
+    design: &Design,
+    memory: ByteCount,
+) -> Vec<(String, String)> {
+    let basis = Basis { products, memory };
+    let mut refused = Vec::new();
+    let mut known: HashMap<&str, Vec<String>> = HashMap::new();
+    for variant in plan.variants.iter().filter(|variant| has_limited_members(&variant.database)) {
+        match Deployment::of(basis, design, variant) {
+            Ok(deployment) => {
+                let all = known.entry(&variant.database.name).or_default();
+                let names = deployment.members.into_iter().map(|member| member.facts.name);
+                for name in names {
+                    if !all.contains(&name) {
+                        all.push(name);
+                    }
+                }
+            }
+            Err(TrialError::Failed { message, .. }) => refused.push((variant.name.clone(), message)),
+            Err(_) => {}
+        }
+    }
+    for variant in &plan.variants {
+        let Some(known) = known.get(&*variant.database.name) else { continue };
+        let unknown = unknown_members(&variant.database, known).into_iter();
+        refused.extend(unknown.map(|message| (variant.name.clone(), message)));
+    }
+    refused
+}
+
+/// Whether individual members have CPUs or memory limits of their own.
 fn has_limited_members(database: &Database) -> bool {
     !(database.member_cpus.is_empty() && database.member_memory.is_empty())
 }
 
 /// Variants whose fault promotes a replica where it could not be told what was lost.
-fn unpromotable(lab: &Lab, plan: &Plan) -> Vec<(String, String)> {
+fn unpromotable(catalog: &Catalog, plan: &Plan) -> Vec<(String, String)> {
     let refused = plan.variants.iter().filter_map(|variant| {
         variant.fault().filter(|fault| fault.promotes)?;
         // What a workload cannot be planned for is reported elsewhere.
-        let workload = plan_workload(&lab.catalog, plan, variant).ok()?;
+        let workload = plan_workload(catalog, plan, variant).ok()?;
         match check_promotion(plan, variant, &*workload) {
             Err(TrialError::Failed { message, .. }) => Some((variant.name.clone(), message)),
             _ => None,
@@ -88,7 +120,7 @@ fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, Stri
             continue;
         }
         if variant.database.on.is_none()
-            && let Ok((Source::Start(spec), _)) = source(lab, design, variant)
+            && let Ok((Source::Start(spec), _)) = source(lab.basis(), design, variant)
             && let Err(error) = lab.products.check_vectors(&spec, &lab.place())
         {
             refused.push((variant.name.clone(), error.to_string()));
@@ -100,8 +132,9 @@ fn without_vectors(lab: &Lab, plan: &Plan, design: &Design) -> Vec<(String, Stri
 /// The same as far as it is known without running a program; `memory` is the host's, of which settings
 /// may ask a share.
 pub fn check_without_programs(
-    products: &Products,
+    (products, catalog): (&Products, &Catalog),
     plan: &Plan,
+    design: &Design,
     memory: ByteCount,
 ) -> Vec<(String, String)> {
     let databases = with_own_database(plan).filter_map(|(variant, name)| {
@@ -114,6 +147,8 @@ pub fn check_without_programs(
         Some((variant.name.clone(), format!("{}: {refusal}", database.name)))
     });
     let others = wrong_urls(plan).chain(wrong_shards(plan)).chain(sql_for_nobody(products, plan));
+    let others = others.chain(unpromotable(catalog, plan));
+    let others = others.chain(check_members(products, plan, design, memory));
     databases.chain(beside).chain(others).collect()
 }
 

@@ -34,12 +34,21 @@ mod recorded;
 
 pub(crate) use attached::{attach, endpoint};
 pub(crate) use instance::{Instance, LoadOrder};
+pub(crate) use limited::unknown as unknown_members;
 pub(crate) use promoted::Promoted;
 pub(crate) use recorded::{build_of, recorded, recorded_place};
 
 /// All products a study may name: those of the databases, the simulated one, and the machine without any.
 pub fn products() -> Products {
     Products::built_in().with(simulated::product()).with(machine::product())
+}
+
+/// What the members of a trial are planned with. Nothing is started for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Basis<'a> {
+    pub(crate) products: &'a Products,
+    /// The memory of the host, of which settings and limits may ask a share.
+    pub(crate) memory: ByteCount,
 }
 
 /// The members of a trial.
@@ -134,27 +143,31 @@ impl Member {
 impl Deployment {
     /// The deployment of a variant, nothing of it up yet.
     pub(crate) fn of(
-        lab: &Lab,
+        basis: Basis<'_>,
         design: &Design,
         variant: &Variant,
     ) -> Result<Deployment, TrialError> {
-        let mut members = match machine::is_chosen(&lab.products, variant) {
+        let mut members = match machine::is_chosen(basis.products, variant) {
             true => Vec::new(),
-            false => Deployment::measured(lab, design, variant)?,
+            false => Deployment::measured(basis, design, variant)?,
         };
         if let Some(database) = &variant.other_database {
-            let source = Source::Other(spec(lab, design, database)?);
+            let source = Source::Other(spec(basis, design, database)?);
             members.push(Member::new(OTHER_DATABASE, MemberRole::OtherDatabase, &[], source));
         }
         Ok(Deployment { members, ..Deployment::default() })
     }
 
     /// The members of the database that is measured.
-    fn measured(lab: &Lab, design: &Design, variant: &Variant) -> Result<Vec<Member>, TrialError> {
+    fn measured(
+        basis: Basis<'_>,
+        design: &Design,
+        variant: &Variant,
+    ) -> Result<Vec<Member>, TrialError> {
         let member = Member::new;
-        let (source, rows) = source(lab, design, variant)?;
-        let route = route(lab, design, variant)?;
-        let (shards, front) = (shards(variant, &source), front(lab, variant, &source));
+        let (source, rows) = source(basis, design, variant)?;
+        let route = route(basis, design, variant)?;
+        let (shards, front) = (shards(variant, &source), front(basis, variant, &source));
         let mut entries = match &source {
             // Its rows, if it has any, are in a member of their own.
             Source::Simulate(_) => vec![Entry::Write, Entry::Read],
@@ -164,7 +177,7 @@ impl Deployment {
         };
         let store = rows
             .map(|spec| member("store", MemberRole::Store, &[Entry::Admin], Source::Start(spec)));
-        let replicas = replicas(lab, variant, &source);
+        let replicas = replicas(basis, variant, &source);
         let nodes = nodes(&source);
         let hosts = hosts(design, variant);
         let name = match (part_of(&source), &route) {
@@ -220,7 +233,7 @@ impl Deployment {
             entries = vec![Entry::Write, Entry::Read];
             members.push(member(name, MemberRole::Router, &entries, Source::Route(route)));
         }
-        limited::apply(&mut members, &variant.database, lab.memory())?;
+        limited::apply(&mut members, &variant.database, basis.memory)?;
         // One for each agent, in the order of both; a router comes last.
         if !hosts.is_empty() {
             members.iter_mut().zip(0..).for_each(|(member, idx)| member.host = Some(idx));
@@ -490,12 +503,12 @@ impl Deployment {
 }
 
 /// The specifications of the replicas of a primary.
-fn replicas(lab: &Lab, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
+fn replicas(basis: Basis<'_>, variant: &Variant, primary: &Source) -> Vec<ServerSpec> {
     let (Source::Start(spec), Part::Primary(replication)) = (primary, part_of(primary)) else {
         return Vec::new();
     };
     let own = variant.database.replica_settings.iter();
-    let own = own.map(|(name, value)| (name.clone(), value.resolve(lab.memory())));
+    let own = own.map(|(name, value)| (name.clone(), value.resolve(basis.memory)));
     let settings = spec.settings.clone().into_iter().chain(own).collect();
     let spec = ServerSpec { settings, part: Part::Alone, ..spec.clone() };
     vec![spec; replication.replicas as usize]
@@ -526,16 +539,16 @@ pub(crate) fn split_by(variant: &Variant) -> SplitBy {
 }
 
 /// The specification of the router in front of a variant's shards; none if it has no shards.
-pub(crate) fn front(lab: &Lab, variant: &Variant, first: &Source) -> Option<ServerSpec> {
+pub(crate) fn front(basis: Basis<'_>, variant: &Variant, first: &Source) -> Option<ServerSpec> {
     let Source::Start(spec) = first else { return None };
     if variant.database.shards == 0 {
         return None;
     }
-    let limit = lab.products.spec(&spec.product)?.connection_limit.as_ref();
+    let limit = basis.products.spec(&spec.product)?.connection_limit.as_ref();
     let is_limit = |name: &String| limit.is_some_and(|limit| limit.setting == *name);
     let shared = spec.settings.clone().into_iter().filter(|(name, _)| is_limit(name));
     let own = variant.database.router_settings.iter();
-    let own = own.map(|(name, value)| (name.clone(), value.resolve(lab.memory())));
+    let own = own.map(|(name, value)| (name.clone(), value.resolve(basis.memory)));
     let settings = shared.chain(own).collect();
     Some(ServerSpec { settings, engine: None, part: Part::Router, ..spec.clone() })
 }
@@ -563,12 +576,12 @@ pub(crate) fn part_of(source: &Source) -> Part {
 
 /// The router in front of a variant's server, with its name among the members; none if there is none.
 fn route(
-    lab: &Lab,
+    basis: Basis<'_>,
     design: &Design,
     variant: &Variant,
 ) -> Result<Option<(&'static str, Route)>, TrialError> {
     let Some(behind) = &variant.database.behind else { return Ok(None) };
-    let router = lab.products.router(&behind.product)?;
+    let router = basis.products.router(&behind.product)?;
     let route = Route {
         product: behind.product.clone(),
         options: behind.options.clone(),
@@ -592,7 +605,7 @@ pub(crate) fn resolved(database: &Database, memory: ByteCount) -> BTreeMap<Strin
 
 /// How the variant's server comes up; of a simulated one, also the server of its rows, if it has any.
 pub(crate) fn source(
-    lab: &Lab,
+    basis: Basis<'_>,
     design: &Design,
     variant: &Variant,
 ) -> Result<(Source, Option<ServerSpec>), TrialError> {
@@ -610,25 +623,25 @@ pub(crate) fn source(
         }
         Product::Private(name) => name,
     };
-    if lab.products.get(name)?.spec().is_simulated {
-        let (server, rows) = simulated::server(&resolved(database, lab.memory()))?;
+    if basis.products.get(name)?.spec().is_simulated {
+        let (server, rows) = simulated::server(&resolved(database, basis.memory))?;
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
-    let spec = spec(lab, design, database)?;
+    let spec = spec(basis, design, database)?;
     Ok((Source::Start(spec), None))
 }
 
 /// The specification of a database's server that Dyno starts.
 pub(crate) fn spec(
-    lab: &Lab,
+    basis: Basis<'_>,
     design: &Design,
     database: &Database,
 ) -> Result<ServerSpec, TrialError> {
     let Product::Private(name) = &database.product else {
         return Err(TrialError::new(format!("the database {} is already running", database.name)));
     };
-    let product = lab.products.get(name)?.spec();
-    let mut settings = resolved(database, lab.memory());
+    let product = basis.products.get(name)?.spec();
+    let mut settings = resolved(database, basis.memory);
     // The study's own value stands.
     let most_clients = most_clients(design);
     if let Some(limit) = &product.connection_limit
@@ -651,7 +664,7 @@ pub(crate) fn spec(
         open: None,
         part: match (database.replicas, &database.cluster) {
             (_, Some(cluster)) => {
-                dyno_database::clustering(lab.products.get(name)?, &cluster.kind)?;
+                dyno_database::clustering(basis.products.get(name)?, &cluster.kind)?;
                 let made = Cluster::new(cluster.nodes, cluster.load_on_all)?;
                 Part::Node(Node { number: 1, cluster: made, joins_at: None })
             }

@@ -35,7 +35,7 @@ mod voiding;
 mod volume;
 
 pub use calibration::{CalibratedRate, Calibration};
-pub use check::{check_settings, check_without_programs};
+pub use check::{check_members, check_settings, check_without_programs};
 pub use deployment::products;
 pub use disk::{ExpectedData, expected_disk};
 pub use hosts::{HeldHosts, kubernetes_manifest};

@@ -18,6 +18,7 @@ use dyno_workload::catalog::Catalog;
 
 use crate::calibration::Calibration;
 use crate::datasets::Limits;
+use crate::deployment::Basis;
 use crate::events::EventLog;
 use crate::failures::{Failure, Failures, is_disk_full};
 use crate::hosts::HeldHosts;
@@ -58,6 +59,11 @@ impl Lab {
     /// The host's memory, of which settings may ask a share.
     pub(crate) fn memory(&self) -> ByteCount {
         ByteCount(self.environment.memory_bytes)
+    }
+
+    /// What the members of a trial are planned with.
+    pub(crate) fn basis(&self) -> Basis<'_> {
+        Basis { products: &self.products, memory: self.memory() }
     }
 
     /// Where the files of its servers live without a volume.

@@ -127,7 +127,7 @@ fn on_private(
                 .to_owned(),
         );
     };
-    let spec = match source(lab, design, variant) {
+    let spec = match source(lab.basis(), design, variant) {
         Ok((Source::Start(spec), _)) if variant.database.on.is_none() => spec,
         Err(TrialError::Failed { message, .. }) => return Err(message),
         _ => return Err("no server is started for it".to_owned()),

@@ -213,7 +213,7 @@ fn perform(
     check_promotion(order.plan, variant, &*workload)?;
     let agents = order.design.generators.as_ref().map(start_agents);
     let phases: Vec<_> = agents.into_iter().chain(phases(order.plan, variant, &own)).collect();
-    let mut deployment = Deployment::of(lab, order.design, variant)?;
+    let mut deployment = Deployment::of(lab.basis(), order.design, variant)?;
     let workload = MadeWorkload::new(workload);
     deployment.leave_untouched(&workload);
     let mut trial = Trial {

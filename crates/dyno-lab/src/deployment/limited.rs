@@ -6,42 +6,49 @@ use dyno_units::{ByteCount, SettingValue};
 use super::{Member, Source};
 use crate::trial::TrialError;
 
-/// Gives members the CPUs and memory limits that the study sets for them.
+/// Gives members the CPUs and memory limits that the study sets for them. A member that this deployment does not have
+/// is passed over: another variant of the database may have it ([`unknown`]).
 ///
 /// # Errors
 ///
-/// There is no such member, or it is not a process that can be limited in this way.
+/// A member is not a process that can be limited in this way.
 pub(super) fn apply(
     members: &mut [Member],
     database: &Database,
     memory: ByteCount,
 ) -> Result<(), TrialError> {
     for (name, cpus) in &database.member_cpus {
-        match &mut named(members, "member_cpus", name)?.source {
-            Source::Route(route) => route.cpus.clone_from(cpus),
-            source => spec_of(source, "member_cpus", name)?.cpus.clone_from(cpus),
+        match named(members, name).map(|member| &mut member.source) {
+            Some(Source::Route(route)) => route.cpus.clone_from(cpus),
+            Some(source) => spec_of(source, "member_cpus", name)?.cpus.clone_from(cpus),
+            None => {}
         }
     }
     for (name, limit) in &database.member_memory {
         let SettingValue::Bytes(limit) = limit.resolve(memory) else { continue };
-        let source = &mut named(members, "member_memory", name)?.source;
-        spec_of(source, "member_memory", name)?.limits.memory = Some(limit);
+        if let Some(member) = named(members, name) {
+            spec_of(&mut member.source, "member_memory", name)?.limits.memory = Some(limit);
+        }
     }
     Ok(())
 }
 
-fn named<'m>(
-    members: &'m mut [Member],
-    key: &str,
-    name: &str,
-) -> Result<&'m mut Member, TrialError> {
-    let known = members.iter().map(|member| member.facts.name.as_str()).collect::<Vec<_>>();
-    let unknown = format!(
-        "`{key}` names the member `{name}`, which this deployment does not have; its members: {}",
-        known.join(", ")
-    );
-    let mut members = members.iter_mut();
-    members.find(|member| member.facts.name == name).ok_or_else(|| TrialError::new(unknown))
+/// A message for each member that a database limits and that is not among `known`, the members of all its variants.
+pub(crate) fn unknown(database: &Database, known: &[String]) -> Vec<String> {
+    let cpus = database.member_cpus.keys().map(|name| ("member_cpus", name));
+    let memory = database.member_memory.keys().map(|name| ("member_memory", name));
+    let unknown = cpus.chain(memory).filter(|(_, name)| !known.contains(name));
+    let message = |(key, name): (&str, &String)| {
+        format!(
+            "`{key}` names the member `{name}`, which this deployment does not have; its members: {}",
+            known.join(", ")
+        )
+    };
+    unknown.map(message).collect()
+}
+
+fn named<'m>(members: &'m mut [Member], name: &str) -> Option<&'m mut Member> {
+    members.iter_mut().find(|member| member.facts.name == name)
 }
 
 fn spec_of<'s>(

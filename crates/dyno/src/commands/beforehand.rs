@@ -10,7 +10,7 @@ use dyno_lab::Lab;
 use dyno_study::{Design, Plan};
 use dyno_units::{ByteCount, Nanoseconds};
 
-use super::{counted, disk};
+use super::{StudyFile, counted, disk};
 use crate::commands::plan::start_time;
 use crate::terminal;
 
@@ -30,13 +30,22 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
     refuse(dyno_lab::check_settings(lab, plan, design), "\nnothing was run")
 }
 
+/// The same, and whether the members are there that the study gives limits of their own. An agent that does one trial
+/// of a run does not know all variants, which may have them.
+pub(crate) fn check_deployments(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
+    let memory = ByteCount(lab.environment.memory_bytes);
+    let mut refused = dyno_lab::check_members(&lab.products, plan, design, memory);
+    refused.extend(dyno_lab::check_settings(lab, plan, design));
+    refuse(refused, "\nnothing was run")
+}
+
 /// The same as far as it is known without running a program.
 pub(crate) fn check_without_programs(
-    products: &Products,
-    plan: &Plan,
+    (file, plan): (&StudyFile, &Plan),
     memory: ByteCount,
 ) -> anyhow::Result<()> {
-    refuse(dyno_lab::check_without_programs(products, plan, memory), "")
+    let known = (&file.products, &file.catalog);
+    refuse(dyno_lab::check_without_programs(known, plan, &file.study.design, memory), "")
 }
 
 /// Each reason once, with the first variant for which it holds.

@@ -45,7 +45,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<End> {
         &lab.environment,
         lab.clock.unix_millis(),
     )?;
-    beforehand::check_settings(&lab, &plan, &study.design)?;
+    beforehand::check_deployments(&lab, &plan, &study.design)?;
     let record = Place::choose(text(matches, "out"), &lab)?;
     let order = RunOrder {
         plan: &plan,

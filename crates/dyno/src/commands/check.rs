@@ -28,7 +28,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let plan = dyno_study::plan(study, seed);
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
     let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
-    beforehand::check_without_programs(&file.products, &plan, memory)?;
+    beforehand::check_without_programs((&file, &plan), memory)?;
     let is_here = study.design.trial_hosts.is_empty();
     let asks = plan.drop_caches || plan.variants.iter().any(asks_of_the_machine);
     if is_here && asks {

@@ -155,7 +155,7 @@ fn measure(
         dyno_lab::make_manifest(&lab.catalog, &plan, (study, source), &lab.environment, now)?;
     super::products::provide(&lab, &plan, false)?;
     beforehand::warn_of_disk(&plan, &lab)?;
-    beforehand::check_settings(&lab, &plan, &study.design)?;
+    beforehand::check_deployments(&lab, &plan, &study.design)?;
     if !options.quiet {
         terminal::say(&beforehand::headline(&lab.products, &plan, &study.design, folder));
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
         beforehand::warn_of_disk(&plan, &lab)?;
         beforehand::check_volumes(&lab.keeper, &lab.format_devices, &plan)?;
         products::provide(&lab, &plan, options.fetch)?;
-        beforehand::check_settings(&lab, &plan, &study.design)?;
+        beforehand::check_deployments(&lab, &plan, &study.design)?;
         None
     } else {
         let is_remote = study.design.trial_hosts.iter().any(|pool| !pool.is_local());

@@ -267,6 +267,9 @@ fn members_that_are_not_there_are_refused_before_the_first_trial() {
         assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
         assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
         assert!(!bench.path("run").exists());
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{lines}: {}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{lines}: {}", answer.err);
     };
     check(
         "replicas = 1\nmember_cpus = { replica-2 = 0 }",
@@ -285,6 +288,18 @@ fn members_that_are_not_there_are_refused_before_the_first_trial() {
         fault,
         "cannot promote: how many transactions are lost cannot be counted",
     );
+}
+
+#[test]
+fn a_member_with_limits_may_be_one_of_some_variants_only() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"postgresql\"\nreplicas = 0\nmember_cpus = { replica-1 = 0 }\n\
+         [workload.oltp_read_only]\n[design.vary]\n\"database.replicas\" = [0, 1]\n",
+    );
+    let answer = bench.dyno_good(&["check", "study.toml"]);
+    assert!(answer.out.contains("no errors; 2 variants"), "{}", answer.out);
 }
 
 #[test]
