@@ -101,8 +101,13 @@ fn kill(pid: i32, signal: Signal) {
 
 /// The process that started another one.
 pub(crate) fn parent(of: i32) -> i32 {
-    let stat = fs::read_to_string(format!("/proc/{of}/stat")).unwrap();
-    stat.rsplit(')').next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+    parent_of(of).unwrap()
+}
+
+/// The parent of a process; none if it has ended.
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[track_caller]
@@ -185,14 +190,15 @@ pub(crate) fn check_secrets(study: &str, n_servers: usize) {
     let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
     run.wait_for(&["measuring"]);
     let processes = descendants(run.child.id());
-    let count = |word: &str| {
-        let has_word = |pid: &&u32| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&line).split('\0').next().unwrap().ends_with(word)
-        };
-        processes.iter().filter(has_word).count()
+    let is_server = |pid: i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&line);
+        let program = text.split('\0').next().unwrap();
+        ["/mariadbd", "/mysqld", "/postgres"].iter().any(|name| program.ends_with(name))
     };
-    let found = count("/mariadbd") + count("/mysqld") + count("/postgres");
+    // Until it sets its title, a new backend of PostgreSQL has the command line of its server.
+    let servers = processes.iter().map(|pid| *pid as i32).filter(|pid| is_server(*pid));
+    let found = servers.filter_map(parent_of).filter(|parent| !is_server(*parent)).count();
     assert_eq!(found, n_servers, "{study}: {processes:?}");
     for pid in processes {
         for file in ["cmdline", "environ"] {
