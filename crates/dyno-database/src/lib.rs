@@ -127,6 +127,9 @@ pub use protocol::{Protocol, ProtocolSpec, SocketKey};
 pub use recipe::{Recipe, RecipeError, is_recipe};
 pub use router::{Router, RouterLaunch, RouterSpec};
 pub use server::{AttachOptions, DeployError, Reach, Server, ServerFacts, ServerSpec, attach};
-pub use sharding::{SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, shard_name, sharding};
-pub use sql::{cancel, digest, session};
+pub use sharding::{
+    At, SHARD_ROUTER, SHARDS_MAX, Sharding, Split, SplitBy, SplitColumn, UniqueKey, shard_name,
+    sharding, split, tables_that_differ_from_shards,
+};
+pub use sql::{cancel, digest, is_same_server, session};
 pub use waiting::stop_waiting;

@@ -2,9 +2,16 @@
 //!
 //! Clients reach the router by its socket, and it reaches the shards by theirs: no member listens on a port.
 
-use dyno_host::Probe;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use crate::{DeployError, Endpoint, Product};
+use dyno_host::{Probe, Readings};
+use dyno_units::{Nanoseconds, Reading};
+use dyno_workload::{Connection, Connector, NamedRows, TextRows};
+
+use crate::probe::{Asker, Item, Table, Values, all_of, cell};
+use crate::{Address, DeployError, Endpoint, Product};
 
 /// The most shards of a deployment.
 pub const SHARDS_MAX: u32 = 8;
@@ -47,45 +54,456 @@ pub struct Split {
     pub each: Vec<u64>,
 }
 
-/// How servers of a product hold parts of the tables behind a router. All endpoints of shards are in the order
-/// of their numbers.
+/// Where a table of the router is.
+#[derive(Clone, Copy, Debug)]
+pub enum At<'a> {
+    /// Whole, on the shard with this number.
+    Shard(u32),
+    /// Its rows on several shards.
+    Key {
+        /// By which rows are split.
+        column: &'a SplitColumn,
+        /// How many shards there are.
+        shards: u32,
+    },
+}
+
+/// The column by which rows of a table are split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SplitColumn {
+    /// As statements name it.
+    pub name: String,
+    /// Its type: `bigint`.
+    pub kind: String,
+}
+
+/// An index without equal keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueKey {
+    /// Whether it is the primary key.
+    pub is_primary: bool,
+    /// As statements name it.
+    pub name: String,
+    /// Its columns in their order, as statements name them; an expression has no column, which is empty.
+    pub columns: Vec<String>,
+}
+
+/// How servers of a product hold parts of the tables behind a router: what depends on the product's own SQL. Names
+/// of tables are as statements have them.
 pub trait Sharding: Sync {
-    /// Tells a router where its shards are. Tables are then made on it by hand, or by [`Sharding::split`].
+    /// Opens connections to a server.
+    fn connector(&self, endpoint: &Endpoint) -> Connector;
+
+    /// Tells a router where its shards are, which are in the order of their numbers. Tables are then made on it by
+    /// hand, or by [`split`].
     ///
     /// # Errors
     ///
     /// The router refuses.
     fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError>;
 
-    /// Splits tables among shards that have the same ones. By table, each is left on one shard, in turn, and
-    /// dropped on the others; by key, each shard keeps its rows of every table. Then makes the tables of the
-    /// router that stand for them. The router has been introduced to its shards.
-    ///
-    /// # Errors
-    ///
-    /// A server refuses, or there is what cannot be split: nothing has been dropped then.
-    fn split(
-        &self,
-        router: &Endpoint,
-        shards: &[Endpoint],
-        by: SplitBy,
-    ) -> Result<Split, DeployError>;
+    /// The statement that lists the tables of a catalog, those of a router as well.
+    fn tables(&self) -> &'static str;
 
-    /// The tables of which the router does not count as many rows as the shards in sum or, by key, of which a
-    /// shard has rows of another one; and how many were compared. Nothing writes meanwhile.
+    /// What a catalog may have that is no table, or ties tables to each other: a kind, and a statement with
+    /// the names of those that are there.
+    fn unsplittable(&self) -> &'static [(&'static str, &'static str)];
+
+    /// The unique indexes of a table.
     ///
     /// # Errors
     ///
-    /// A table cannot be read.
-    fn tables_that_differ(
+    /// The server does not tell.
+    fn unique_keys(
         &self,
-        router: &Endpoint,
-        shards: &[Endpoint],
-        by: SplitBy,
-    ) -> Result<(Vec<String>, usize), String>;
+        connection: &mut dyn Connection,
+        table: &str,
+    ) -> Result<Vec<UniqueKey>, DeployError>;
+
+    /// The type of a column, as the product writes it.
+    ///
+    /// # Errors
+    ///
+    /// The server does not tell.
+    fn type_of(
+        &self,
+        connection: &mut dyn Connection,
+        table: &str,
+        column: &str,
+    ) -> Result<String, DeployError>;
+
+    /// The condition that a row is on the shard with an index, from 0, of so many. It may need what this makes in
+    /// the session.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses that.
+    fn is_own(
+        &self,
+        connection: &mut dyn Connection,
+        column: &SplitColumn,
+        part: (u32, u32),
+    ) -> Result<String, DeployError>;
+
+    /// Leaves a table of a shard only the rows with this condition, and as much space on disk as they need.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses.
+    fn keep_rows(
+        &self,
+        connection: &mut dyn Connection,
+        table: &str,
+        own: &str,
+    ) -> Result<(), DeployError>;
+
+    /// Makes a table of the router, with the columns of that of `shard`, and has the router look for what it stands
+    /// for.
+    ///
+    /// # Errors
+    ///
+    /// A server refuses.
+    fn make_table(
+        &self,
+        router: &mut dyn Connection,
+        shard: &mut dyn Connection,
+        table: &str,
+        at: At<'_>,
+    ) -> Result<(), DeployError>;
 
     /// A probe of the shard with this name.
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe>;
+}
+
+/// Types of columns by which rows are split, as products write them.
+const INTEGERS: [&str; 6] = ["tinyint", "smallint", "mediumint", "int", "integer", "bigint"];
+
+fn open(sharding: &dyn Sharding, endpoint: &Endpoint) -> Result<Box<dyn Connection>, DeployError> {
+    let connection = (sharding.connector(endpoint))();
+    let mut connection = connection.map_err(|error| DeployError::new(error.to_string()))?;
+    // Dropping a table, or counting its rows, may take long.
+    connection.set_cold_limit(0);
+    Ok(connection)
+}
+
+/// Runs a statement on a server of a deployment.
+pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, DeployError> {
+    connection.query(sql).map_err(|error| DeployError::new(error.to_string()))
+}
+
+/// The texts in the first column.
+pub(crate) fn names(rows: &TextRows) -> Vec<String> {
+    rows.iter().filter_map(|row| cell(row, 0)).map(str::to_owned).collect()
+}
+
+/// The unique indexes in rows of whether it is the primary key (`t` or `1`), its name and one of its columns.
+pub(crate) fn keys_of(rows: &TextRows) -> Vec<UniqueKey> {
+    let mut keys: Vec<UniqueKey> = Vec::new();
+    for row in rows.iter() {
+        let (Some(primary), Some(index), Some(column)) = (cell(row, 0), cell(row, 1), cell(row, 2))
+        else {
+            continue;
+        };
+        match keys.last_mut().filter(|last| last.name == index) {
+            Some(last) => last.columns.push(column.to_owned()),
+            None => keys.push(UniqueKey {
+                is_primary: ["t", "1"].contains(&primary),
+                name: index.to_owned(),
+                columns: vec![column.to_owned()],
+            }),
+        }
+    }
+    keys
+}
+
+/// The socket at which a router reaches a shard.
+///
+/// # Errors
+///
+/// It has none.
+pub(crate) fn socket_of(shard: &Endpoint) -> Result<&Path, DeployError> {
+    match &shard.address {
+        Address::Unix(socket) => Ok(socket),
+        Address::Tcp { .. } => {
+            Err(DeployError::new("a shard has no socket at which the router could reach it"))
+        }
+    }
+}
+
+/// Splits tables among shards that have the same ones. By table, each is left on one shard, in turn, and
+/// dropped on the others; by key, each shard keeps its rows of every table. Then makes the tables of the
+/// router that stand for them. The router has been introduced to its shards, which are in the order of their numbers.
+///
+/// # Errors
+///
+/// A server refuses, or there is what cannot be split: nothing has been dropped then.
+pub fn split(
+    sharding: &dyn Sharding,
+    router: &Endpoint,
+    shards: &[Endpoint],
+    by: SplitBy,
+) -> Result<Split, DeployError> {
+    let connections = shards.iter().map(|shard| open(sharding, shard));
+    let mut connections: Vec<Box<dyn Connection>> = connections.collect::<Result<_, _>>()?;
+    let mut router = open(sharding, router)?;
+    let Some(first) = connections.first_mut() else {
+        return Ok(Split { tables: 0, each: Vec::new() });
+    };
+    check_catalog(sharding, first.as_mut())?;
+    let tables = names(&ask(first.as_mut(), sharding.tables())?);
+    let each = match by {
+        SplitBy::Table => split_by_table(sharding, router.as_mut(), &mut connections, &tables)?,
+        SplitBy::Key => split_by_key(sharding, router.as_mut(), first.as_mut(), shards, &tables)?,
+    };
+    Ok(Split { tables: tables.len(), each })
+}
+
+/// The tables of which the router does not count as many rows as the shards in sum or, by key, of which a
+/// shard has rows of another one; and how many were compared. Nothing writes meanwhile.
+///
+/// # Errors
+///
+/// A table cannot be read.
+pub fn tables_that_differ_from_shards(
+    sharding: &dyn Sharding,
+    router: &Endpoint,
+    shards: &[Endpoint],
+    by: SplitBy,
+) -> Result<(Vec<String>, usize), DeployError> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let mut differing: BTreeSet<String> = BTreeSet::new();
+    for (idx, shard) in (0..).zip(shards) {
+        let mut shard = open(sharding, shard)?;
+        for (table, rows) in counts(sharding, shard.as_mut())? {
+            *sums.entry(table).or_default() += rows;
+        }
+        if by == SplitBy::Key {
+            differing.extend(misplaced(sharding, shard.as_mut(), (idx, shards.len() as u32))?);
+        }
+    }
+    let seen = counts(sharding, open(sharding, router)?.as_mut())?;
+    let all: BTreeSet<&String> = sums.keys().chain(seen.keys()).collect();
+    let unequal = all.iter().filter(|table| sums.get(**table) != seen.get(**table));
+    differing.extend(unequal.map(|table| (*table).clone()));
+    Ok((differing.into_iter().collect(), all.len()))
+}
+
+/// Refuses a catalog with what a table cannot take with it to its shard.
+fn check_catalog(
+    sharding: &dyn Sharding,
+    connection: &mut dyn Connection,
+) -> Result<(), DeployError> {
+    for (kind, sql) in sharding.unsplittable() {
+        let found = names(&ask(connection, sql)?);
+        if !found.is_empty() {
+            return Err(DeployError::new(format!(
+                "the tables cannot be split among shards, because they have {kind} ({}); choose another \
+                 workload, or change its options, or leave `shards` out",
+                found.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves each table on one shard, in turn.
+fn split_by_table(
+    sharding: &dyn Sharding,
+    router: &mut dyn Connection,
+    shards: &mut [Box<dyn Connection>],
+    tables: &[String],
+) -> Result<Vec<u64>, DeployError> {
+    let mut placed = vec![0; shards.len()];
+    for (position, table) in tables.iter().enumerate() {
+        let owner = position % shards.len();
+        placed[owner] += 1;
+        for (_, other) in shards.iter_mut().enumerate().filter(|(idx, _)| *idx != owner) {
+            ask(other.as_mut(), &format!("DROP TABLE {table}"))?;
+        }
+        let at = At::Shard(owner as u32 + 1);
+        sharding.make_table(router, shards[owner].as_mut(), table, at)?;
+    }
+    Ok(placed)
+}
+
+/// Leaves on each shard its rows of every table; all shards at the same time.
+fn split_by_key(
+    sharding: &dyn Sharding,
+    router: &mut dyn Connection,
+    first: &mut dyn Connection,
+    shards: &[Endpoint],
+    tables: &[String],
+) -> Result<Vec<u64>, DeployError> {
+    let columns = split_columns(sharding, first, tables)?;
+    let all: Vec<(&String, &SplitColumn)> = tables.iter().zip(&columns).collect();
+    let n = shards.len() as u32;
+    let kept: Vec<Result<u64, DeployError>> = std::thread::scope(|scope| {
+        let (all, numbered) = (&all, (0..n).zip(shards));
+        let threads: Vec<_> = numbered
+            .map(|(idx, shard)| scope.spawn(move || keep_own_rows(sharding, shard, all, (idx, n))))
+            .collect();
+        let ended = |_| Err(DeployError::new("the thread that splits a shard's tables panicked"));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect()
+    });
+    let kept: Vec<u64> = kept.into_iter().collect::<Result<_, _>>()?;
+    for (table, column) in all {
+        sharding.make_table(router, first, table, At::Key { column, shards: n })?;
+    }
+    Ok(kept)
+}
+
+/// Takes from a shard the rows of all tables that are not its own, and returns how many it keeps.
+fn keep_own_rows(
+    sharding: &dyn Sharding,
+    shard: &Endpoint,
+    tables: &[(&String, &SplitColumn)],
+    part: (u32, u32),
+) -> Result<u64, DeployError> {
+    let mut connection = open(sharding, shard)?;
+    let mut n_rows = 0;
+    for (table, column) in tables {
+        let own = sharding.is_own(connection.as_mut(), column, part)?;
+        sharding.keep_rows(connection.as_mut(), table, &own)?;
+        n_rows += count(connection.as_mut(), table)?;
+    }
+    Ok(n_rows)
+}
+
+/// The column by which each table is split.
+fn split_columns(
+    sharding: &dyn Sharding,
+    connection: &mut dyn Connection,
+    tables: &[String],
+) -> Result<Vec<SplitColumn>, DeployError> {
+    let mut columns = Vec::new();
+    for table in tables {
+        let name = split_column(table, &sharding.unique_keys(connection, table)?)?;
+        let kind = sharding.type_of(connection, table, &name)?;
+        if !INTEGERS.contains(&kind.as_str()) {
+            return Err(DeployError::new(format!(
+                "the table {table} cannot be split by key: {name}, the first column of its primary key, is of \
+                 type {kind} and not an integer; write shard_by = \"table\""
+            )));
+        }
+        columns.push(SplitColumn { name, kind });
+    }
+    Ok(columns)
+}
+
+/// The name of the column by which rows of a table are split, from its unique keys.
+///
+/// # Errors
+///
+/// The table cannot be split by key: why.
+fn split_column(table: &str, keys: &[UniqueKey]) -> Result<String, DeployError> {
+    let refused = |why: String| {
+        Err(DeployError::new(format!(
+            "the table {table} cannot be split by key: {why}; write shard_by = \"table\", or choose another \
+             workload, or change its options"
+        )))
+    };
+    let primary = keys.iter().find(|key| key.is_primary);
+    let Some(column) = primary.and_then(|key| key.columns.first()) else {
+        return refused("it has no primary key".to_owned());
+    };
+    // Otherwise no server could tell whether a key is there already.
+    match keys.iter().find(|key| !key.columns.contains(column)) {
+        Some(key) => refused(format!(
+            "its unique index {} does not include {column}, the first column of its primary key",
+            key.name
+        )),
+        None => Ok(column.clone()),
+    }
+}
+
+fn count(connection: &mut dyn Connection, table: &str) -> Result<u64, DeployError> {
+    let rows = ask(connection, &format!("SELECT COUNT(*) FROM {table}"));
+    let rows = rows.map_err(|error| DeployError::new(format!("{table}: {}", error.message)))?;
+    let count = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
+    count.ok_or_else(|| DeployError::new(format!("{table}: the number of rows is not a number")))
+}
+
+/// The rows of each table of a connection's catalog.
+fn counts(
+    sharding: &dyn Sharding,
+    connection: &mut dyn Connection,
+) -> Result<BTreeMap<String, u64>, DeployError> {
+    let tables = names(&ask(connection, sharding.tables())?);
+    tables.into_iter().map(|table| Ok((table.clone(), count(connection, &table)?))).collect()
+}
+
+/// The tables of which a shard has rows that belong to another one.
+fn misplaced(
+    sharding: &dyn Sharding,
+    connection: &mut dyn Connection,
+    part: (u32, u32),
+) -> Result<Vec<String>, DeployError> {
+    let tables = names(&ask(connection, sharding.tables())?);
+    let columns = split_columns(sharding, connection, &tables)?;
+    let mut found = Vec::new();
+    for (table, column) in tables.into_iter().zip(columns) {
+        let own = sharding.is_own(connection, &column, part)?;
+        let sql = format!("SELECT 1 FROM {table} WHERE NOT ({own}) LIMIT 1");
+        if !ask(connection, &sql)?.is_empty() {
+            found.push(table);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads the counters of a shard.
+pub(crate) struct ShardProbe {
+    name: String,
+    asker: Asker,
+    counters: &'static ShardCounters,
+    table: Table,
+}
+
+/// What a product counts on a shard.
+pub(crate) struct ShardCounters {
+    /// Asks for the counters.
+    pub(crate) statement: &'static str,
+    /// The counters in the answer, by their names in `items`.
+    pub(crate) values: fn(&NamedRows) -> Values,
+    /// What they become; the shard takes the place of `*` in a reading's name.
+    pub(crate) items: &'static [Item],
+}
+
+impl ShardProbe {
+    pub(crate) fn new(
+        name: &str,
+        connector: Connector,
+        counters: &'static ShardCounters,
+    ) -> ShardProbe {
+        let (asker, table) = (Asker::new(connector), Table::new(counters.items));
+        ShardProbe { name: name.to_owned(), asker, counters, table }
+    }
+
+    fn put(&mut self, now: Nanoseconds, answer: &NamedRows, readings: &mut Readings) {
+        let mut of_any = Readings::new();
+        self.table.put(now, (self.counters.values)(answer), &mut of_any);
+        readings.extend(of_any.into_iter().map(|(id, value)| (id.replace('*', &self.name), value)));
+    }
+}
+
+impl Probe for ShardProbe {
+    fn registered(&self) -> Cow<'static, [Reading]> {
+        all_of(&[self.counters.items], &[]).into()
+    }
+
+    fn name(&self) -> &str {
+        "shards"
+    }
+
+    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
+        if let Some(answer) = self.asker.named_rows(now, self.counters.statement) {
+            self.put(now, &answer, readings);
+        }
+    }
+
+    fn take_notes(&mut self) -> Vec<String> {
+        self.asker.take_notes()
+    }
 }
 
 /// The part of a product that lets servers be shards.
@@ -98,4 +516,57 @@ pub fn sharding(product: &dyn Product) -> Result<&dyn Sharding, DeployError> {
         let title = &product.spec().title;
         DeployError::new(format!("{title} has no shards; leave `shards` out"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::reading::prelude::*;
+
+    use super::*;
+    use crate::probe::{named_numbers, rate};
+
+    #[test]
+    fn rows_are_split_by_the_first_column_of_the_primary_key_if_every_unique_index_has_it() {
+        let rows = |all: &[[&str; 3]]| -> TextRows {
+            all.iter().map(|row| row.map(|text| Some(text.to_owned())).to_vec()).collect()
+        };
+        let column = |all: &[[&str; 3]]| split_column("t", &keys_of(&rows(all)));
+        let both = [["t", "p", "a"], ["t", "p", "c"], ["f", "u", "c"], ["f", "u", "a"]];
+        assert_eq!(column(&both).unwrap(), "a");
+        let error = |all: &[[&str; 3]]| column(all).unwrap_err().message;
+        assert!(error(&[["0", "u", "a"]]).contains("it has no primary key; write shard_by"));
+        for other in ["b", ""] {
+            let odd = error(&[["1", "p", "a"], ["0", "`u`", other]]);
+            assert!(odd.contains("unique index `u` does not include a"), "{odd}");
+        }
+    }
+
+    #[rustfmt::skip]
+    const COUNTERS: ShardCounters = ShardCounters {
+        statement: "",
+        values: named_numbers,
+        items: &[rate("reads", reading("shards.*.reads_per_s", PerSecond, "reads", "reads of the shard").topic(Topic::Instance))],
+    };
+
+    #[test]
+    fn counters_are_read_as_rates_of_their_shard() {
+        let nowhere: Connector = std::sync::Arc::new(|| {
+            let (address, reason) = (String::new(), String::new());
+            Err(dyno_workload::ConnectError { address, reason, details: None })
+        });
+        static SHARD: ShardCounters = COUNTERS;
+        let mut probe = ShardProbe::new("shard-2", nowhere, &SHARD);
+        let mut read = |second: u64, reads: &str| {
+            let mut readings = Readings::new();
+            let rows = vec![vec![Some(reads.to_owned())]];
+            let answer = NamedRows { columns: vec!["reads".to_owned()], rows };
+            probe.put(Nanoseconds::from_secs(second), &answer, &mut readings);
+            assert!(readings.keys().all(|name| probe.registered()[0].is_for(name)));
+            readings
+        };
+        assert_eq!(read(1, "10"), [].into());
+        assert_eq!(read(3, "30"), [("shards.shard-2.reads_per_s".to_owned(), 10.0)].into());
+        // It was started again.
+        assert_eq!(read(4, "0"), [].into());
+    }
 }

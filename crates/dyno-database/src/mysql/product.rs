@@ -35,7 +35,7 @@ pub(crate) const FAMILY: Family = Family {
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
-    readings: &[probe::registered, || galera::READINGS, || group::READINGS, || spider::READINGS],
+    readings: &[probe::registered, || galera::READINGS, || group::READINGS, spider::registered],
 };
 
 /// The protocol of MariaDB and MySQL, with the URL scheme `mysql`.

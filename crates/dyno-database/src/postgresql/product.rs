@@ -28,7 +28,7 @@ pub(crate) const FAMILY: Family = Family {
     sql: Some(&super::sql::SQL),
     thread_group: Some(files::thread_group),
     probes: &["pg_database", "pg_activity", "pg_tables"],
-    readings: &[probe::registered, || probe::pgbouncer::READINGS, || shards::READINGS],
+    readings: &[probe::registered, || probe::pgbouncer::READINGS, shards::registered],
 };
 
 /// The protocol of PostgreSQL, with the URL scheme `postgresql`.

@@ -4,20 +4,21 @@
 //! By key, a table of the router is partitioned by hash, and each partition is a foreign table on one shard. A row
 //! is on the shard whose partition would take it, which the server itself says (`satisfies_hash_partition`).
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::LazyLock;
 
-use dyno_host::{Probe, Readings};
-use dyno_units::Nanoseconds;
+use dyno_host::Probe;
 use dyno_units::reading::prelude::*;
-use dyno_workload::{Connection, Connector, TextRows};
+use dyno_workload::{Connection, Connector};
 
 use super::programs::Programs;
-use super::{PgConnection, check, connect, connector, quote_name, settings};
-use crate::probe::{Asker, cell, number};
-use crate::sharding::{Sharding, Split, SplitBy, shard_name};
-use crate::{Address, DeployError, Endpoint};
+use super::{check, connect, connector, quote_name, settings};
+use crate::probe::{Item, all_of, cell, named_numbers, rate};
+use crate::sharding::{
+    At, ShardCounters, ShardProbe, Sharding, SplitColumn, UniqueKey, ask, keys_of, names,
+    shard_name, socket_of,
+};
+use crate::{DeployError, Endpoint};
 
 /// The oldest version whose partitions can be foreign tables that take rows.
 const OLDEST: u32 = 11;
@@ -79,22 +80,6 @@ pub(super) fn check(programs: &Programs) -> Result<(), DeployError> {
     )))
 }
 
-fn open(endpoint: &Endpoint) -> Result<PgConnection, DeployError> {
-    let mut connection = connect(endpoint).map_err(|error| DeployError::new(error.to_string()))?;
-    // Deleting rows, or counting them, may take long.
-    connection.set_cold_limit(0);
-    Ok(connection)
-}
-
-fn ask(connection: &mut PgConnection, sql: &str) -> Result<TextRows, DeployError> {
-    connection.query(sql).map_err(|error| DeployError::new(error.to_string()))
-}
-
-/// The names in the first column.
-fn names(rows: &TextRows) -> Vec<String> {
-    rows.iter().filter_map(|row| cell(row, 0)).map(str::to_owned).collect()
-}
-
 /// A text in a statement.
 fn text(value: &str) -> String {
     let quoted = value.replace('\'', "''");
@@ -111,30 +96,12 @@ fn plain(quoted: &str) -> String {
     inner.map_or_else(|| quoted.to_owned(), |inner| inner.replace("\"\"", "\""))
 }
 
-/// Refuses a catalog with what a table cannot take with it to its shard.
-fn check_catalog(connection: &mut PgConnection) -> Result<(), DeployError> {
-    for (kind, sql) in UNSPLITTABLE {
-        let found = names(&ask(connection, sql)?);
-        if !found.is_empty() {
-            return Err(DeployError::new(format!(
-                "the tables cannot be split among shards, because they have {kind} ({}); choose another \
-                 workload, or change its options, or leave `shards` out",
-                found.join(", ")
-            )));
-        }
-    }
-    Ok(())
-}
-
 /// The statements that make a shard known to a router of this version.
 fn server_statements(
     (number, version): (u32, u32),
     shard: &Endpoint,
 ) -> Result<[String; 2], DeployError> {
-    let Address::Unix(socket) = &shard.address else {
-        return Err(DeployError::new("a shard has no socket at which the router could reach it"));
-    };
-    let folder = socket.parent().unwrap_or(Path::new("/")).display().to_string();
+    let folder = socket_of(shard)?.parent().unwrap_or(Path::new("/")).display().to_string();
     let mut options = vec![
         format!("host {}", text(&folder)),
         format!("port '{}'", settings::PORT),
@@ -157,7 +124,7 @@ fn server_statements(
     ])
 }
 
-fn version(connection: &mut PgConnection) -> Result<u32, DeployError> {
+fn version(connection: &mut dyn Connection) -> Result<u32, DeployError> {
     let rows = ask(connection, "SHOW server_version_num")?;
     let version = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
     version.ok_or_else(|| DeployError::new("the router does not tell its version"))
@@ -165,7 +132,10 @@ fn version(connection: &mut PgConnection) -> Result<u32, DeployError> {
 
 /// The statements that make the router's sequences for columns of a table that are numbered, each going on where
 /// that of the shard is. The rows of all shards together are numbered by the router.
-fn sequence_statements(shard: &mut PgConnection, table: &str) -> Result<Vec<String>, DeployError> {
+fn sequence_statements(
+    shard: &mut dyn Connection,
+    table: &str,
+) -> Result<Vec<String>, DeployError> {
     let table = text(table);
     let sql = format!(
         "SELECT a.attname, pg_get_serial_sequence({table}, a.attname) FROM pg_catalog.pg_attribute a \
@@ -191,7 +161,7 @@ fn sequence_name(table: &str, column: &str) -> String {
 }
 
 /// The columns of a table as a definition has them, defaults included.
-fn columns(connection: &mut PgConnection, table: &str) -> Result<String, DeployError> {
+fn columns(connection: &mut dyn Connection, table: &str) -> Result<String, DeployError> {
     let sql = format!(
         "SELECT quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) \
          || coalesce(' COLLATE ' || (SELECT quote_ident(n.nspname) || '.' || quote_ident(l.collname) \
@@ -210,17 +180,9 @@ fn columns(connection: &mut PgConnection, table: &str) -> Result<String, DeployE
     Ok(names(&ask(connection, &sql)?).join(", "))
 }
 
-/// Where a table of the router is.
-enum At<'a> {
-    /// Whole, on the shard with this number.
-    Shard(u32),
-    /// Its rows on so many shards, by the hash of this column.
-    Key { column: &'a str, shards: u32 },
-}
-
 /// The statements that make the router's table, from the columns of that of a shard. Names are as statements have
 /// them.
-fn table_statements(table: &str, columns: &str, at: &At<'_>, schema: &str) -> Vec<String> {
+fn table_statements(table: &str, columns: &str, at: At<'_>, schema: &str) -> Vec<String> {
     let remote =
         format!("OPTIONS (schema_name {}, table_name {})", text(schema), text(&plain(table)));
     let server = |number: u32| quote_name(&shard_name(number));
@@ -228,11 +190,12 @@ fn table_statements(table: &str, columns: &str, at: &At<'_>, schema: &str) -> Ve
         At::Shard(number) => {
             vec![format!(
                 "CREATE FOREIGN TABLE {table} ({columns}) SERVER {} {remote}",
-                server(*number)
+                server(number)
             )]
         }
         At::Key { column, shards } => {
-            let parent = format!("CREATE TABLE {table} ({columns}) PARTITION BY HASH ({column})");
+            let parent =
+                format!("CREATE TABLE {table} ({columns}) PARTITION BY HASH ({})", column.name);
             let part = |idx: u32| {
                 let name = quote_name(&format!("{}_on_{}", plain(table), shard_name(idx + 1)));
                 format!(
@@ -241,230 +204,19 @@ fn table_statements(table: &str, columns: &str, at: &At<'_>, schema: &str) -> Ve
                     server(idx + 1)
                 )
             };
-            [parent].into_iter().chain((0..*shards).map(part)).collect()
+            [parent].into_iter().chain((0..shards).map(part)).collect()
         }
     }
-}
-
-/// The column by which rows of a table are split, and its type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct SplitColumn {
-    /// As statements name it.
-    name: String,
-    /// `integer`.
-    kind: String,
-}
-
-/// The unique indexes of a table: whether it is the primary key, its name, and its columns as statements name them,
-/// in their order; an expression has no column.
-type UniqueKeys = Vec<(bool, String, Vec<String>)>;
-
-fn unique_keys(connection: &mut PgConnection, table: &str) -> Result<UniqueKeys, DeployError> {
-    let sql = format!(
-        "SELECT i.indisprimary, quote_ident(c.relname), coalesce(quote_ident(a.attname), '') \
-         FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
-         CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place) \
-         LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND a.attnum > 0 \
-         WHERE i.indrelid = {}::regclass AND i.indisunique ORDER BY 1 DESC, 2, k.place",
-        text(table)
-    );
-    let rows = ask(connection, &sql)?;
-    let mut keys: UniqueKeys = Vec::new();
-    for row in rows.iter() {
-        let (Some(primary), Some(index), Some(column)) = (cell(row, 0), cell(row, 1), cell(row, 2))
-        else {
-            continue;
-        };
-        match keys.last_mut().filter(|(_, last, _)| last == index) {
-            Some((_, _, columns)) => columns.push(column.to_owned()),
-            None => keys.push((primary == "t", index.to_owned(), vec![column.to_owned()])),
-        }
-    }
-    Ok(keys)
-}
-
-/// The column by which rows of a table are split, from its unique keys.
-///
-/// # Errors
-///
-/// The table cannot be split by key: why.
-fn split_column(table: &str, keys: &UniqueKeys) -> Result<String, DeployError> {
-    let refused = |why: String| {
-        Err(DeployError::new(format!(
-            "the table {table} cannot be split by key: {why}; write shard_by = \"table\", or choose another \
-             workload, or change its options"
-        )))
-    };
-    let primary = keys.iter().find(|(is_primary, _, _)| *is_primary);
-    let Some(column) = primary.and_then(|(_, _, columns)| columns.first()) else {
-        return refused("it has no primary key".to_owned());
-    };
-    // Otherwise no server could tell whether a key is there already.
-    match keys.iter().find(|(_, _, columns)| !columns.contains(column)) {
-        Some((_, index, _)) => refused(format!(
-            "its unique index {index} does not include {column}, the first column of its primary key"
-        )),
-        None => Ok(column.clone()),
-    }
-}
-
-/// The column by which each table is split.
-fn split_columns(
-    connection: &mut PgConnection,
-    tables: &[String],
-) -> Result<Vec<SplitColumn>, DeployError> {
-    let column = |table: &String| {
-        let name = split_column(table, &unique_keys(connection, table)?)?;
-        let sql = format!(
-            "SELECT format_type(atttypid, NULL) FROM pg_catalog.pg_attribute WHERE attrelid = {}::regclass \
-             AND quote_ident(attname) = {}",
-            text(table),
-            text(&name)
-        );
-        let rows = ask(connection, &sql)?;
-        let kind = rows.first().and_then(|row| cell(row, 0)).unwrap_or_default().to_owned();
-        if ["smallint", "integer", "bigint"].contains(&kind.as_str()) {
-            return Ok(SplitColumn { name, kind });
-        }
-        Err(DeployError::new(format!(
-            "the table {table} cannot be split by key: {name}, the first column of its primary key, is of \
-             type {kind} and not an integer; write shard_by = \"table\""
-        )))
-    };
-    tables.iter().map(column).collect()
-}
-
-/// Whether a row is on the shard with this number, from 0. The session has a table that is partitioned as the
-/// router's, whose partitions the server asks.
-fn is_own(
-    connection: &mut PgConnection,
-    column: &SplitColumn,
-    (idx, shards): (u32, u32),
-) -> Result<String, DeployError> {
-    let model = format!("dyno_split_by_{}", column.kind);
-    ask(
-        connection,
-        &format!(
-            "CREATE TEMPORARY TABLE IF NOT EXISTS {model} (k {}) PARTITION BY HASH (k)",
-            column.kind
-        ),
-    )?;
-    Ok(format!(
-        "satisfies_hash_partition('pg_temp.{model}'::regclass, {shards}, {idx}, {})",
-        column.name
-    ))
-}
-
-/// Takes from a shard the rows of all tables that are not its own, and returns how many it keeps.
-fn keep_own_rows(
-    shard: &Endpoint,
-    tables: &[(&String, &SplitColumn)],
-    part: (u32, u32),
-) -> Result<u64, DeployError> {
-    let mut connection = open(shard)?;
-    let mut n_rows = 0;
-    for (table, column) in tables {
-        let own = is_own(&mut connection, column, part)?;
-        ask(&mut connection, &format!("DELETE FROM {table} WHERE NOT {own}"))?;
-        // A table that is written anew is as small as its rows; one from which rows were deleted is not.
-        ask(&mut connection, &format!("VACUUM (FULL, ANALYZE) {table}"))?;
-        n_rows += count(&mut connection, table)?;
-    }
-    Ok(n_rows)
-}
-
-fn count(connection: &mut PgConnection, table: &str) -> Result<u64, DeployError> {
-    let rows = ask(connection, &format!("SELECT count(*) FROM {table}"))?;
-    let count = rows.first().and_then(|row| cell(row, 0)?.parse().ok());
-    count.ok_or_else(|| DeployError::new(format!("{table}: the number of rows is not a number")))
-}
-
-/// Makes a table of the router, looks for what it stands for, and learns how large it is.
-fn make_table(
-    router: &mut PgConnection,
-    shard: &mut PgConnection,
-    table: &str,
-    at: &At<'_>,
-) -> Result<(), DeployError> {
-    let columns = columns(shard, table)?;
-    let schema = names(&ask(shard, "SELECT current_schema()")?).pop().unwrap_or_default();
-    let refused = |error: DeployError| DeployError {
-        message: format!("the router cannot have the table {table}: {}", error.message),
-        ..error
-    };
-    let mut all = sequence_statements(shard, table)?;
-    all.extend(table_statements(table, &columns, at, &schema));
-    all.push(format!("ANALYZE {table}"));
-    all.iter().try_for_each(|sql| ask(router, sql).map(|_| ()).map_err(refused))
-}
-
-/// Leaves each table on one shard, in turn.
-fn split_by_table(
-    router: &mut PgConnection,
-    shards: &mut [PgConnection],
-    tables: &[String],
-) -> Result<Vec<u64>, DeployError> {
-    let mut placed = vec![0; shards.len()];
-    for (position, table) in tables.iter().enumerate() {
-        let owner = position % shards.len();
-        placed[owner] += 1;
-        for (_, other) in shards.iter_mut().enumerate().filter(|(idx, _)| *idx != owner) {
-            ask(other, &format!("DROP TABLE {table}"))?;
-        }
-        make_table(router, &mut shards[owner], table, &At::Shard(owner as u32 + 1))?;
-    }
-    Ok(placed)
-}
-
-/// Leaves on each shard its rows of every table; all shards at the same time.
-fn split_by_key(
-    router: &mut PgConnection,
-    first: &mut PgConnection,
-    shards: &[Endpoint],
-    tables: &[String],
-) -> Result<Vec<u64>, DeployError> {
-    let columns = split_columns(first, tables)?;
-    let all: Vec<(&String, &SplitColumn)> = tables.iter().zip(&columns).collect();
-    let n = shards.len() as u32;
-    let kept: Vec<Result<u64, DeployError>> = std::thread::scope(|scope| {
-        let (all, numbered) = (&all, (0..n).zip(shards));
-        let threads: Vec<_> = numbered
-            .map(|(idx, shard)| scope.spawn(move || keep_own_rows(shard, all, (idx, n))))
-            .collect();
-        let ended = |_| Err(DeployError::new("the thread that splits a shard's tables panicked"));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect()
-    });
-    let kept: Vec<u64> = kept.into_iter().collect::<Result<_, _>>()?;
-    for (table, column) in &all {
-        make_table(router, first, table, &At::Key { column: &column.name, shards: n })?;
-    }
-    Ok(kept)
-}
-
-/// The rows of each table of a connection's catalog.
-fn counts(connection: &mut PgConnection) -> Result<BTreeMap<String, u64>, DeployError> {
-    let tables = names(&ask(connection, TABLES)?);
-    tables.into_iter().map(|table| Ok((table.clone(), count(connection, &table)?))).collect()
-}
-
-/// The tables of which a shard has rows that belong to another one.
-fn misplaced(connection: &mut PgConnection, part: (u32, u32)) -> Result<Vec<String>, DeployError> {
-    let tables = names(&ask(connection, TABLES)?);
-    let columns = split_columns(connection, &tables)?;
-    let mut found = Vec::new();
-    for (table, column) in tables.into_iter().zip(columns) {
-        let own = is_own(connection, &column, part)?;
-        let sql = format!("SELECT 1 FROM {table} WHERE NOT {own} LIMIT 1");
-        if !ask(connection, &sql)?.is_empty() {
-            found.push(table);
-        }
-    }
-    Ok(found)
 }
 
 impl Sharding for ByForeignTables {
+    fn connector(&self, endpoint: &Endpoint) -> Connector {
+        connector(endpoint.clone())
+    }
+
     fn introduce(&self, router: &Endpoint, shards: &[Endpoint]) -> Result<(), DeployError> {
-        let mut router = open(router)?;
+        let router = connect(router);
+        let mut router = router.map_err(|error| DeployError::new(error.to_string()))?;
         let version = version(&mut router)?;
         ask(&mut router, "CREATE EXTENSION IF NOT EXISTS postgres_fdw")?;
         for (number, shard) in (1..).zip(shards) {
@@ -475,128 +227,124 @@ impl Sharding for ByForeignTables {
         Ok(())
     }
 
-    fn split(
-        &self,
-        router: &Endpoint,
-        shards: &[Endpoint],
-        by: SplitBy,
-    ) -> Result<Split, DeployError> {
-        let mut connections: Vec<PgConnection> =
-            shards.iter().map(open).collect::<Result<_, _>>()?;
-        let mut router = open(router)?;
-        let Some(first) = connections.first_mut() else {
-            return Ok(Split { tables: 0, each: Vec::new() });
-        };
-        check_catalog(first)?;
-        let tables = names(&ask(first, TABLES)?);
-        let each = match by {
-            SplitBy::Table => split_by_table(&mut router, &mut connections, &tables)?,
-            SplitBy::Key => split_by_key(&mut router, first, shards, &tables)?,
-        };
-        Ok(Split { tables: tables.len(), each })
+    fn tables(&self) -> &'static str {
+        TABLES
     }
 
-    fn tables_that_differ(
+    fn unsplittable(&self) -> &'static [(&'static str, &'static str)] {
+        &UNSPLITTABLE
+    }
+
+    fn unique_keys(
         &self,
-        router: &Endpoint,
-        shards: &[Endpoint],
-        by: SplitBy,
-    ) -> Result<(Vec<String>, usize), String> {
-        let told = |error: DeployError| error.message;
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        let mut differing: BTreeSet<String> = BTreeSet::new();
-        for (idx, shard) in (0..).zip(shards) {
-            let mut shard = open(shard).map_err(told)?;
-            for (table, rows) in counts(&mut shard).map_err(told)? {
-                *sums.entry(table).or_default() += rows;
-            }
-            if by == SplitBy::Key {
-                differing.extend(misplaced(&mut shard, (idx, shards.len() as u32)).map_err(told)?);
-            }
-        }
-        let seen = counts(&mut open(router).map_err(told)?).map_err(told)?;
-        let all: BTreeSet<&String> = sums.keys().chain(seen.keys()).collect();
-        let unequal = all.iter().filter(|table| sums.get(**table) != seen.get(**table));
-        differing.extend(unequal.map(|table| (*table).clone()));
-        Ok((differing.into_iter().collect(), all.len()))
+        connection: &mut dyn Connection,
+        table: &str,
+    ) -> Result<Vec<UniqueKey>, DeployError> {
+        let sql = format!(
+            "SELECT i.indisprimary, quote_ident(c.relname), coalesce(quote_ident(a.attname), '') \
+             FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
+             CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place) \
+             LEFT JOIN pg_catalog.pg_attribute a \
+             ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND a.attnum > 0 \
+             WHERE i.indrelid = {}::regclass AND i.indisunique ORDER BY 1 DESC, 2, k.place",
+            text(table)
+        );
+        Ok(keys_of(&ask(connection, &sql)?))
+    }
+
+    fn type_of(
+        &self,
+        connection: &mut dyn Connection,
+        table: &str,
+        column: &str,
+    ) -> Result<String, DeployError> {
+        let sql = format!(
+            "SELECT format_type(atttypid, NULL) FROM pg_catalog.pg_attribute WHERE attrelid = {}::regclass \
+             AND quote_ident(attname) = {}",
+            text(table),
+            text(column)
+        );
+        Ok(names(&ask(connection, &sql)?).pop().unwrap_or_default())
+    }
+
+    /// The session has a table that is partitioned as the router's, whose partitions the server asks.
+    fn is_own(
+        &self,
+        connection: &mut dyn Connection,
+        column: &SplitColumn,
+        (idx, shards): (u32, u32),
+    ) -> Result<String, DeployError> {
+        let model = format!("dyno_split_by_{}", column.kind);
+        let sql = format!(
+            "CREATE TEMPORARY TABLE IF NOT EXISTS {model} (k {}) PARTITION BY HASH (k)",
+            column.kind
+        );
+        ask(connection, &sql)?;
+        Ok(format!(
+            "satisfies_hash_partition('pg_temp.{model}'::regclass, {shards}, {idx}, {})",
+            column.name
+        ))
+    }
+
+    fn keep_rows(
+        &self,
+        connection: &mut dyn Connection,
+        table: &str,
+        own: &str,
+    ) -> Result<(), DeployError> {
+        ask(connection, &format!("DELETE FROM {table} WHERE NOT {own}"))?;
+        // A table that is written anew is as small as its rows; one from which rows were deleted is not.
+        ask(connection, &format!("VACUUM (FULL, ANALYZE) {table}"))?;
+        Ok(())
+    }
+
+    /// The router also learns how large the table is.
+    fn make_table(
+        &self,
+        router: &mut dyn Connection,
+        shard: &mut dyn Connection,
+        table: &str,
+        at: At<'_>,
+    ) -> Result<(), DeployError> {
+        let columns = columns(shard, table)?;
+        let schema = names(&ask(shard, "SELECT current_schema()")?).pop().unwrap_or_default();
+        let refused = |error: DeployError| DeployError {
+            message: format!("the router cannot create the table {table}: {}", error.message),
+            ..error
+        };
+        let mut all = sequence_statements(shard, table)?;
+        all.extend(table_statements(table, &columns, at, &schema));
+        all.push(format!("ANALYZE {table}"));
+        all.iter().try_for_each(|sql| ask(router, sql).map(drop).map_err(refused))
     }
 
     fn probe(&self, name: &str, shard: &Endpoint) -> Box<dyn Probe> {
-        Box::new(ShardProbe::new(name, connector(shard.clone())))
+        Box::new(ShardProbe::new(name, connector(shard.clone()), &COUNTERS))
     }
 }
 
-/// What [`STATISTICS`] returns, each a counter of which a reading is the growth per second.
-const RATES: [&str; 5] = [
-    "transactions_per_s",
-    "block_requests_per_s",
-    "block_reads_per_s",
-    "rows_read_per_s",
-    "rows_written_per_s",
-];
-
-const STATISTICS: &str = "SELECT xact_commit + xact_rollback, blks_hit + blks_read, blks_read, tup_returned, \
-     tup_inserted + tup_updated + tup_deleted FROM pg_catalog.pg_stat_database WHERE datname = current_database()";
+static COUNTERS: ShardCounters = ShardCounters {
+    statement: "SELECT xact_commit + xact_rollback AS transactions, blks_hit + blks_read AS requests, \
+                blks_read AS reads, tup_returned AS returned, \
+                tup_inserted + tup_updated + tup_deleted AS written \
+                FROM pg_catalog.pg_stat_database WHERE datname = current_database()",
+    values: named_numbers,
+    items: ITEMS,
+};
 
 #[rustfmt::skip]
-pub(super) const READINGS: &[Reading] = &[
-    reading("shards.*.transactions_per_s", PerSecond, "transactions of the shard", "transactions that the router ran on this shard").topic(Topic::Instance),
-    reading("shards.*.block_requests_per_s", PerSecond, "block requests of the shard", "blocks that this shard looked for in shared buffers").topic(Topic::Instance),
-    reading("shards.*.block_reads_per_s", PerSecond, "block reads of the shard", "blocks that this shard did not find in shared buffers and asked the system for").topic(Topic::Instance).worse(),
-    reading("shards.*.rows_read_per_s", PerSecond, "rows read by the shard", "rows that scans of this shard returned").topic(Topic::Instance),
-    reading("shards.*.rows_written_per_s", PerSecond, "rows written by the shard", "rows that this shard inserted, updated or deleted").topic(Topic::Instance),
+const ITEMS: &[Item] = &[
+    rate("transactions", reading("shards.*.transactions_per_s", PerSecond, "transactions of the shard", "transactions that the router ran on this shard").topic(Topic::Instance)),
+    rate("requests", reading("shards.*.block_requests_per_s", PerSecond, "block requests of the shard", "blocks that this shard looked for in shared buffers").topic(Topic::Instance)),
+    rate("reads", reading("shards.*.block_reads_per_s", PerSecond, "block reads of the shard", "blocks that this shard did not find in shared buffers and asked the system for").topic(Topic::Instance).worse()),
+    rate("returned", reading("shards.*.rows_read_per_s", PerSecond, "rows read by the shard", "rows that scans of this shard returned").topic(Topic::Instance)),
+    rate("written", reading("shards.*.rows_written_per_s", PerSecond, "rows written by the shard", "rows that this shard inserted, updated or deleted").topic(Topic::Instance)),
 ];
 
-/// Reads the statistics of a shard.
-struct ShardProbe {
-    name: String,
-    asker: Asker,
-    /// When the counters were read last, and what they were.
-    before: Option<(Nanoseconds, Vec<f64>)>,
-}
-
-impl ShardProbe {
-    fn new(name: &str, connector: Connector) -> ShardProbe {
-        ShardProbe { name: name.to_owned(), asker: Asker::new(connector), before: None }
-    }
-
-    fn put(&mut self, now: Nanoseconds, rows: &TextRows, readings: &mut Readings) {
-        let Some(row) = rows.first() else { return };
-        let value = |idx: usize| cell(row, idx).and_then(number);
-        let Some(counters) = (0..RATES.len()).map(value).collect::<Option<Vec<f64>>>() else {
-            return;
-        };
-        if let Some((at, before)) = &self.before {
-            let seconds = now.saturating_sub(*at).as_secs_f64();
-            for (what, (now, before)) in RATES.iter().zip(counters.iter().zip(before)) {
-                // A server that was started again counts from the beginning.
-                let growth = Some(now - before).filter(|growth| *growth >= 0.0 && seconds > 0.0);
-                let name = format!("shards.{}.{what}", self.name);
-                readings.extend(growth.map(|growth| (name, growth / seconds)));
-            }
-        }
-        self.before = Some((now, counters));
-    }
-}
-
-impl Probe for ShardProbe {
-    fn registered(&self) -> Cow<'static, [Reading]> {
-        READINGS.into()
-    }
-
-    fn name(&self) -> &str {
-        "shards"
-    }
-
-    fn read(&mut self, now: Nanoseconds, readings: &mut Readings) {
-        if let Some(rows) = self.asker.rows(now, STATISTICS) {
-            self.put(now, &rows, readings);
-        }
-    }
-
-    fn take_notes(&mut self) -> Vec<String> {
-        self.asker.take_notes()
-    }
+/// The readings of a shard.
+pub(super) fn registered() -> &'static [Reading] {
+    static ALL: LazyLock<Vec<Reading>> = LazyLock::new(|| all_of(&[ITEMS], &[]));
+    &ALL
 }
 
 #[cfg(test)]
@@ -605,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_table_on_one_shard_is_a_foreign_table_with_its_columns() {
-        let made = table_statements("\"T\"\"1\"", "id integer NOT NULL", &At::Shard(2), "public");
+        let made = table_statements("\"T\"\"1\"", "id integer NOT NULL", At::Shard(2), "public");
         assert_eq!(
             made,
             [
@@ -617,8 +365,9 @@ mod tests {
 
     #[test]
     fn a_table_that_is_split_by_key_has_a_partition_for_each_shard() {
-        let made =
-            table_statements("t", "id integer", &At::Key { column: "id", shards: 2 }, "public");
+        let column = SplitColumn { name: "id".to_owned(), kind: "integer".to_owned() };
+        let at = At::Key { column: &column, shards: 2 };
+        let made = table_statements("t", "id integer", at, "public");
         assert_eq!(made[0], "CREATE TABLE t (id integer) PARTITION BY HASH (id)");
         assert_eq!(
             made[2],
@@ -629,46 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_split_by_the_first_column_of_the_primary_key_if_every_unique_index_has_it() {
-        let keys = |all: &[(bool, &str, &[&str])]| -> UniqueKeys {
-            let own = |columns: &[&str]| columns.iter().map(|one| (*one).to_owned()).collect();
-            all.iter()
-                .map(|(primary, index, columns)| (*primary, (*index).to_owned(), own(columns)))
-                .collect()
-        };
-        let column = |all: &[(bool, &str, &[&str])]| split_column("t", &keys(all));
-        assert_eq!(column(&[(true, "p", &["a", "c"]), (false, "u", &["c", "a"])]).unwrap(), "a");
-        let error = |all: &[(bool, &str, &[&str])]| column(all).unwrap_err().message;
-        assert!(error(&[(false, "u", &["a"])]).contains("it has no primary key; write shard_by"));
-        let odd = error(&[(true, "p", &["a"]), (false, "u", &[""])]);
-        assert!(odd.contains("unique index u does not include a"), "{odd}");
-    }
-
-    #[test]
     fn texts_are_quoted() {
         assert_eq!(text("it's"), "'it''s'");
         assert_eq!(text("a\\b'"), " E'a\\\\b'''");
         assert_eq!(plain("\"a\"\"b\""), "a\"b");
         assert_eq!(plain("ab"), "ab");
-    }
-
-    #[test]
-    fn counters_are_read_as_rates_of_their_shard() {
-        let nowhere: Connector = std::sync::Arc::new(|| {
-            let (address, reason) = (String::new(), String::new());
-            Err(dyno_workload::ConnectError { address, reason, details: None })
-        });
-        let mut probe = ShardProbe::new("shard-2", nowhere);
-        let mut read = |second: u64, reads: &str| {
-            let mut readings = Readings::new();
-            let row = ["0", "0", reads, "0", "0"].map(|cell| Some(cell.to_owned())).to_vec();
-            probe.put(Nanoseconds::from_secs(second), &vec![row], &mut readings);
-            assert!(readings.keys().all(|name| READINGS.iter().any(|one| one.is_for(name))));
-            readings.get("shards.shard-2.block_reads_per_s").copied()
-        };
-        assert_eq!(read(1, "10"), None);
-        assert_eq!(read(3, "30"), Some(10.0));
-        // It was started again.
-        assert_eq!(read(4, "0"), None);
     }
 }

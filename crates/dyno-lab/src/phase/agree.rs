@@ -119,7 +119,8 @@ impl Phase for AgreeShards {
         };
         let began = lab.clock.now();
         let by = split_by(trial.variant);
-        let found = sharding.tables_that_differ(&router, &shards, by);
+        let found = dyno_database::tables_that_differ_from_shards(sharding, &router, &shards, by);
+        let found = found.map_err(|error| error.message);
         let name = match by {
             SplitBy::Table => "the router counts as many rows as all shards together",
             SplitBy::Key => {

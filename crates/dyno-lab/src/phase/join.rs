@@ -189,7 +189,7 @@ impl Trial<'_, '_> {
         let Some((sharding, router, shards)) = self.deployment.sharding(lab) else { return Ok(()) };
         let by = split_by(self.variant);
         sharding.introduce(&router, &shards)?;
-        let split = sharding.split(&router, &shards, by)?;
+        let split = dyno_database::split(sharding, &router, &shards, by)?;
         // What the data take from here on, so that it can be compared with what they take after the last step.
         let all = || self.deployment.holding();
         self.results.data.bytes = all().map(|server| server.data_bytes()).sum();
