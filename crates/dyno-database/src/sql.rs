@@ -28,6 +28,8 @@ pub(crate) struct SqlSpec {
     pub(crate) hidden_text: fn(&str) -> Option<&'static str>,
     /// How a statement of another session is cancelled; none if it cannot be.
     pub(crate) cancel: Option<CancelSql>,
+    /// How a server is recognised under another address; none if it cannot be.
+    pub(crate) identity: Option<Identity>,
     /// From a table's name, statements whose answers are the same for the same rows, whatever their
     /// order on disk; none if there are no such statements.
     pub(crate) digest: Option<fn(table: &str) -> Vec<String>>,
@@ -42,6 +44,50 @@ pub(crate) struct CancelSql {
     pub(crate) session: &'static str,
     /// Cancels what a session does.
     pub(crate) cancel: fn(session: u64) -> String,
+}
+
+/// How two connections are found to be to the same server.
+pub(crate) enum Identity {
+    /// Asks for what no two servers have in common.
+    Answer(&'static str),
+    /// Takes a lock of this name, without waiting, and asks another session whether it is taken: for servers of whose
+    /// settings none is sure to differ. Such locks are known to one server alone, also in a cluster.
+    Lock { take: fn(name: &str) -> String, is_taken: fn(name: &str) -> String },
+}
+
+/// Whether two connections are to the same server; none if it cannot be found out. `token` is a random
+/// text of letters and digits, which names the lock that some products need for it.
+///
+/// # Errors
+///
+/// A connection was lost.
+pub fn is_same_server(
+    one: &mut dyn Connection,
+    other: &mut dyn Connection,
+    token: &str,
+) -> Result<Option<bool>, StatementError> {
+    let ask = |connection: &mut dyn Connection, statement: &str| {
+        let cell = match connection.query(statement) {
+            Ok(rows) => rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()),
+            Err(error) if error.class.loses_connection() => return Err(error),
+            Err(_) => None,
+        };
+        Ok(cell)
+    };
+    match &crate::products::sql_of(one.dialect()).identity {
+        None => Ok(None),
+        Some(Identity::Answer(question)) => {
+            let (first, second) = (ask(one, question)?, ask(other, question)?);
+            Ok(first.zip(second).map(|(first, second)| first == second))
+        }
+        Some(Identity::Lock { take, is_taken }) => {
+            let name = format!("dyno-{token}");
+            if ask(one, &take(&name))?.as_deref() != Some("1") {
+                return Ok(None);
+            }
+            Ok(ask(other, &is_taken(&name))?.map(|found| found == "1"))
+        }
+    }
 }
 
 /// A text that is the same for the same rows of a table, whatever their order on disk: their number and a

@@ -5,7 +5,7 @@
 
 use dyno_workload::{Dialect, TABLE_MARK};
 
-use crate::sql::{CatalogSql, SqlSpec};
+use crate::sql::{CatalogSql, Identity, SqlSpec};
 
 pub(super) const SQL: SqlSpec = SqlSpec {
     dialect: Dialect::ClickHouse,
@@ -43,6 +43,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     },
     hidden_text: |_| None,
     cancel: None,
+    identity: Some(Identity::Answer("SELECT serverUUID()")),
     digest: Some(|table| vec![format!("SELECT count(), sum(cityHash64(*)) FROM {table}")]),
     counted: None,
 };

@@ -9,7 +9,7 @@ use dyno_workload::{Connection, Dialect};
 
 use super::cost::MySqlCost;
 use crate::counted::CountedSql;
-use crate::sql::{CancelSql, CatalogSql, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
 use crate::{Access, CostSource};
 
 pub(super) const SQL: SqlSpec = SqlSpec {
@@ -56,6 +56,11 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     cancel: Some(CancelSql {
         session: "SELECT CONNECTION_ID()",
         cancel: |session| format!("KILL QUERY {session}"),
+    }),
+    // MariaDB has no setting that is sure to differ between servers.
+    identity: Some(Identity::Lock {
+        take: |name| format!("SELECT GET_LOCK('{name}', 0)"),
+        is_taken: |name| format!("SELECT IS_USED_LOCK('{name}') IS NOT NULL"),
     }),
     // EXTENDED reads every row. The sum of InnoDB's rows does not depend on their order.
     digest: Some(|table| {

@@ -9,7 +9,7 @@ use dyno_workload::{Connection, Dialect};
 
 use super::cost::PgCost;
 use crate::counted::{CountedGuard, CountedSql};
-use crate::sql::{CancelSql, CatalogSql, SqlSpec};
+use crate::sql::{CancelSql, CatalogSql, Identity, SqlSpec};
 use crate::{Access, CostSource};
 
 pub(super) const SQL: SqlSpec = SqlSpec {
@@ -42,6 +42,11 @@ pub(super) const SQL: SqlSpec = SqlSpec {
         session: "SELECT pg_catalog.pg_backend_pid()",
         cancel: |session| format!("SELECT pg_catalog.pg_cancel_backend({session})"),
     }),
+    // A replica has its primary's system identifier; the time has microseconds.
+    identity: Some(Identity::Answer(
+        "SELECT pg_catalog.concat_ws(' ', (SELECT system_identifier FROM pg_catalog.pg_control_system()), \
+         pg_catalog.pg_postmaster_start_time())",
+    )),
     digest: Some(|table| {
         vec![format!(
             "SELECT count(*), coalesce(sum(hashtextextended(t::text, 0)), 0) FROM {table} t"

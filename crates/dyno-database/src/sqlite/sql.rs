@@ -35,6 +35,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
     cost_source: |_, _, _| Err("SQLite counts by statement, not by connection".to_owned()),
     hidden_text: |_| None,
     cancel: None,
+    identity: None,
     digest: None,
     #[cfg(feature = "servers")]
     counted: None,

@@ -1,7 +1,7 @@
 //! Whether several servers are over the same data, as the study says.
 
 use dyno_units::Nanoseconds;
-use dyno_workload::TextRows;
+use dyno_workload::{Connection, TextRows};
 
 use super::Phase;
 use super::agree::row;
@@ -14,7 +14,7 @@ const LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 /// How often the servers are asked meanwhile.
 const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 
-/// Before the load: refuses a server of another version, and one with other data.
+/// Before the load: refuses a server of another version, one that is named twice, and one with other data.
 pub(super) struct SameDataBefore;
 
 impl Phase for SameDataBefore {
@@ -40,6 +40,9 @@ impl Phase for SameDataBefore {
         if let Some(message) = versions(trial)? {
             return Err(TrialError::new(message));
         }
+        if let Some(message) = named_twice(trial)? {
+            return Err(TrialError::new(message));
+        }
         match agreed(trial)?.into_iter().find(|(_, answer)| answer.is_err()) {
             Some((name, Err(why))) => Err(TrialError::new(format!(
                 "{name} {why}: `more_urls` must name servers that share the data of `url`"
@@ -47,6 +50,33 @@ impl Phase for SameDataBefore {
             _ => Ok(()),
         }
     }
+}
+
+/// What to say if two of the addresses lead to one server.
+fn named_twice(trial: &Trial<'_, '_>) -> Result<Option<String>, TrialError> {
+    let first = trial.deployment.server().map(|server| ("the first server".to_owned(), server));
+    let others = trial.deployment.further_servers();
+    let others = others.map(|(name, server, endpoint)| (format!("{name} ({endpoint})"), server));
+    let failed = |error: &dyn std::fmt::Display| {
+        TrialError::new(format!("cannot find out whether the servers are different ones: {error}"))
+    };
+    let mut known: Vec<(String, Box<dyn Connection>)> = Vec::new();
+    for (name, server) in first.into_iter().chain(others) {
+        let mut connection = (server.connector())().map_err(|error| failed(&error))?;
+        for (other, before) in &mut known {
+            let token = dyno_host::random_token().map_err(|error| failed(&error))?;
+            let is_same =
+                dyno_database::is_same_server(before.as_mut(), connection.as_mut(), &token);
+            if is_same.map_err(|error| failed(&error))? == Some(true) {
+                return Ok(Some(format!(
+                    "{name} is {other} under another address: list each server once in `url` and \
+                     `more_urls`"
+                )));
+            }
+        }
+        known.push((name, connection));
+    }
+    Ok(None)
 }
 
 /// After the load: what the audit finds through the first server is found through each other one.

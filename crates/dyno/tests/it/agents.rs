@@ -126,6 +126,12 @@ fn servers_over_the_same_data_have_an_agent_each() {
     assert_eq!(one["outcome"]["state"], "finished", "{:#}", one["outcome"]);
     let why = two["outcome"]["message"].to_string();
     assert!(why.contains("server-2 (") && why.contains("share the data of `url`"), "{why}");
+
+    // The same socket by another path.
+    let (answer, [_, two]) = run("twice", &first.replace("socket=/", "socket=/./"), "");
+    assert_ne!(answer.code, 0, "{}", answer.out);
+    let why = two["outcome"]["message"].to_string();
+    assert!(why.contains("is the first server under another address"), "{why}");
 }
 
 #[test]
