@@ -136,7 +136,7 @@ fn percent(n: u32, of: u32) -> f64 {
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "| design | false verdict, of 400 | of 4 000 | +5 % found, of 400 | of 4 000 | CIs that contain \
+        "| design | false verdict, of 400 | of 4,000 | +5 % found, of 400 | of 4,000 | CIs that contain \
          the true effect | trials saved: no effect | +5 % | ±30 % |"
     )?;
     writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|--:|")?;
