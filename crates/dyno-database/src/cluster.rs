@@ -106,6 +106,22 @@ impl Node {
         node_name(self.number)
     }
 
+    /// Takes note of where all nodes are reached by others, in the order of their numbers.
+    pub(crate) fn meet(&mut self, nodes: &[SocketAddrV4]) {
+        let own = self.ports();
+        // Where others receive what they have missed is of no interest to this one.
+        let port = |node: &SocketAddrV4| NodePorts {
+            address: *node.ip(),
+            group: node.port(),
+            transfer: 0,
+        };
+        let mut ports: Vec<NodePorts> = nodes.iter().map(port).collect();
+        if let Some(place) = ports.get_mut(self.number as usize - 1) {
+            *place = own;
+            self.cluster.ports = ports;
+        }
+    }
+
     /// Its own ports.
     pub fn ports(&self) -> NodePorts {
         self.cluster.ports[self.number as usize - 1]

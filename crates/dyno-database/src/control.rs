@@ -4,25 +4,98 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_host::{KeptProcess, Place, ProcessSpec};
-use dyno_units::Clock;
+use dyno_units::{Clock, Nanoseconds};
 
 use crate::DeployError;
-use crate::private::{LOG_LINES, STOP_LIMIT, ServerKind, check_network, end};
+use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_network, end};
+
+/// What is done on purpose to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Kills the server's process and all that it has started, at once: it can finish nothing.
+    Kill,
+    /// Stops the server's process and all that it has started where they stand, until [`Act::Thaw`].
+    Freeze,
+    /// Lets go on what [`Act::Freeze`] has stopped.
+    Thaw,
+    /// Asks the server to end, and waits until it has.
+    Stop,
+    /// Starts the server that has ended again: the same program on the same data. It is not waited until it answers.
+    Start,
+    /// Cuts the server off from the other members of its cluster.
+    CutOff,
+    /// Lets it reach them again.
+    Rejoin,
+    /// Refuses a server that others could reach.
+    CheckNetwork,
+}
+
+/// When something was done, by the clock of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acted {
+    /// When it began.
+    pub began: Nanoseconds,
+    /// When it was done.
+    pub ended: Nanoseconds,
+}
+
+/// A server to which something is done on purpose, wherever it runs.
+pub trait Control: Send {
+    /// Does something to it.
+    ///
+    /// # Errors
+    ///
+    /// It could not be done; says why.
+    fn act(&self, act: Act) -> Result<Acted, DeployError>;
+
+    /// Whether it does again what it did before, besides answering: a node has joined its cluster.
+    ///
+    /// # Errors
+    ///
+    /// Not yet, and what it says; or [`Away::Down`] if it has ended, and will not be back.
+    fn is_back(&self) -> Result<(), Away>;
+
+    /// Whether it is on another machine, which may be lost.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Why its machine, or that of another member, is lost; none if none is.
+    fn lost(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Why a server is not back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Away {
+    /// Not yet: what it says.
+    NotYet(String),
+    /// It has ended: how.
+    Down(String),
+}
 
 /// The process of a private server: the only one that it acts on, and by the handle of whoever started it.
 /// It does not keep the server alive.
-pub struct ServerControl {
+pub(crate) struct ServerControl {
     pub(crate) process: Arc<Mutex<KeptProcess>>,
     pub(crate) folder: PathBuf,
     pub(crate) place: Place,
     pub(crate) spec: ProcessSpec,
     pub(crate) kind: ServerKind,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Whether it does not matter how it ends: it stores nothing that could be lost.
+    pub(crate) ends_anyhow: bool,
+    /// What is done before it is started again; none for nothing.
+    pub(crate) before_start: Option<BeforeStart>,
     /// What has to be asked of the server besides an answer; none for nothing.
     pub(crate) is_back: Option<IsBack>,
     /// How it is cut off from the other members; none if it cannot be.
     pub(crate) isolation: Option<Isolation>,
 }
+
+/// Does what a server needs before it is started again; it has ended.
+pub(crate) type BeforeStart = Arc<dyn Fn(&ServerControl) -> Result<(), DeployError> + Send + Sync>;
 
 /// Cuts a server off from the other members (true), or lets it reach them again; an error says why not.
 pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync>;
@@ -30,54 +103,55 @@ pub(crate) type Isolation = Arc<dyn Fn(bool) -> Result<(), String> + Send + Sync
 /// Asks a server whether it is back, once; an error says what it is doing.
 pub(crate) type IsBack = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
+impl Control for ServerControl {
+    fn act(&self, act: Act) -> Result<Acted, DeployError> {
+        let began = self.clock.now();
+        match act {
+            Act::Kill => self.process().kill_all(),
+            Act::Freeze => self.process().freeze(),
+            Act::Thaw => self.process().thaw(),
+            Act::Stop => self.stop()?,
+            Act::Start => self.start()?,
+            Act::CutOff => self.isolate(true)?,
+            Act::Rejoin => self.isolate(false)?,
+            Act::CheckNetwork => {
+                let pid = self.pid();
+                check_network(self.kind, pid).map_err(|message| self.failed(message))?;
+            }
+        }
+        Ok(Acted { began, ended: self.clock.now() })
+    }
+
+    fn is_back(&self) -> Result<(), Away> {
+        if let Some(how) = self.process().ended() {
+            return Err(Away::Down(format!("{} {how}", self.kind.product)));
+        }
+        self.is_back.as_ref().map_or(Ok(()), |is_back| is_back()).map_err(Away::NotYet)
+    }
+}
+
 impl ServerControl {
-    /// Kills the server's process and all that it has started, at once: it can finish nothing.
-    pub fn kill(&self) {
-        self.process().kill_all();
+    fn stop(&self) -> Result<(), DeployError> {
+        let (mut process, clock) = (self.process(), self.clock.as_ref());
+        if self.ends_anyhow {
+            process.stop(self.kind.stop_signal, clock, DISCARD_LIMIT);
+            return Ok(());
+        }
+        let ended = end(&mut process, self.kind, clock, STOP_LIMIT);
+        ended.map_err(|message| self.failed(message))
     }
 
-    /// Stops the server's process and all that it has started where they stand, until
-    /// [`ServerControl::thaw`].
-    pub fn freeze(&self) {
-        self.process().freeze();
-    }
-
-    /// Lets go on what [`ServerControl::freeze`] has stopped.
-    pub fn thaw(&self) {
-        self.process().thaw();
-    }
-
-    /// Asks the server to end, and waits until it has.
-    ///
-    /// # Errors
-    ///
-    /// It had to be killed, or ended with an error.
-    pub fn stop(&self) -> Result<(), DeployError> {
-        end(&mut self.process(), self.kind, self.clock.as_ref(), STOP_LIMIT)
-            .map_err(|message| self.failed(message))
-    }
-
-    /// Starts the server that has ended again: the same program on the same data. It does not wait until it
-    /// answers.
-    ///
-    /// # Errors
-    ///
-    /// It still runs, or cannot be started.
-    pub fn start(&self) -> Result<(), DeployError> {
+    fn start(&self) -> Result<(), DeployError> {
         let mut process = self.process();
         if process.ended().is_none() {
             return Err(self.failed(format!("{} is still running", self.kind.product)));
         }
+        self.before_start.as_ref().map_or(Ok(()), |before| before(self))?;
         *process = self.place.keeper().spawn(&self.folder, &self.spec)?;
         Ok(())
     }
 
-    /// Cuts the server off from the other members of its cluster, or lets it reach them again.
-    ///
-    /// # Errors
-    ///
-    /// It has none, or refuses.
-    pub fn isolate(&self, is_cut: bool) -> Result<(), DeployError> {
+    fn isolate(&self, is_cut: bool) -> Result<(), DeployError> {
         let product = self.kind.product;
         let Some(isolation) = &self.isolation else {
             return Err(
@@ -89,33 +163,9 @@ impl ServerControl {
         })
     }
 
-    /// Whether it does again what it did before, besides answering: a node has joined its cluster.
-    ///
-    /// # Errors
-    ///
-    /// Not yet: what it says.
-    pub fn is_back(&self) -> Result<(), String> {
-        self.is_back.as_ref().map_or(Ok(()), |is_back| is_back())
-    }
-
     /// The id of its process.
     pub(crate) fn pid(&self) -> i32 {
         self.process().pid()
-    }
-
-    /// Why it is down; none while it runs.
-    pub fn down(&self) -> Option<String> {
-        self.process().ended().map(|how| format!("{} {how}", self.kind.product))
-    }
-
-    /// Refuses a server that others could reach.
-    ///
-    /// # Errors
-    ///
-    /// It listens on the network.
-    pub fn check_network(&self) -> Result<(), DeployError> {
-        let pid = self.process().pid();
-        check_network(self.kind, pid).map_err(|message| self.failed(message))
     }
 
     fn failed(&self, message: String) -> DeployError {

@@ -86,7 +86,7 @@ pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name, to_writer,
     wait_until_synced,
 };
-pub use control::ServerControl;
+pub use control::{Act, Acted, Away, Control};
 #[cfg(feature = "servers")]
 pub use counted::{Counted, counted};
 pub use data::DataShape;

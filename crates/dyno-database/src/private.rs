@@ -34,7 +34,7 @@ pub(crate) const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 const KEEP_DATA_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
 /// How long one may take that stores nothing.
-const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+pub(crate) const DISCARD_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
 /// How many lines of the log an error shows.
 pub(crate) const LOG_LINES: usize = 30;
@@ -337,9 +337,16 @@ impl OwnServer {
             spec: self.spec.clone(),
             kind: self.kind,
             clock: Arc::clone(&self.clock),
+            ends_anyhow: false,
+            before_start: None,
             is_back: None,
             isolation: None,
         }
+    }
+
+    /// The same of a server that stores nothing.
+    pub(crate) fn control_of_router(&self) -> ServerControl {
+        ServerControl { ends_anyhow: true, ..self.control() }
     }
 
     pub(crate) fn folder(&self) -> &ServerFolder {

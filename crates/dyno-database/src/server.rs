@@ -1,6 +1,7 @@
 //! What every product offers: start or attach, connect, report facts, stop.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use dyno_workload::{Connector, Dialect};
 
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, CostSource, DebtMeter, Durability, Endpoint, Listening, Part,
-    ServerControl, UrlError, cost_source,
+    Access, BuildFacts, Control, CostSource, DebtMeter, Durability, Endpoint, Listening, Part,
+    UrlError, cost_source,
 };
 
 /// A server to start.
@@ -158,9 +159,15 @@ pub trait Server: Send {
         None
     }
 
+    /// Tells a node of a cluster on several machines where all its nodes are reached by others, in the order of their
+    /// numbers: when it was started, only those before it were there.
+    fn meet(&mut self, nodes: &[SocketAddrV4]) {
+        let _ = nodes;
+    }
+
     /// What may be done to its process while clients use it; none for a server that is no process of
     /// Dyno's.
-    fn control(&self) -> Option<ServerControl> {
+    fn control(&self) -> Option<Box<dyn Control>> {
         None
     }
 

@@ -379,6 +379,8 @@ impl Trial<'_, '_> {
     fn explain(&mut self, error: TrialError) -> TrialError {
         let TrialError::Failed { message, log } = error else { return error };
         let message = match self.deployment.down() {
+            // That is what failed.
+            Some(why) if message.contains(&why) => message,
             Some(why) => format!("the server went down: {why}; then: {message}"),
             None => message,
         };

@@ -19,11 +19,12 @@ use super::connection::{self, ClickHouseConnection, Guard};
 use super::programs::{self, PROGRAM, Programs};
 use super::settings::Ports;
 use super::{facts, files, settings, statement_failed};
+use crate::control::ServerControl;
 use crate::logs::LogFiles;
 use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
-    Address, BuildFacts, DeployError, Endpoint, Launch, Part, Reach, Secret, Server, ServerControl,
+    Address, BuildFacts, Control, DeployError, Endpoint, Launch, Part, Reach, Secret, Server,
     ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
@@ -275,8 +276,8 @@ impl Server for PrivateServer {
         self.ports.native
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control()))
     }
 
     fn down(&mut self) -> Option<String> {

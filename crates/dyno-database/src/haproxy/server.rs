@@ -11,8 +11,8 @@ use super::probe::{READINGS, StatisticsProbe, ask};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::{
-    Address, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec, Server,
-    ServerControl, ServerFacts,
+    Address, Control, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec,
+    Server, ServerFacts,
 };
 
 /// Connections that it accepts beside those of the clients.
@@ -237,8 +237,8 @@ impl Server for Proxy {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control_of_router()))
     }
 
     fn down(&mut self) -> Option<String> {

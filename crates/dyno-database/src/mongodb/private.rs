@@ -15,8 +15,8 @@ use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, Address, BuildFacts, CostSource, DeployError, Endpoint, Launch, Part, Reach, Server,
-    ServerControl, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Access, Address, BuildFacts, Control, CostSource, DeployError, Endpoint, Launch, Part, Reach,
+    Server, ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The database that Dyno works in.
@@ -200,8 +200,8 @@ impl Server for PrivateServer {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control()))
     }
 
     fn down(&mut self) -> Option<String> {

@@ -3,16 +3,17 @@
 //! A node that joins needs a copy of the data. The server leaves that to a script, and those that it comes
 //! with open a port to which any user of this machine could write. Dyno's own (`state_transfer.sh`) copies
 //! files between nodes on one machine. On several machines each node is started on a copy of the data, with a note
-//! of what it holds of the cluster.
+//! of what it holds of the cluster; one that is started again finds that out itself, and gets what it has missed from
+//! the changes that the others keep (`state_transfer_hosts.sh`).
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{Probe, Readings};
+use dyno_host::{Probe, Readings, RunAs};
 use dyno_units::reading::prelude::*;
 use dyno_units::{Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Connector, TextRows};
@@ -21,10 +22,11 @@ use super::install::Install;
 use super::option_file::normal;
 use super::{MySqlConnection, connect, connector};
 use crate::cluster::{Clustering, Node, NodePorts, NodeState, node_name};
+use crate::control::{BeforeStart, ServerControl};
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint, ServerControl};
+use crate::{DeployError, Endpoint};
 
 /// The name of the library in its folder.
 const LIBRARY: &str = "libgalera_smm.so";
@@ -36,10 +38,17 @@ const LIBRARY_FOLDERS: [&str; 6] =
 /// The script that copies the data of a node.
 const TRANSFER: &str = include_str!("state_transfer.sh");
 
-/// What there is in its place where the nodes are on several machines: each begins with the data, and a node that
-/// has fallen out of the cluster stays out.
-const NO_TRANSFER: &str =
-    "#!/bin/sh\necho 'Dyno does not copy data between nodes on several machines' >&2\nexit 1\n";
+/// The same where the nodes are on several machines: nothing is copied.
+const NO_COPY: &str = include_str!("state_transfer_hosts.sh");
+
+/// The file with what a server prints that finds out what it holds of the cluster.
+const POSITION_LOG: &str = "position.log";
+
+/// How long it may take to find that out: InnoDB recovers first.
+const POSITION_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
+
+/// What a server prints before what it holds of the cluster.
+const POSITION_WORDS: &str = "WSREP: Recovered position: ";
 
 /// The file in which a node finds what its data hold of the cluster.
 const STATE_FILE: &str = "grastate.dat";
@@ -151,7 +160,7 @@ pub(super) fn lines(
     ))
 }
 
-/// Puts the script there that copies data, or, on several machines, one that refuses to; returns the environment in
+/// Puts the script there that copies data, or, on several machines, the one that does not; returns the environment in
 /// which the server finds it.
 ///
 /// # Errors
@@ -159,10 +168,9 @@ pub(super) fn lines(
 /// It cannot be written.
 pub(super) fn put_transfer(
     folder: &ServerFolder,
-    node: &Node,
+    is_on_hosts: bool,
 ) -> Result<(String, String), DeployError> {
-    let is_here = node.number == 1 || node.joins_at.is_none();
-    folder.write_program(TRANSFER_FILE, if is_here { TRANSFER } else { NO_TRANSFER })?;
+    folder.write_program(TRANSFER_FILE, if is_on_hosts { NO_COPY } else { TRANSFER })?;
     Ok(("PATH".to_owned(), format!("{}:/usr/bin:/bin", folder.path().display())))
 }
 
@@ -173,17 +181,28 @@ pub(super) fn put_transfer(
 ///
 /// It cannot be written, or is noted already.
 pub(super) fn put_position(folder: &ServerFolder, node: &Node) -> Result<(), DeployError> {
-    let Some(position) = &node.joins_at else { return Ok(()) };
+    match &node.joins_at {
+        Some(position) => write_position(&folder.data(), folder.keeper().run_as(), position),
+        None => Ok(()),
+    }
+}
+
+/// Writes what data hold of the cluster into them.
+fn write_position(data: &Path, owner: Option<RunAs>, position: &str) -> Result<(), DeployError> {
     let (uuid, number) = position.rsplit_once(':').unwrap_or((position, "-1"));
     let text = format!(
         "# GALERA saved state\nversion: 2.1\nuuid:    {uuid}\nseqno:   {number}\nsafe_to_bootstrap: 0\n"
     );
-    let path = folder.data().join(STATE_FILE);
+    let path = data.join(STATE_FILE);
     let write = || -> io::Result<()> {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         // New, and therefore through no link.
         let mut file = File::create_new(&path)?;
         file.write_all(text.as_bytes())?;
-        match folder.keeper().run_as() {
+        match owner {
             Some(user) => fchown(&file, Some(user.uid), Some(user.gid)),
             None => Ok(()),
         }
@@ -208,7 +227,11 @@ pub(super) fn has_joined(connection: &mut MySqlConnection, node: &Node) -> Resul
 
 /// The control of a node's process: started again it joins the others, of which only it is away, and it is
 /// back when it has what they have.
-pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) -> ServerControl {
+pub(super) fn control(
+    control: ServerControl,
+    (node, data): (&Node, PathBuf),
+    endpoint: &Endpoint,
+) -> ServerControl {
     let own = node.ports();
     let others = node.cluster.ports.iter().filter(|ports| **ports != own);
     let others: Vec<String> = others.map(|one| one.of_group().to_string()).collect();
@@ -233,12 +256,47 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
             false => Err(format!("it is {}", state.words)),
         }
     };
+    let before_start: Option<BeforeStart> = control.kind.open.is_some().then(|| {
+        Arc::new(move |control: &ServerControl| find_position(control, &data)) as BeforeStart
+    });
     ServerControl {
         spec,
+        before_start,
         is_back: Some(Arc::new(is_back)),
         isolation: Some(Arc::new(isolate)),
         ..control
     }
+}
+
+/// Finds out what the data of a server that has ended hold of the cluster, and notes it in them: after a crash, the
+/// server does not know it when it asks the others for what it has missed.
+fn find_position(control: &ServerControl, data: &Path) -> Result<(), DeployError> {
+    let mut process = control.spec.clone();
+    process.arguments.push("--wsrep-recover".to_owned());
+    process.log = control.folder.join(POSITION_LOG);
+    let keeper = control.place.keeper();
+    let failed = |why: String| {
+        DeployError::new(format!(
+            "MariaDB cannot find out what the node holds of its cluster (--wsrep-recover): {why}"
+        ))
+    };
+    keeper
+        .run(&control.folder, &process, control.clock.as_ref(), POSITION_LIMIT)
+        .map_err(|error| failed(error.to_string()))?;
+    let said = dyno_host::last_lines(&process.log, usize::MAX);
+    let position = position_of(&said).ok_or_else(|| failed("it does not say".to_owned()))?;
+    write_position(data, keeper.run_as(), &position)
+}
+
+/// What a server that was asked for it holds of the cluster, by what it printed.
+fn position_of(said: &[String]) -> Option<String> {
+    let told = said.iter().rev().find_map(|line| Some(line.split_once(POSITION_WORDS)?.1));
+    // What follows the number is the domain of its transactions, in newer versions.
+    let position = told?.split([',', ' ']).next()?;
+    let is_known = position
+        .split_once(':')
+        .is_some_and(|(uuid, number)| uuid.len() == 36 && number.parse::<u64>().is_ok());
+    is_known.then(|| position.to_owned())
 }
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
@@ -396,6 +454,23 @@ mod tests {
         let (name, password) = (Secret::new("hidden"), Secret::new("unused"));
         let cluster = Cluster { name, password, nodes: 3, ports, writes_on_all: true };
         Node { number, cluster, joins_at: None }
+    }
+
+    #[test]
+    fn what_a_server_holds_of_its_cluster_is_found_in_what_it_prints() {
+        let check = |line: &str, expected: Option<&str>| {
+            let said = ["2026-11-26  7:35:43 0 [Note] Plugin loaded".to_owned(), line.to_owned()];
+            assert_eq!(position_of(&said).as_deref(), expected, "{line}");
+        };
+        let uuid = "f63cb95c-e96b-11f1-83f8-3e328387cc57";
+        let line = |position: &str| {
+            format!("2026-11-26  7:35:50 0 [Note] WSREP: Recovered position: {position}")
+        };
+        let position = format!("{uuid}:794");
+        check(&line(&position), Some(&position));
+        check(&line(&format!("{position},0-1-794")), Some(&position));
+        check(&line("00000000-0000-0000-0000-000000000000:-1"), None);
+        check("WSREP: nothing", None);
     }
 
     #[test]

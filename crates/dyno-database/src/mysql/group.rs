@@ -21,10 +21,11 @@ use super::option_file::normal;
 use super::replica::{self, Words, failed, send};
 use super::{MySqlConnection, connect, connector};
 use crate::cluster::{Clustering, Node, NodeState};
+use crate::control::ServerControl;
 use crate::part::REPLICATION_USER;
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint, ServerControl};
+use crate::{DeployError, Endpoint};
 
 /// The plug-in in its folder.
 const PLUGIN: &str = "group_replication.so";
@@ -83,8 +84,7 @@ pub(super) fn check(install: &Install, engine: Option<&str>) -> Result<(), Deplo
 pub(super) fn lines(node: &Node) -> String {
     let (own, number) = (node.ports().of_group(), node.number);
     let (ip, port) = (own.ip(), own.port());
-    let seeds = node.cluster.ports.iter().map(|one| one.of_group().to_string());
-    let seeds: Vec<String> = seeds.collect();
+    let seeds = seeds(node);
     let (single, checks) = if node.cluster.writes_on_all { ("OFF", "ON") } else { ("ON", "OFF") };
     // The server initialises its data without plug-ins, and would refuse their variables then.
     format!(
@@ -100,8 +100,14 @@ pub(super) fn lines(node: &Node) -> String {
          loose_group_replication_single_primary_mode = {single}\n\
          loose_group_replication_enforce_update_everywhere_checks = {checks}\n",
         uuid(node.cluster.name.reveal()),
-        seeds.join(","),
+        seeds,
     )
+}
+
+/// Where the members that a member knows are reached by others.
+fn seeds(node: &Node) -> String {
+    let all = node.cluster.ports.iter().map(|one| one.of_group().to_string());
+    all.collect::<Vec<String>>().join(",")
 }
 
 /// The random name of a cluster, 32 digits, as the server wants it.
@@ -219,9 +225,11 @@ fn check_keys(connection: &mut MySqlConnection, catalog: &str) -> Result<(), Dep
 
 /// The control of a member's process: started again it joins the others, and it is back when it has what they
 /// have.
-pub(super) fn control(control: ServerControl, endpoint: &Endpoint) -> ServerControl {
+pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) -> ServerControl {
     let mut spec = control.spec;
     spec.arguments.push("--loose-group-replication-start-on-boot=ON".to_owned());
+    // On several machines, those that joined after it were not there when it was started.
+    spec.arguments.push(format!("--loose-group-replication-group-seeds={}", seeds(node)));
     let endpoint = endpoint.clone();
     let is_back = move || {
         let mut connection = open(&endpoint).map_err(|error| error.message)?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Node, Part, Reach, Server,
-    ServerControl, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Node, Part, Reach,
+    Secret, Server, ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -51,6 +52,8 @@ struct PrivateServer {
     install: Install,
     /// What it is in its cluster; none if it is in none.
     node: Option<Node>,
+    /// The password of clients on other machines, if the server has to be told of it each time it is started.
+    told: Option<Secret>,
 }
 
 /// Starts a private server, on the kept data of another one if there are any, and waits until it
@@ -92,7 +95,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let transfer = match &spec.part {
         Part::Node(node) if install.is_mariadb() => {
             galera::put_position(&folder, node)?;
-            Some(galera::put_transfer(&folder, node)?)
+            Some(galera::put_transfer(&folder, spec.open.is_some())?)
         }
         _ => None,
     };
@@ -139,7 +142,11 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         None => Ok(()),
     });
     match settled {
-        Ok(()) => Ok(Box::new(PrivateServer { server, endpoint, install, node })),
+        Ok(()) => {
+            let is_told = replica::is_told(&connection);
+            let told = spec.open.as_ref().filter(|_| is_told).map(|open| open.password.clone());
+            Ok(Box::new(PrivateServer { server, endpoint, install, node, told }))
+        }
         Err(error) => {
             let log = server.folder().log_tail(LOG_LINES);
             // The first error is the one to report.
@@ -329,13 +336,28 @@ impl Server for PrivateServer {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
+    fn meet(&mut self, nodes: &[SocketAddrV4]) {
+        if let Some(node) = &mut self.node {
+            node.meet(nodes);
+        }
+    }
+
+    fn control(&self) -> Option<Box<dyn Control>> {
         let control = self.server.control();
-        Some(match &self.node {
-            Some(_) if !self.install.is_mariadb() => group::control(control, &self.endpoint),
-            Some(node) => galera::control(control, node, &self.endpoint),
+        let control = match &self.node {
+            Some(node) if !self.install.is_mariadb() => {
+                group::control(control, node, &self.endpoint)
+            }
+            Some(node) => {
+                let data = self.server.folder().data();
+                galera::control(control, (node, data), &self.endpoint)
+            }
             None => control,
-        })
+        };
+        Some(Box::new(match &self.told {
+            Some(password) => replica::told(control, &self.endpoint, password),
+            None => control,
+        }))
     }
 
     fn down(&mut self) -> Option<String> {

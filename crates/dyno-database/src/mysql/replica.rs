@@ -9,12 +9,14 @@
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, StatementError, TextRows};
 
 use super::account::{Account, caches_passwords};
 use super::{MySqlConnection, connect, connector};
+use crate::control::ServerControl;
 use crate::part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, PROMOTION_LIMIT, Part, REPLICATION_USER,
     Replicating, Replication, not_promoted,
@@ -22,7 +24,7 @@ use crate::part::{
 use crate::private::{self, NO_PORTS, Ports, ServerFolder};
 use crate::probe::{Asker, cell, number};
 use crate::transport::CATALOG_LIMIT;
-use crate::{DeployError, Endpoint, NodePorts, ReplicationMode};
+use crate::{DeployError, Endpoint, NodePorts, ReplicationMode, Secret};
 
 /// How long a commit waits for a replica before the server would go on without one, in milliseconds: the
 /// longest time that all versions take. A commit that went on is counted.
@@ -244,13 +246,30 @@ pub(super) fn admit(
         // Of a server that was open before, the account is there with another password.
         false => account.make(connection, "ALL ON *.*"),
     };
-    let known = made.and_then(|()| match caches_passwords(connection.version()) {
+    let known = made.and_then(|()| match is_told(connection) {
         true => account.remember(socket),
         false => Ok(()),
     });
     known.map_err(|error| {
         DeployError::new(format!("clients on other machines cannot be admitted: {error}"))
     })
+}
+
+/// Whether a server has to be told of the password of clients on other machines each time it is started.
+pub(super) fn is_told(connection: &MySqlConnection) -> bool {
+    caches_passwords(connection.version())
+}
+
+/// The control of a server that clients on other machines log in to: started again, it is told of their password before
+/// it counts as back.
+pub(super) fn told(control: ServerControl, socket: &Endpoint, password: &Secret) -> ServerControl {
+    let (before, socket, password) = (control.is_back.clone(), socket.clone(), password.clone());
+    let is_back = move || {
+        let account = Account { name: CLIENT_USER, host: "%", password: &password };
+        account.remember(&socket).map_err(|error| error.message)?;
+        before.as_ref().map_or(Ok(()), |before| before())
+    };
+    ServerControl { is_back: Some(Arc::new(is_back)), ..control }
 }
 
 /// Sends statements of which an error quotes no text: it may hold the password.

@@ -13,8 +13,8 @@ use crate::postgresql::{self, probe, settings};
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Client, ClientSecret, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec,
-    Server, ServerControl, ServerFacts,
+    Client, ClientSecret, Control, DeployError, Endpoint, Place, Reach, Router, RouterLaunch,
+    RouterSpec, Server, ServerFacts,
 };
 
 /// The catalog that is its console.
@@ -254,8 +254,8 @@ impl Server for Pooler {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control_of_router()))
     }
 
     fn down(&mut self) -> Option<String> {

@@ -14,8 +14,8 @@ use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
-    ServerControl, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -236,8 +236,8 @@ impl Server for PrivateServer {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control()))
     }
 
     fn down(&mut self) -> Option<String> {

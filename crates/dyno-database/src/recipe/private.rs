@@ -16,8 +16,8 @@ use super::text::{ListensOn, Recipe};
 use crate::logs::LogFiles;
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::{
-    Address, BuildFacts, DebtMeter, DeployError, Endpoint, Launch, Reach, Secret, Server,
-    ServerControl, ServerFacts, TlsMode, sql_probe, version_fits,
+    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Reach, Secret, Server,
+    ServerFacts, TlsMode, sql_probe, version_fits,
 };
 
 /// The catalog of a private server, unless the recipe names another.
@@ -340,8 +340,8 @@ impl Server for PrivateServer {
         Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
-    fn control(&self) -> Option<ServerControl> {
-        Some(self.server.control())
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(self.server.control()))
     }
 
     fn down(&mut self) -> Option<String> {

@@ -1,13 +1,15 @@
 //! Faults: a server that Dyno started is killed, stopped, restarted or isolated, at given times of a step.
 //! A replica may be promoted in place of a primary that was killed.
 //!
-//! They act on the process by the handle with which it was started, and on no other. Whatever happens, the
+//! They act on the process by the handle with which it was started, and on no other; of a server on a host, its agent does. Whatever happens, the
 //! server is up again when the step has ended, so that what it had confirmed can be audited; one that does
 //! not come back fails the trial.
 
 use std::sync::{Arc, OnceLock};
 
-use dyno_database::{DeployError, Endpoint, Following, Replicating, Server, ServerControl};
+use dyno_database::{
+    Act, Acted, Away, Control, DeployError, Endpoint, Following, Replicating, Server,
+};
 use dyno_load::AbortFlag;
 use dyno_record::{Fault, MemberRole, Promotion};
 use dyno_study::{FaultChoice, FaultKind};
@@ -22,6 +24,9 @@ use crate::trial::TrialError;
 /// How long a server may take to answer after it was started again: it recovers first.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 
+/// How often the machines of servers are looked for while a fault is waited for.
+const LOOK: Nanoseconds = Nanoseconds::from_millis(100);
+
 /// How long an answer may take.
 const STATEMENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -31,7 +36,7 @@ pub(crate) struct Faults<'a> {
     choice: FaultChoice,
     /// The name of the member that they happen to.
     member: String,
-    control: ServerControl,
+    control: Box<dyn Control>,
     connector: Connector,
     clock: Arc<dyn Clock>,
     /// How long the step is measured by plan: none begins that would not be over by then.
@@ -126,50 +131,79 @@ impl<'a> Faults<'a> {
         at: &Surroundings<'_, '_, '_>,
     ) -> Result<(), TrialError> {
         let now = || self.clock.now().saturating_sub(began).as_secs_f64();
-        let later = |length: Nanoseconds| self.clock.now() + length;
+        let of = |time: Nanoseconds| time.saturating_sub(began).as_secs_f64();
         match self.choice.kind {
             FaultKind::Stop { length } => {
-                let until = later(length);
-                self.control.freeze();
+                let frozen = self.begin(fault, Act::Freeze, of)?;
                 // Also when the step ends meanwhile.
-                at.wait(&*self.clock, until);
-                self.control.thaw();
-                fault.ended_s = Some(now());
+                self.wait(at, frozen.began + length)?;
+                fault.ended_s = Some(of(self.control.act(Act::Thaw)?.ended));
                 return Ok(());
             }
             FaultKind::Isolate { length } => {
-                let until = later(length);
-                self.control.isolate(true)?;
+                let cut = self.begin(fault, Act::CutOff, of)?;
                 // Also when the step ends meanwhile.
-                at.wait(&*self.clock, until);
-                self.control.isolate(false)?;
-                fault.ended_s = Some(now());
+                self.wait(at, cut.began + length)?;
+                fault.ended_s = Some(of(self.control.act(Act::Rejoin)?.ended));
                 self.wait_until_it_answers()?;
                 fault.answered_s = Some(now());
                 return Ok(());
             }
             FaultKind::Kill { start_after } => {
+                let killed = self.begin(fault, Act::Kill, of)?;
+                fault.ended_s = Some(of(killed.ended));
+                let later = |length: Nanoseconds| killed.began + length;
                 let until = start_after.map_or(Nanoseconds(u64::MAX), later);
-                self.control.kill();
-                fault.ended_s = Some(now());
                 if let Some(promoting) = &self.promoting {
                     let member = promoting.promote(&*self.clock)?;
                     fault.answered_s = Some(now());
                     fault.promotion = Some(Promotion { member, survived: None });
                 }
-                at.wait(&*self.clock, until);
+                self.wait(at, until)?;
             }
             FaultKind::Restart => {
-                self.control.stop()?;
-                fault.ended_s = Some(now());
+                fault.ended_s = Some(of(self.begin(fault, Act::Stop, of)?.ended));
             }
         }
-        self.control.start()?;
+        let started = self.control.act(Act::Start)?;
         let is_replaced = fault.promotion.is_some();
-        fault.started_s = Some(now()).filter(|_| !is_replaced);
+        fault.started_s = Some(of(started.ended)).filter(|_| !is_replaced);
         self.wait_until_it_answers()?;
         fault.answered_s = fault.answered_s.or_else(|| Some(now()));
-        Ok(self.control.check_network()?)
+        self.control.act(Act::CheckNetwork)?;
+        Ok(())
+    }
+
+    /// Does what a fault begins with, and notes when it began.
+    fn begin(
+        &self,
+        fault: &mut Fault,
+        act: Act,
+        of: impl Fn(Nanoseconds) -> f64,
+    ) -> Result<Acted, TrialError> {
+        let acted = self.control.act(act)?;
+        fault.began_s = of(acted.began);
+        Ok(acted)
+    }
+
+    /// Waits until a time; whether it came before the step has ended.
+    ///
+    /// # Errors
+    ///
+    /// The machine of the server is lost, or that of another member: clients would try to reach it until the end.
+    fn wait(&self, at: &Surroundings<'_, '_, '_>, until: Nanoseconds) -> Result<bool, TrialError> {
+        loop {
+            if let Some(why) = self.control.lost() {
+                return Err(TrialError::new(why));
+            }
+            let next = until.min(self.clock.now() + LOOK);
+            if !at.wait(&*self.clock, next) {
+                return Ok(false);
+            }
+            if next == until {
+                return Ok(true);
+            }
+        }
     }
 
     /// Waits until the server answers a statement, also after the end of the step.
@@ -180,11 +214,13 @@ impl<'a> Faults<'a> {
             TrialError::new(format!("after the {title}, {member} did not come back: {why}"))
         };
         loop {
-            let answered = answer(&self.connector).and_then(|()| self.control.is_back());
+            // One on a host takes logins only as soon as it has been told of their password.
+            let answered = match self.control.is_back() {
+                Ok(()) => answer(&self.connector),
+                Err(Away::NotYet(reason)) => Err(reason),
+                Err(Away::Down(how)) => return Err(failed(how)),
+            };
             let Err(reason) = answered else { return Ok(()) };
-            if let Some(down) = self.control.down() {
-                return Err(failed(down));
-            }
             if self.abort.is_raised() {
                 return Err(TrialError::Abandoned);
             }
@@ -221,7 +257,7 @@ fn promoting<'a>(
 }
 
 /// What is needed of a server that a fault happens to; none of one that is no process of Dyno's.
-fn of_server(server: &dyn Server) -> Option<(ServerControl, Connector)> {
+fn of_server(server: &dyn Server) -> Option<(Box<dyn Control>, Connector)> {
     Some((server.control()?, server.connector()))
 }
 
@@ -243,7 +279,7 @@ impl Activity for Faults<'_> {
             let Some(planned) = self.choice.time(n) else { break };
             let is_in_time =
                 planned < self.length && planned + self.choice.kind.length() <= self.length;
-            if !is_in_time || !at.wait(&*self.clock, began + planned) {
+            if !is_in_time || !self.wait(at, began + planned)? {
                 break;
             }
             let mut fault = Fault {
@@ -257,6 +293,9 @@ impl Activity for Faults<'_> {
             let result = self.make(&mut fault, began, at);
             self.made.push(fault);
             result?;
+        }
+        if self.control.is_elsewhere() {
+            self.wait(at, Nanoseconds(u64::MAX))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use dyno_record::{BuildFacts, Environment, Event, NetworkFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
+use super::fault::{ActedThere, AwayThere, FaultOrder};
 use super::part::PartOrder;
 use crate::failures::Failure;
 use crate::trial::TrialEnd;
@@ -156,6 +157,8 @@ pub(crate) enum ServerOrder {
     },
     /// Start a router in front of servers of other agents.
     Route(Box<RouteOrder>),
+    /// Do something to it on purpose, while clients use it.
+    Fault(FaultOrder),
     /// Stop it and remove its data.
     Stop,
     /// Find out whether it still answers.
@@ -257,6 +260,10 @@ pub(crate) enum ServerDone {
     Stopped,
     /// It answers.
     Alive,
+    /// A fault has happened to it.
+    Acted(ActedThere),
+    /// Whether it is back after one; why not, if it is not.
+    Back(Option<AwayThere>),
     /// The agent holds data.
     Held,
     /// Its data can be fetched.

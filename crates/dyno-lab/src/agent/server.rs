@@ -18,6 +18,7 @@ use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
+use super::fault::FaultOrder;
 use super::message::{
     Answer, Password, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
@@ -97,6 +98,7 @@ impl ServerThread {
             ended,
             keeper: None,
             running: None,
+            is_router: false,
             address: None,
             held: None,
             sending: None,
@@ -162,6 +164,8 @@ struct Keeping {
     ended: AbortFlag,
     keeper: Option<Arc<Keeper>>,
     running: Option<Box<dyn Server>>,
+    /// Whether that is a router, whose own probes nobody else can read.
+    is_router: bool,
     /// Where the last server listened.
     address: Option<Ipv4Addr>,
     /// Data for the next server.
@@ -200,6 +204,7 @@ impl Keeping {
                 self.held = Some(staging);
                 Ok(ServerDone::Held)
             }
+            ServerOrder::Fault(order) => self.fault(&order),
             ServerOrder::Stop => {
                 let Some(server) = self.running.take() else { return Ok(ServerDone::Stopped) };
                 self.watch(Watched::default());
@@ -255,12 +260,25 @@ impl Keeping {
             Part::Node(node) => Some(node.ports().of_group()),
             _ => None,
         };
+        self.is_router = false;
         let server = self.running.insert(server);
         let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
         let up = ServerUp { build, group, ..up(&**server, &listening)? };
         self.address = Some(*listening.address.ip());
         self.watch_server(Vec::new());
         Ok(ServerDone::Up(Box::new(up)))
+    }
+
+    /// Has a fault happen to the server.
+    fn fault(&mut self, order: &FaultOrder) -> Result<ServerDone, DeployError> {
+        let server = self.running.as_mut().ok_or_else(no_server)?;
+        let done = order.follow(server.as_mut())?;
+        if matches!(order, FaultOrder::Start { .. }) {
+            // It is another process now.
+            let probes = if self.is_router { server.probes(None) } else { Vec::new() };
+            self.watch_server(probes);
+        }
+        Ok(done)
     }
 
     /// Starts a router in front of servers of other agents.
@@ -288,6 +306,7 @@ impl Keeping {
             clock: &self.clock,
         };
         let (started, notes) = (router.start(&launch)?, router.notes(&launch));
+        self.is_router = true;
         let server = self.running.insert(started);
         let facts = server.facts()?;
         let about = RouterUp {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use dyno_host::{PipedProcess, Pipes};
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 
-use super::clock::RoundTrip;
+use super::clock::{self, RoundTrip};
 use crate::agent::message::{Answer, Order, Sample};
 use crate::agent::{FrameError, read_frame, write_frame};
 
@@ -265,6 +265,11 @@ impl Channel {
     /// How many round trips there are.
     pub(super) fn n_trips(&self) -> usize {
         locked(&self.state).trips.len()
+    }
+
+    /// The round trip so far that says most of its clock; none if there is none.
+    pub(super) fn best_trip(&self) -> Option<RoundTrip> {
+        clock::best(&locked(&self.state).trips)
     }
 
     /// Takes the round trips so far.

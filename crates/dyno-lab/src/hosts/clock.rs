@@ -50,6 +50,12 @@ impl RoundTrip {
         let time = i128::from(at.0) + i128::from(self.offset_ns);
         Nanoseconds(u64::try_from(time).unwrap_or_default())
     }
+
+    /// A time of the agent's clock by the controller's.
+    pub(crate) fn to_controller(self, at: Nanoseconds) -> Nanoseconds {
+        let time = i128::from(at.0) - i128::from(self.offset_ns);
+        Nanoseconds(u64::try_from(time).unwrap_or_default())
+    }
 }
 
 /// The round trip that says most: the shortest.

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use dyno_database::{DeployError, Endpoint, Server, ServerFacts};
+use dyno_database::{Control, DeployError, Endpoint, Server, ServerFacts};
 use dyno_workload::{Connector, Dialect};
 
+use super::fault::HostedControl;
 use super::server::ServerHosts;
 use crate::agent::message::RouterUp;
 use crate::trial::TrialError;
@@ -72,6 +73,10 @@ impl Server for HostedRouter {
 
     fn endpoint(&self) -> Option<Endpoint> {
         Some(self.endpoint.clone())
+    }
+
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(HostedControl::new(&self.hosts, self.idx)))
     }
 
     fn down(&mut self) -> Option<String> {

@@ -3,22 +3,25 @@
 //! Its agent is one of its own, also on a host that generates load, so that neither is disturbed by the other's end.
 
 use std::cell::Cell;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dyno_database::{
-    AttachOptions, BuildFacts, CostSource, DebtMeter, DeployError, Endpoint, Part, Secret, Server,
-    ServerFacts, ServerSpec,
+    AttachOptions, BuildFacts, Control, CostSource, DebtMeter, DeployError, Endpoint, Part, Secret,
+    Server, ServerFacts, ServerSpec,
 };
 use dyno_host::{Probe, ThreadGroups, ThreadListing};
+use dyno_load::AbortFlag;
 use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connector, Dialect};
 
 use super::channel::{Channel, Said};
+use super::fault::HostedControl;
 use super::reach::Say;
 use super::router::HostedRouter;
 use super::{Agents, POLL, Wanted};
@@ -51,6 +54,8 @@ pub(crate) struct ServerHosts {
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
     clock: Arc<dyn Clock>,
+    /// Raised when the user wants to stop.
+    abort: AbortFlag,
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
     password: Secret,
@@ -72,7 +77,7 @@ type Ordered = (usize, ServerOrder);
 /// Whether the user's wish to stop ends a wait.
 #[derive(Clone, Copy)]
 enum Waiting<'l> {
-    UntilAbort(&'l Lab),
+    UntilAbort(&'l AbortFlag),
     InAnyCase,
 }
 
@@ -109,6 +114,7 @@ impl ServerHosts {
             hellos: all.hellos.clone(),
             agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
             clock: Arc::clone(&lab.clock),
+            abort: lab.abort.clone(),
             password: Secret::new(password),
             data_folder: if pool.is_local() { here() } else { design.data_folder.clone() },
             cpus: design.server_cpus.clone(),
@@ -189,7 +195,6 @@ impl ServerHosts {
         for (name, value) in &spec.settings {
             settings.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let running = self.up().iter().flatten().filter_map(|up| up.group).collect();
         Ok(ServerOrder::Start(Box::new(StartOrder {
             product: spec.product.clone(),
             version: spec.version.clone(),
@@ -200,7 +205,7 @@ impl ServerHosts {
             cpus: self.cpus.clone(),
             address: self.addresses[idx].clone(),
             password: Password(self.password.reveal().to_owned()),
-            part: PartOrder::of(&spec.part, running)?,
+            part: PartOrder::of(&spec.part, self.nodes())?,
             data_folder: self.data_folder.clone(),
         })))
     }
@@ -239,9 +244,19 @@ impl ServerHosts {
         Ok((Box::new(router), notes))
     }
 
+    /// The clock of this process.
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Where the nodes of a cluster that are up are reached by others, in the order of their numbers.
+    pub(super) fn nodes(&self) -> Vec<SocketAddrV4> {
+        self.up().iter().flatten().filter_map(|up| up.group).collect()
+    }
+
     /// Finds out whether the server of a host still answers, as its agent sees it.
     pub(super) fn check(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT)
+        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT).map(drop)
     }
 
     /// How a server that is up is reached from here.
@@ -289,7 +304,7 @@ impl ServerHosts {
         let agents = self.agents();
         let say = |(idx, order): Ordered| (idx, self.say(&agents, idx, order));
         let tasks: Vec<(usize, u64)> = orders.into_iter().map(say).collect();
-        self.wait(&agents, &tasks, limit, Waiting::UntilAbort(lab))
+        self.wait(&agents, &tasks, limit, Waiting::UntilAbort(&lab.abort))
     }
 
     /// The server of a host, used by its URL; nothing is made in it that is not removed with it.
@@ -320,23 +335,43 @@ impl ServerHosts {
 
     /// Stops the server of a host and removes its data.
     pub(super) fn stop(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT)
+        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT).map(drop)
     }
 
     /// Gives an order to the agent of a host, and waits until it is followed, also if the user wants to stop.
-    fn in_any_case(
+    pub(super) fn in_any_case(
         &self,
         idx: usize,
         order: ServerOrder,
         limit: Nanoseconds,
-    ) -> Result<(), DeployError> {
+    ) -> Result<ServerDone, DeployError> {
+        self.one(idx, order, limit, Waiting::InAnyCase)
+    }
+
+    /// The same, but no longer than until the user wants to stop.
+    pub(super) fn unless_stopped(
+        &self,
+        idx: usize,
+        order: ServerOrder,
+        limit: Nanoseconds,
+    ) -> Result<ServerDone, DeployError> {
+        self.one(idx, order, limit, Waiting::UntilAbort(&self.abort))
+    }
+
+    fn one(
+        &self,
+        idx: usize,
+        order: ServerOrder,
+        limit: Nanoseconds,
+        waiting: Waiting<'_>,
+    ) -> Result<ServerDone, DeployError> {
         let agents = self.agents();
         let task = self.say(&agents, idx, order);
-        let done = self.wait(&agents, &[(idx, task)], limit, Waiting::InAnyCase);
-        match done {
-            Ok(_) => Ok(()),
+        let done = self.wait(&agents, &[(idx, task)], limit, waiting);
+        match done.map(|done| done.into_iter().next()) {
+            Ok(Some(done)) => Ok(done),
             Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
-            Err(_) => Err(DeployError::new("the order was not followed")),
+            Ok(None) | Err(_) => Err(DeployError::new("the order was not followed")),
         }
     }
 
@@ -404,8 +439,8 @@ impl ServerHosts {
             if let Some(why) = lost {
                 return Err(TrialError::new(why));
             }
-            if let Waiting::UntilAbort(lab) = waiting
-                && lab.abort.is_raised()
+            if let Waiting::UntilAbort(abort) = waiting
+                && abort.is_raised()
             {
                 return Err(TrialError::Abandoned);
             }
@@ -477,6 +512,10 @@ impl Server for HostedServer {
 
     fn endpoint(&self) -> Option<Endpoint> {
         self.attached.endpoint()
+    }
+
+    fn control(&self) -> Option<Box<dyn Control>> {
+        Some(Box::new(HostedControl::new(&self.hosts, self.idx)))
     }
 
     fn down(&mut self) -> Option<String> {

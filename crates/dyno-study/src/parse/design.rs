@@ -80,7 +80,7 @@ pub(super) fn read(
     check_places(problems, &section, variants.as_deref(), vocabulary);
     check_jobs(problems, &section, variants.as_deref(), loads.as_deref());
     let duration = scalars.times.duration;
-    fault::check(problems, &section, (tables, variants.as_deref()), duration, vocabulary);
+    fault::check(problems, &section, (tables, hosts, variants.as_deref()), duration, vocabulary);
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dyno_units::Nanoseconds;
 
+use super::host;
 use super::kind::Kind;
 use super::problems::Problems;
 use super::table::{NamedTables, RawTable};
@@ -86,7 +87,8 @@ const KEYS: &[Key] = &[
         "member",
         Shape::Text,
         "The member that it affects: primary, the server that is measured; replica-1, \
-         replica-2 …; node-1, node-2 …; pooler or proxy, in front of it.",
+         replica-2 …; node-1, node-2 …; pooler or proxy, in front of it; of independent servers on hosts, the \
+         name of the host.",
     )
     .example("\"replica-1\""),
     key("like", Shape::Text, "Another fault, whose keys this one inherits and may override.")
@@ -176,7 +178,7 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
 pub(super) fn check(
     problems: &mut Problems,
     section: &Section<'_>,
-    (tables, variants): (&[NamedTables<'_>], Option<&[Variant]>),
+    (tables, hosts, variants): (&[NamedTables<'_>], &NamedTables<'_>, Option<&[Variant]>),
     duration: Nanoseconds,
     vocabulary: &Vocabulary,
 ) {
@@ -191,7 +193,7 @@ pub(super) fn check(
     let mut told: Vec<(String, String)> = Vec::new();
     for variant in variants.into_iter().flatten() {
         let Some(fault) = variant.fault() else { continue };
-        let wrong = wrong_member(&fault, &variant.database, vocabulary)
+        let wrong = wrong_member(&fault, (&variant.database, hosts), vocabulary)
             .or_else(|| wrong_time(&fault, duration))
             .or_else(|| wrong_promotion(&fault, &variant.database));
         let Some((key, message, label, help)) = wrong else { continue };
@@ -238,7 +240,7 @@ type Wrong = (Option<&'static str>, String, String, String);
 /// Why a fault cannot happen to its member; none if it can.
 fn wrong_member(
     fault: &FaultChoice,
-    database: &Database,
+    (database, hosts): (&Database, &NamedTables<'_>),
     vocabulary: &Vocabulary,
 ) -> Option<Wrong> {
     let name = &fault.name;
@@ -304,6 +306,7 @@ fn wrong_member(
     known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
     known.extend((database.shards > 0).then(|| "router".to_owned()));
     known.extend(router);
+    known.extend(independent(database, hosts));
     (!known.iter().any(|one| one == member)).then(|| {
         (
             Some("member"),
@@ -312,6 +315,14 @@ fn wrong_member(
             did_you_mean(member, known.iter().map(String::as_str)),
         )
     })
+}
+
+/// The names of independent servers, which are those of their hosts; none if the servers are members of one deployment.
+fn independent(database: &Database, hosts: &NamedTables<'_>) -> Vec<String> {
+    let pool = database.on.as_ref().and_then(|on| host::pool(hosts, on));
+    let Some(pool) = pool.filter(|_| !database.is_one_deployment()) else { return Vec::new() };
+    let servers = database.servers_on(&pool);
+    pool.names.into_iter().take(servers).collect()
 }
 
 /// Why no replica can be promoted after a fault; none if one can, or none is to be.

@@ -189,7 +189,6 @@ pub(super) fn check(
         let only_here = [
             (variant.volume().is_some(), "volumes"),
             (variant.job().is_some(), "jobs"),
-            (variant.fault().is_some(), "faults"),
             (
                 section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
                 "`drop_caches`",
@@ -314,7 +313,6 @@ mod tests {
         check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
         for (table, what) in [
             ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
-            ("[fault.f]\ndo = 'kill'\nat = '5s'\n", "faults"),
             ("[job.j]\ncommand = ['true']\n", "jobs"),
         ] {
             let text =

@@ -16,7 +16,7 @@ use anyhow::Context;
 use dyno_host::Keeper;
 use dyno_lab::agent::{AgentSetup, FromTrial, Hosting, TrialOrder, serve};
 use dyno_load::AbortFlag;
-use dyno_units::{ByteCount, Clock};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::clock::SystemClock;
 use crate::{End, lab};
@@ -26,6 +26,12 @@ const FACTS: [&str; 4] = ["cpu.model", "kernel", "os", "virtualisation"];
 
 /// What a guard says when it is there.
 const READY: &[u8] = b"ready\n";
+
+/// How long an agent may take to end once its files are closed.
+const AGENT_END_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
+/// Between two looks whether it has.
+const POLL: Nanoseconds = Nanoseconds::from_millis(2);
 
 /// Options of `dyno agent`.
 #[derive(Debug, clap::Args)]
@@ -110,6 +116,7 @@ fn start_guard(root: &Path) -> anyhow::Result<ChildStdin> {
 
 /// Waits until the agent has ended, and ends what it has left.
 fn guard(root: &Path) -> anyhow::Result<End> {
+    let agent = rustix::process::getppid();
     // A signal to the agent's group or session is not for it.
     rustix::process::setsid().context("a guard is started by an agent, not by hand")?;
     let keeper = lab::keeper(root)?;
@@ -117,6 +124,12 @@ fn guard(root: &Path) -> anyhow::Result<End> {
     output.write_all(READY).and_then(|()| output.flush())?;
     // Nothing is ever sent.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    keeper.end_leftovers(&SystemClock::start());
+    // The agent's end of it closes a moment before the agent has ended, and what is of a Dyno that lives is left alone.
+    let clock = SystemClock::start();
+    let until = clock.now() + AGENT_END_LIMIT;
+    while rustix::process::getppid() == agent && clock.now() < until {
+        clock.sleep_until(clock.now() + POLL);
+    }
+    keeper.end_leftovers(&clock);
     Ok(End::Good)
 }

@@ -114,6 +114,7 @@ fn fault_in_words(fault: &Fault) -> String {
     let done = match kind.as_str() {
         "kill" => "was killed",
         "stop" => "was stopped",
+        "isolate" => "was isolated",
         _ => "was shut down",
     };
     let mut text =

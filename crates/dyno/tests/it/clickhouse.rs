@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use dyno_database::{Place, Products, Server, ServerSpec};
+use dyno_database::{Act, Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{Nanoseconds, SettingValue};
 
@@ -132,12 +132,12 @@ fn a_server_that_dies_is_a_failed_trial_and_leaves_nothing() {
     let mut connection = server.connector()().unwrap();
     connection.query("SELECT 1").unwrap();
     let control = server.control().unwrap();
-    control.kill();
+    control.act(Act::Kill).unwrap();
     assert!(server.down().is_some());
     assert!(connection.query("SELECT 1").is_err());
     // Nobody holds the port, or a stranger does: nothing is sent to it.
     assert!(server.connector()().is_err());
-    control.start().unwrap();
+    control.act(Act::Start).unwrap();
     let (clock, mut tries) = (TestClock::start(), 0);
     let mut connection = loop {
         match server.connector()() {

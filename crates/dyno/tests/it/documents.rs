@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_database::{Place, Products, Server, ServerSpec};
+use dyno_database::{Act, Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
 use dyno_units::{Nanoseconds, SettingValue};
 
@@ -178,11 +178,11 @@ fn a_server_that_dies_loses_its_connections() {
     let mut connection = server.connector()().unwrap();
     connection.query("ping").unwrap();
     let control = server.control().unwrap();
-    control.kill();
+    control.act(Act::Kill).unwrap();
     assert!(server.down().is_some());
     let error = connection.query("ping").unwrap_err();
     assert!(error.class.loses_connection(), "{error}");
-    control.start().unwrap();
+    control.act(Act::Start).unwrap();
     let (clock, mut tries) = (TestClock::start(), 0);
     while let Err(error) = server.check_alive() {
         assert!(tries < 200, "{error}");

@@ -1,0 +1,305 @@
+//! Faults of servers that agents have started on hosts, with local agents: they happen there, and are measured as here.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::agents::await_end;
+use crate::server_hosts::{await_removal, left, parent};
+use crate::support::{
+    DataFolder, Running, Workbench, events, is_alive, read_json, server_pid, trial_folder,
+};
+
+const CRASH: &str = "do = \"kill\"\nat = \"2s\"\nstart_after = \"1s\"";
+const GALERA: &str = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3";
+
+/// A workload whose tables all have primary keys, and whose clients share nothing.
+const WITH_KEYS: &str = "[workload.oltp_update_index]\ntable_size = 1000";
+
+/// A study of `tpcb` with a fault of a database on three hosts.
+fn study(database: &str, fault: &str, design: &str) -> String {
+    format!(
+        "title = \"How long is it away after a crash?\"\n[database.there]\non = \"sql\"\n{database}\n\
+         [host.sql]\nnames = [\"sql1\", \"sql2\", \"sql3\"]\n[workload.tpcb]\n[fault.crash]\n{fault}\n\
+         [design]\nclients = 4\nrepetitions = 1\nwarm_up = \"200ms\"\nrest = \"0s\"\nvoid_blocks = \"keep\"\n\
+         {design}\n"
+    )
+}
+
+/// Runs a study to the good end of its trial, after which nothing is left; returns the summary, the findings and the
+/// report.
+#[track_caller]
+fn run(text: &str) -> (Value, Value, String) {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    bench.write("study.toml", text);
+    bench.dyno_good(&["run", "study.toml", "--data-folder", data.text()]);
+    let trial = trial_folder(&bench.path("runs/study"), 1);
+    let summary = read_json(&trial.join("summary.json"));
+    assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
+    assert!(events(&trial).contains("\"fault_made\""));
+    assert!(!is_alive(server_pid(&trial)) && left(&data).is_empty(), "{:?}", left(&data));
+    let rows = summary["audit"].as_array().unwrap();
+    let failed: Vec<&Value> = rows.iter().filter(|row| row["pass"] != true).collect();
+    assert!(!rows.is_empty() && failed.is_empty(), "{failed:#?}");
+    let report = fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
+    (summary, read_json(&bench.path("runs/study/findings.json")), report)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The only fault of a trial, of this kind and member.
+#[track_caller]
+fn fault<'a>(summary: &'a Value, kind: &str, member: &str) -> &'a Value {
+    let faults = summary["steps"][0]["faults"].as_array().unwrap();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!((&faults[0]["kind"], &faults[0]["member"]), (&kind.into(), &member.into()));
+    &faults[0]
+}
+
+/// Commits of the seconds of a step that begin in a stretch of its measured time.
+fn commits(summary: &Value, from: f64, to: f64) -> f64 {
+    let intervals = &summary["steps"][0]["intervals"];
+    let starts = intervals["start_s"].as_array().unwrap().iter();
+    let rates = intervals["throughput"].as_array().unwrap();
+    let within = starts.zip(rates).filter(|(start, _)| (from..to).contains(&number(start)));
+    within.map(|(_, rate)| number(rate)).sum()
+}
+
+/// Checks that a member had the rows of another one in the end.
+#[track_caller]
+fn check_same(summary: &Value, member: &str) {
+    let rows = summary["audit"].as_array().unwrap().iter();
+    let texts: Vec<&str> = rows.map(|row| row["name"].as_str().unwrap()).collect();
+    let is_same = |text: &&&str| text.starts_with(member) && text.contains("has the same rows");
+    assert_eq!(texts.iter().filter(is_same).count(), 1, "{member}: {texts:?}");
+}
+
+/// A server that is killed comes back with what it had confirmed, and its clients log in again.
+#[track_caller]
+fn check_crash(database: &str) {
+    let text = study(&format!("{database}\nservers = 1"), CRASH, "duration = \"9s\"");
+    let (summary, findings, report) = run(&text);
+    let fault = fault(&summary, "kill", "sql1");
+    let times = ["planned_s", "began_s", "ended_s", "started_s", "answered_s"];
+    let times = times.map(|time| number(&fault[time]));
+    assert!(times.is_sorted() && times[0] == 2.0 && times[3] >= times[1] + 1.0, "{fault}");
+    assert!(commits(&summary, 0.0, 2.0) > 0.0 && commits(&summary, times[4] + 1.0, 99.0) > 0.0);
+    let step = &summary["steps"][0];
+    assert!(number(&step["kinds"][0]["outcomes"]["disconnected"]) >= 1.0, "{}", step["kinds"]);
+    assert!(number(&step["reconnects"]) >= 4.0, "{}", step["reconnects"]);
+    let found = &findings["faults"][0];
+    assert!(number(&found["away_s"]) >= 0.9, "{found}");
+    assert!(report.contains("Faults and recovery"));
+    assert!(report.contains("fault crash: kill of sql1"));
+}
+
+#[test]
+fn a_mariadb_on_a_host_that_crashes_comes_back() {
+    check_crash("product = \"mariadb\"");
+}
+
+#[test]
+fn a_postgresql_on_a_host_that_crashes_comes_back() {
+    check_crash("product = \"postgresql\"");
+}
+
+#[test]
+fn a_mysql_on_a_host_that_crashes_is_told_of_its_clients_again() {
+    let Some(programs) = crate::group::mysql() else { return };
+    check_crash(&format!("product = \"mysql\"\nprograms = \"{programs}\""));
+}
+
+#[test]
+fn one_of_several_servers_is_killed_by_the_name_of_its_host() {
+    let fault_text = format!("{CRASH}\nmember = \"sql2\"");
+    let design = "duration = \"7s\"\ngenerators = \"sql\"\nworkers = 1";
+    let text = study("product = \"mariadb\"\nservers = 2", &fault_text, design);
+    let text = text.replace("[workload.tpcb]", WITH_KEYS);
+    let (summary, ..) = run(&text);
+    fault(&summary, "kill", "sql2");
+    // The clients of the other one went on.
+    assert!(commits(&summary, 2.0, 3.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+    let cpu = &summary["steps"][0]["readings"]["sql2.cpu_s_per_s"];
+    let values: Vec<Option<f64>> = cpu.as_array().unwrap().iter().map(Value::as_f64).collect();
+    // The process that was started again is read like the first one.
+    assert!(values[values.len() - 2].is_some_and(|busy| busy > 0.0), "{values:?}");
+}
+
+#[test]
+fn a_replica_on_a_host_stands_still_for_a_time() {
+    let fault_text = "do = \"stop\"\nat = \"1s\"\nfor = \"1500ms\"\nmember = \"replica-1\"";
+    let database = "product = \"postgresql\"\nreplicas = 1";
+    let (summary, ..) = run(&study(database, fault_text, "duration = \"5s\""));
+    let fault = fault(&summary, "stop", "replica-1");
+    let length = number(&fault["ended_s"]) - number(&fault["began_s"]);
+    assert!((1.5..2.5).contains(&length), "{fault}");
+    assert!(commits(&summary, 1.0, 3.0) > 0.0 && number(&summary["steps"][0]["reconnects"]) == 0.0);
+    check_same(&summary, "replica-1");
+}
+
+#[test]
+fn a_primary_on_a_host_crashes_and_its_replicas_follow_again() {
+    for product in ["postgresql", "mariadb"] {
+        let database = format!("product = \"{product}\"\nreplicas = 1");
+        let (summary, ..) = run(&study(&database, CRASH, "duration = \"8s\""));
+        fault(&summary, "kill", "primary");
+        assert!(commits(&summary, 6.0, 99.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+        check_same(&summary, "replica-1");
+    }
+}
+
+#[test]
+fn a_replica_on_a_host_is_promoted() {
+    for product in ["postgresql", "mariadb"] {
+        let database =
+            format!("product = \"{product}\"\nreplicas = 1\nreplication = \"synchronous\"");
+        let fault_text = "do = \"kill\"\nat = \"2s\"\nthen = \"promote\"";
+        let (summary, findings, report) = run(&study(&database, fault_text, "duration = \"12s\""));
+        let fault = fault(&summary, "kill", "primary");
+        assert_eq!(fault["promotion"]["member"], "replica-1", "{fault}");
+        let found = &findings["faults"][0];
+        assert_eq!(number(&found["lost"][0]), 0.0, "{found}");
+        assert!(commits(&summary, 6.0, 99.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+        assert!(report.contains("Replicas promoted"));
+    }
+}
+
+#[test]
+fn the_first_node_on_a_host_crashes_and_gets_what_it_has_missed() {
+    let fault_text = "do = \"kill\"\nat = \"2s\"\nstart_after = \"2s\"\nmember = \"node-1\"";
+    let database = format!(
+        "{GALERA}\nload_on = \"all\"\nbehind = {{ product = \"haproxy\", balance = \"roundrobin\" }}"
+    );
+    let (summary, ..) = run(&study(&database, fault_text, "duration = \"25s\""));
+    let fault = fault(&summary, "kill", "node-1");
+    assert!(number(&fault["answered_s"]) > number(&fault["started_s"]), "{fault}");
+    // The clients of the others went on, and it did not make a cluster of its own.
+    assert!(commits(&summary, 14.0, 25.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+    check_same(&summary, "node-2");
+    check_same(&summary, "node-3");
+    let sizes = summary["steps"][0]["readings"]["galera.node-2.cluster_size"].as_array().unwrap();
+    assert_eq!(sizes.last().and_then(Value::as_f64), Some(3.0), "{sizes:?}");
+}
+
+#[test]
+fn a_node_on_a_host_is_restarted_and_another_one_isolated() {
+    let restart = "do = \"restart\"\nat = \"1s\"\nmember = \"node-2\"";
+    let (summary, ..) = run(&study(GALERA, restart, "duration = \"15s\""));
+    fault(&summary, "restart", "node-2");
+    check_same(&summary, "node-2");
+    let isolate = "do = \"isolate\"\nat = \"1s\"\nfor = \"8s\"\nmember = \"node-3\"";
+    let (summary, ..) = run(&study(GALERA, isolate, "duration = \"20s\""));
+    let fault = fault(&summary, "isolate", "node-3");
+    assert!(number(&fault["ended_s"]) >= number(&fault["began_s"]) + 8.0, "{fault}");
+    check_same(&summary, "node-3");
+}
+
+#[test]
+fn a_member_of_a_group_on_a_host_crashes_and_joins_again() {
+    let Some(programs) = crate::group::mysql() else { return };
+    let database = format!(
+        "product = \"mysql\"\nprograms = \"{programs}\"\ncluster = \"group-replication\"\nnodes = 3"
+    );
+    let fault_text = "do = \"kill\"\nat = \"2s\"\nstart_after = \"1s\"\nmember = \"node-1\"";
+    let text = study(&database, fault_text, "duration = \"45s\"");
+    let (summary, ..) = run(&text.replace("[workload.tpcb]", WITH_KEYS));
+    fault(&summary, "kill", "node-1");
+    // Clients have found another primary.
+    assert!(commits(&summary, 35.0, 45.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+    check_same(&summary, "node-2");
+}
+
+#[test]
+fn a_pooler_on_a_host_is_restarted() {
+    let database = "product = \"postgresql\"\nbehind = { product = \"pgbouncer\", pool_size = 4 }";
+    let restart = "do = \"restart\"\nat = \"2s\"\nmember = \"pooler\"";
+    let (summary, ..) = run(&study(database, restart, "duration = \"6s\""));
+    let fault = fault(&summary, "restart", "pooler");
+    assert!(number(&fault["answered_s"]) >= number(&fault["ended_s"]), "{fault}");
+    assert!(number(&summary["steps"][0]["reconnects"]) >= 4.0);
+    assert!(commits(&summary, 4.0, 99.0) > 0.0, "{}", summary["steps"][0]["intervals"]);
+    // Its statistics are read again.
+    let rates = &summary["steps"][0]["readings"]["pgbouncer.transactions_per_s"];
+    let last = rates.as_array().unwrap().iter().rev().find_map(Value::as_f64);
+    assert!(last.is_some_and(|rate| rate > 0.0), "{rates}");
+}
+
+/// Starts a run whose fault comes after a while; returns it with the process of the server.
+fn running(bench: &Workbench, data: &DataFolder, fault: &str) -> (Running, i32) {
+    let text = study("product = \"mariadb\"\nservers = 1", fault, "duration = \"60s\"");
+    bench.write("study.toml", &text);
+    let mut run = bench.start(&["run", "study.toml", "--data-folder", data.text()]);
+    run.wait_for(&["measuring"]);
+    let server = server_pid(&trial_folder(&bench.path("runs/study"), 1));
+    (run, server)
+}
+
+/// Waits until a process stands still.
+#[track_caller]
+fn await_stop(pid: i32) {
+    for _ in 0..3000 {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        if stat.rsplit(')').next().unwrap().trim_start().starts_with('T') {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("process {pid} was not stopped");
+}
+
+const PAUSE: &str = "do = \"stop\"\nat = \"1s\"\nfor = \"50s\"";
+
+#[test]
+fn a_host_that_is_lost_before_or_in_a_fault_fails_the_trial_at_once() {
+    for (fault, is_in_it) in [("do = \"kill\"\nat = \"50s\"", false), (PAUSE, true)] {
+        let (bench, data) = (Workbench::new(), DataFolder::new());
+        let (run, server) = running(&bench, &data, fault);
+        if is_in_it {
+            await_stop(server);
+        }
+        let began = std::time::Instant::now();
+        kill_process(Pid::from_raw(parent(server)).unwrap(), Signal::KILL).unwrap();
+        assert_eq!(run.end(), 1);
+        // Long before the measured time is over.
+        assert!(began.elapsed().as_secs() < 40, "{:?}", began.elapsed());
+        await_end(server);
+        await_removal(&data);
+        let trial = read_json(&trial_folder(&bench.path("runs/study"), 1).join("summary.json"));
+        let message = trial["outcome"]["message"].to_string();
+        assert!(message.contains("host sql1") && message.contains("signal 9"), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_stands_still_ends_with_its_controller() {
+    for signal in [Signal::KILL, Signal::INT] {
+        let (bench, data) = (Workbench::new(), DataFolder::new());
+        let (mut run, server) = running(&bench, &data, PAUSE);
+        await_stop(server);
+        run.signal(signal);
+        run.child.wait().unwrap();
+        await_end(server);
+        await_removal(&data);
+    }
+}
+
+#[test]
+fn a_fault_of_a_member_that_no_host_has_is_refused() {
+    let check = |database: &str, member: &str, expected: &str| {
+        let bench = Workbench::new();
+        let text = study(database, &format!("{CRASH}\nmember = \"{member}\""), "duration = \"9s\"");
+        bench.write("study.toml", &text);
+        let answer = bench.dyno(&["check", "study.toml"]);
+        assert_eq!(answer.code, 2, "{}{}", answer.out, answer.err);
+        assert!(answer.err.contains(expected), "{}", answer.err);
+    };
+    let none = "the database `there` has no member";
+    check("product = \"mariadb\"\nservers = 1", "sql2", none);
+    check("product = \"mariadb\"\nreplicas = 1", "replica-2", none);
+    // Members of one deployment are not called as their hosts.
+    check("product = \"mariadb\"\nreplicas = 1", "sql2", none);
+    check(GALERA, "replica-1", none);
+}
