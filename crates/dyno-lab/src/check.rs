@@ -77,7 +77,9 @@ pub fn check_members(
                     }
                 }
             }
-            Err(TrialError::Failed { message, .. }) => refused.push((variant.name.clone(), message)),
+            Err(TrialError::Failed { message, .. }) => {
+                refused.push((variant.name.clone(), message))
+            }
             Err(_) => {}
         }
     }

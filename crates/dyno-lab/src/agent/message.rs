@@ -13,6 +13,7 @@ use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
 use super::part::PartOrder;
+use crate::command::{CommandEnd, CommandOrder};
 use crate::failures::Failure;
 use crate::trial::TrialEnd;
 
@@ -156,6 +157,12 @@ pub(crate) enum ServerOrder {
     },
     /// Start a router in front of servers of other agents.
     Route(Box<RouteOrder>),
+    /// Start a command of a job beside it; [`Answer::CommandEnded`] says what comes of it.
+    Run(Box<CommandOrder>),
+    /// Stop the command before its end.
+    Interrupt,
+    /// Remove what commands have left to each other.
+    EndJob,
     /// Stop it and remove its data.
     Stop,
     /// Find out whether it still answers.
@@ -259,6 +266,10 @@ pub(crate) enum ServerDone {
     Alive,
     /// The agent holds data.
     Held,
+    /// The command has been started, or is to stop.
+    Running,
+    /// Nothing is left of the job.
+    JobEnded,
     /// Its data can be fetched.
     Sending {
         /// Where.
@@ -325,6 +336,13 @@ pub(crate) enum Answer {
         message: String,
         /// The last lines of the server's log.
         log: Vec<String>,
+    },
+    /// A command has ended, or could not be started.
+    CommandEnded {
+        /// Of the order to run it.
+        task: u64,
+        /// What has come of it, or why it could not be started.
+        end: Result<CommandEnd, String>,
     },
     /// What the probes read.
     Sampled {

@@ -5,9 +5,10 @@
 //! controller, which runs the study, plans, records and analyses; the agent does what it is ordered to,
 //! with the code that does it locally.
 //!
-//! An agent generates load, starts a server, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
+//! An agent generates load, starts a server and runs commands beside it, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
 //! [`message::Answer`], and a new [`PROTOCOL`].
 
+mod command;
 mod frame;
 pub(crate) mod message;
 pub(crate) mod part;
@@ -24,7 +25,7 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 5;
+pub(crate) const PROTOCOL: u32 = 6;
 
 /// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

@@ -18,11 +18,13 @@ use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
+use super::command::Job;
 use super::message::{
     Answer, Password, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp, StartOrder,
 };
 use super::serve::Outlet;
 use super::transfer::{self, Sending};
+use crate::command::CommandOrder;
 use crate::datasets::Staging;
 use crate::deployment::recorded;
 
@@ -38,6 +40,8 @@ pub struct Hosting {
     pub keeper: MakeKeeper,
     /// Memory of the machine, of which settings may ask a share.
     pub memory: ByteCount,
+    /// The path of this program, for commands of jobs.
+    pub program: Option<PathBuf>,
 }
 
 /// The thread with the agent's server, and the one that reads the machine's probes. They end with this.
@@ -100,6 +104,7 @@ impl ServerThread {
             address: None,
             held: None,
             sending: None,
+            job: Job::default(),
         };
         let outlet = out.clone();
         let work = move || keeping.serve(&taken, &outlet);
@@ -168,12 +173,14 @@ struct Keeping {
     held: Option<Staging>,
     /// The same on their way to others.
     sending: Option<Sending>,
+    /// What runs beside it.
+    job: Job,
 }
 
 impl Keeping {
     fn serve(&mut self, orders: &Receiver<(u64, ServerOrder)>, out: &Outlet) {
         for (task, order) in orders {
-            let answer = match self.obey(order) {
+            let answer = match self.obey(task, order, out) {
                 Ok(done) => Answer::Done { task, done },
                 Err(DeployError { message, log }) => Answer::Undone { task, message, log },
             };
@@ -182,11 +189,17 @@ impl Keeping {
             }
         }
         // Nobody wants its data: it is killed, and its folder removed.
+        self.job = Job::default();
         self.running = None;
         self.sending = None;
     }
 
-    fn obey(&mut self, order: ServerOrder) -> Result<ServerDone, DeployError> {
+    fn obey(
+        &mut self,
+        task: u64,
+        order: ServerOrder,
+        out: &Outlet,
+    ) -> Result<ServerDone, DeployError> {
         match order {
             ServerOrder::Start(order) => self.start(*order),
             ServerOrder::Route(order) => self.route(*order),
@@ -200,7 +213,17 @@ impl Keeping {
                 self.held = Some(staging);
                 Ok(ServerDone::Held)
             }
+            ServerOrder::Run(order) => self.run(task, *order, out),
+            ServerOrder::Interrupt => {
+                self.job.interrupt();
+                Ok(ServerDone::Running)
+            }
+            ServerOrder::EndJob => {
+                self.job = Job::default();
+                Ok(ServerDone::JobEnded)
+            }
             ServerOrder::Stop => {
+                self.job = Job::default();
                 let Some(server) = self.running.take() else { return Ok(ServerDone::Stopped) };
                 self.watch(Watched::default());
                 server.stop().map(|()| ServerDone::Stopped)
@@ -301,6 +324,21 @@ impl Keeping {
         let probes = server.probes(None);
         self.watch_server(probes);
         Ok(ServerDone::Up(Box::new(up)))
+    }
+
+    /// Starts a command of a job beside the server.
+    fn run(
+        &mut self,
+        task: u64,
+        order: CommandOrder,
+        out: &Outlet,
+    ) -> Result<ServerDone, DeployError> {
+        let (Some(server), Some(keeper)) = (&self.running, &self.keeper) else {
+            return Err(no_server());
+        };
+        let beside = (&**server, keeper, self.hosting.program.as_deref());
+        self.job.run((task, order), beside, (&self.clock, out), &self.ended)?;
+        Ok(ServerDone::Running)
     }
 
     /// What servers are kept with; the first call makes it.

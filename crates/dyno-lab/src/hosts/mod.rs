@@ -1,11 +1,12 @@
 //! Hosts: agents that this controller has started, and what it has them do.
 //!
 //! A host is a command that starts `dyno agent` there. The agents of a trial are started for it and end
-//! with it, so that what went wrong in one trial is not there in the next. They generate load or have a server;
-//! volumes and jobs are on the controller's own machine.
+//! with it, so that what went wrong in one trial is not there in the next. They generate load, or have a server
+//! and run commands beside it.
 
 mod channel;
 mod clock;
+mod command;
 mod network;
 mod probe;
 mod reach;

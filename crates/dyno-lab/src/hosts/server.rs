@@ -39,7 +39,7 @@ const LOST_PAUSE: Duration = Duration::from_millis(500);
 /// How long stopping it may take.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
 /// How long it may take to say how it is.
-const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+pub(super) const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
 /// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
@@ -50,7 +50,7 @@ pub(crate) struct ServerHosts {
     hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
     password: Secret,
@@ -241,7 +241,7 @@ impl ServerHosts {
 
     /// Finds out whether the server of a host still answers, as its agent sees it.
     pub(super) fn check(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT)
+        self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT).map(drop)
     }
 
     /// How a server that is up is reached from here.
@@ -320,21 +320,22 @@ impl ServerHosts {
 
     /// Stops the server of a host and removes its data.
     pub(super) fn stop(&self, idx: usize) -> Result<(), DeployError> {
-        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT)
+        self.in_any_case(idx, ServerOrder::Stop, STOP_LIMIT).map(drop)
     }
 
-    /// Gives an order to the agent of a host, and waits until it is followed, also if the user wants to stop.
-    fn in_any_case(
+    /// Gives an order to the agent of a host, and waits until it is followed, also if the user wants to stop. Returns
+    /// its number.
+    pub(super) fn in_any_case(
         &self,
         idx: usize,
         order: ServerOrder,
         limit: Nanoseconds,
-    ) -> Result<(), DeployError> {
+    ) -> Result<u64, DeployError> {
         let agents = self.agents();
         let task = self.say(&agents, idx, order);
         let done = self.wait(&agents, &[(idx, task)], limit, Waiting::InAnyCase);
         match done {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(task),
             Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
             Err(_) => Err(DeployError::new("the order was not followed")),
         }

@@ -297,11 +297,7 @@ fn wrong_member(
             "give the database such a cluster, or kill or stop the server".to_owned(),
         ));
     }
-    let mut known = vec!["primary".to_owned()];
-    known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
-    let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
-    known.extend((1..=nodes).map(|number| format!("node-{number}")));
-    known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
+    let mut known = servers_of(database);
     known.extend((database.shards > 0).then(|| "router".to_owned()));
     known.extend(router);
     (!known.iter().any(|one| one == member)).then(|| {
@@ -312,6 +308,16 @@ fn wrong_member(
             did_you_mean(member, known.iter().map(String::as_str)),
         )
     })
+}
+
+/// The names of the servers of a deployment, without what stands in front of them.
+pub(super) fn servers_of(database: &Database) -> Vec<String> {
+    let mut known = vec!["primary".to_owned()];
+    known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
+    let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
+    known.extend((1..=nodes).map(|number| format!("node-{number}")));
+    known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
+    known
 }
 
 /// Why no replica can be promoted after a fault; none if one can, or none is to be.

@@ -188,7 +188,6 @@ pub(super) fn check(
         }
         let only_here = [
             (variant.volume().is_some(), "volumes"),
-            (variant.job().is_some(), "jobs"),
             (variant.fault().is_some(), "faults"),
             (
                 section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
@@ -315,11 +314,29 @@ mod tests {
         for (table, what) in [
             ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
             ("[fault.f]\ndo = 'kill'\nat = '5s'\n", "faults"),
-            ("[job.j]\ncommand = ['true']\n", "jobs"),
         ] {
             let text =
                 text("on = 'sql'", GENERATED).replace("[design]", &format!("{table}[design]"));
             check_text(&text, &format!("{what} cannot be combined with `on`"));
+        }
+        let job = |database: &str, job: &str| {
+            text(database, GENERATED)
+                .replace("[design]", &format!("[job.j]\ncommand = ['true']\n{job}\n[design]"))
+        };
+        let others = "the job `j` must name one of the 3 servers of `a`";
+        check_text(&job("on = 'sql'", ""), others);
+        let unknown = "the database `a` has no server `c`";
+        check_text(&job("on = 'sql'\nservers = 2", "member = 'c'"), unknown);
+        let other = "other_database = 'b'\n[database.b]\nproduct = 'postgresql'";
+        let here = "the job `j` cannot have an `other_database`: `a` has `on`";
+        check_text(&job("on = 'sql'\nreplicas = 1", other), here);
+        for (database, member) in [
+            ("on = 'sql'\nservers = 1", ""),
+            ("on = 'sql'\nservers = 2", "member = 'b'"),
+            ("on = 'sql'\nreplicas = 1", "member = 'replica-1'"),
+        ] {
+            let read = study(&job(database, member));
+            assert!(read.variants[0].job().is_some(), "{database}");
         }
         for key in [
             "image = 'mariadb:11'",

@@ -13,16 +13,23 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use dyno_host::Keeper;
+use dyno_host::{Keeper, RunningProcess};
 use dyno_lab::agent::{AgentSetup, FromTrial, Hosting, TrialOrder, serve};
 use dyno_load::AbortFlag;
-use dyno_units::{ByteCount, Clock};
+use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::clock::SystemClock;
 use crate::{End, lab};
 
 /// Facts of the machine that its agent tells.
 const FACTS: [&str; 4] = ["cpu.model", "kernel", "os", "virtualisation"];
+
+/// How long a guard waits for the end of its agent, whose last moments outlive its pipes.
+const AGENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+/// How often a guard cleans up: while another one does so in the same folder, it waits for two seconds each time.
+const GUARD_ROUNDS: usize = 10;
+/// Between two looks at the agent.
+const GUARD_POLL: Nanoseconds = Nanoseconds::from_millis(5);
 
 /// What a guard says when it is there.
 const READY: &[u8] = b"ready\n";
@@ -51,6 +58,7 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
         products: dyno_lab::products(),
         keeper: guarded_keeper(&clock),
         memory: ByteCount(environment.memory_bytes),
+        program: std::env::current_exe().ok(),
     };
     let keepers = guarded_keeper(&clock);
     let run = move |order: &TrialOrder, abort: &AbortFlag, tell: &mut dyn FnMut(FromTrial<'_>)| {
@@ -110,6 +118,8 @@ fn start_guard(root: &Path) -> anyhow::Result<ChildStdin> {
 
 /// Waits until the agent has ended, and ends what it has left.
 fn guard(root: &Path) -> anyhow::Result<End> {
+    let agent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+    let agent = agent.and_then(RunningProcess::find);
     // A signal to the agent's group or session is not for it.
     rustix::process::setsid().context("a guard is started by an agent, not by hand")?;
     let keeper = lab::keeper(root)?;
@@ -117,6 +127,13 @@ fn guard(root: &Path) -> anyhow::Result<End> {
     output.write_all(READY).and_then(|()| output.flush())?;
     // Nothing is ever sent.
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
-    keeper.end_leftovers(&SystemClock::start());
+    let clock = SystemClock::start();
+    let until = clock.now() + AGENT_LIMIT;
+    while agent.is_some_and(RunningProcess::is_alive) && clock.now() < until {
+        clock.sleep_until(clock.now() + GUARD_POLL);
+    }
+    for _ in 0..GUARD_ROUNDS {
+        keeper.end_leftovers(&clock);
+    }
     Ok(End::Good)
 }

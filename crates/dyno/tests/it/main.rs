@@ -28,6 +28,7 @@ mod gate;
 mod golden;
 mod golden_catalog;
 mod group;
+mod hosts_jobs;
 mod images;
 mod import;
 mod insert_benchmark;
