@@ -5,7 +5,7 @@
 //! controller, which runs the study, plans, records and analyses; the agent does what it is ordered to,
 //! with the code that does it locally.
 //!
-//! An agent generates load, starts a server and runs commands beside it, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
+//! An agent generates load, starts a server on a volume and runs commands beside it, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
 //! [`message::Answer`], and a new [`PROTOCOL`].
 
 mod command;
@@ -16,6 +16,7 @@ mod serve;
 mod server;
 mod transfer;
 mod trial;
+mod volumes;
 
 pub(crate) use frame::{FrameError, read_frame, write_frame};
 pub use message::{TrialOrder, TrialReport};

@@ -54,7 +54,7 @@ pub(crate) struct ServerHosts {
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
     password: Secret,
-    data_folder: Option<String>,
+    pub(super) data_folder: Option<String>,
     cpus: Vec<u32>,
     /// Of each host, its server, if that is up.
     up: Mutex<Vec<Option<ServerUp>>>,
@@ -280,7 +280,7 @@ impl ServerHosts {
     }
 
     /// Gives orders to the agents of hosts, all at once, and waits until they are followed; what came of each.
-    fn ordered(
+    pub(super) fn ordered(
         &self,
         lab: &Lab,
         orders: Vec<Ordered>,
@@ -444,7 +444,7 @@ impl ServerHosts {
     }
 }
 
-fn out_of_turn(channel: &Channel) -> TrialError {
+pub(super) fn out_of_turn(channel: &Channel) -> TrialError {
     TrialError::new(channel.lose("its agent answered out of turn"))
 }
 

@@ -14,12 +14,11 @@ use crate::{Database, Diagnostic, HostPool, Reach, Variant};
 
 /// Keys of a database that are only for a server on the machine that runs the study, with the value that changes
 /// nothing.
-const NOT_ON_HOSTS: [(&str, &str); 9] = [
+const NOT_ON_HOSTS: [(&str, &str); 8] = [
     ("image", ""),
     ("memory", ""),
     ("swap", ""),
     ("cpu_weight", ""),
-    ("log_volume", ""),
     ("data", "copied"),
     ("shards", "0"),
     ("shard_by", ""),
@@ -49,7 +48,7 @@ fn why_not(key: &str) -> [&'static str; 2] {
             "leave `fetch` out, and install the programs on the hosts",
         ],
         _ => [
-            "volumes and data sets are on the machine that runs the study",
+            "data sets are kept on the machine that runs the study",
             "leave one of the two out, or run whole trials on hosts with `trials_on`",
         ],
     }
@@ -187,7 +186,6 @@ pub(super) fn check(
             );
         }
         let only_here = [
-            (variant.volume().is_some(), "volumes"),
             (variant.fault().is_some(), "faults"),
             (
                 section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
@@ -201,6 +199,15 @@ pub(super) fn check(
                 format!("{what} cannot be combined with `on`"),
                 "this server is on another host",
                 "leave `on` out: such a server is on the machine that runs the study",
+            );
+        }
+        for volume in variant.volumes() {
+            let Some(device) = &volume.device else { continue };
+            refuse(
+                &database.name,
+                format!("the volume `{}` cannot format {device} on hosts", volume.name),
+                "`--format-device` names devices of the machine that runs the study",
+                "give the volume a `size` in place of `device`: it is then an image file on each host",
             );
         }
         if !found.contains(&pool) {
@@ -311,10 +318,7 @@ mod tests {
         check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
         check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
-        for (table, what) in [
-            ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
-            ("[fault.f]\ndo = 'kill'\nat = '5s'\n", "faults"),
-        ] {
+        for (table, what) in [("[fault.f]\ndo = 'kill'\nat = '5s'\n", "faults")] {
             let text =
                 text("on = 'sql'", GENERATED).replace("[design]", &format!("{table}[design]"));
             check_text(&text, &format!("{what} cannot be combined with `on`"));
@@ -343,7 +347,6 @@ mod tests {
             "memory = '1GiB'",
             "kernel = { \"vm.swappiness\" = 1 }",
             "shards = 2",
-            "log_volume = 'v'",
             "data = 'populated'",
         ] {
             let name = key.split(' ').next().unwrap_or_default();

@@ -29,6 +29,7 @@ mod golden;
 mod golden_catalog;
 mod group;
 mod hosts_jobs;
+mod hosts_volumes;
 mod images;
 mod import;
 mod insert_benchmark;
