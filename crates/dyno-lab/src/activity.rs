@@ -34,7 +34,7 @@ use crate::phase::DoneThere;
 use crate::trial::TrialError;
 
 pub(crate) use batches::{BatchJob, Batches};
-pub(crate) use command::{Command, CommandJob, JobFolder};
+pub(crate) use command::{Command, CommandJob};
 pub(crate) use dips::VolumeDips;
 pub(crate) use faults::Faults;
 pub(crate) use journal::{Journal, keep_samples, watched};

@@ -13,7 +13,7 @@ use dyno_database::{
     AttachOptions, Cluster, Clustering, DeployError, Endpoint, Following, Node, Part, Place,
     Products, Replication, Server, ServerSpec, Sharding, SplitBy,
 };
-use dyno_host::{Probe, ProcessGroup, ServerLimits, Volume};
+use dyno_host::{Probe, ProcessGroup, ServerLimits};
 use dyno_load::simulation::SimulatedServer;
 use dyno_record::{Entry, MemberFacts, MemberRole};
 use dyno_study::{Database, Design, LoadLevel, Product, Variant};
@@ -23,6 +23,7 @@ use dyno_workload::Connector;
 use crate::hosts::{ServerHosts, WatchedHost};
 use crate::run::Lab;
 use crate::trial::TrialError;
+use crate::volume::MadeVolume;
 use crate::{machine, simulated};
 
 mod attached;
@@ -74,7 +75,7 @@ pub(crate) struct Member {
     /// Where its data live, once that is provided.
     pub(crate) place: Option<Place>,
     /// The volumes that hold its data, once they are made.
-    pub(crate) volumes: Vec<Arc<Volume>>,
+    pub(crate) volumes: Vec<MadeVolume>,
     /// What runs, once it is up.
     pub(crate) instance: Option<Box<dyn Instance>>,
 }
@@ -497,6 +498,7 @@ impl Deployment {
         let released = places.map(|place| place.release().map_err(DeployError::from));
         let result = released.fold(stopped, Result::and);
         // Their agents end, and with them what they have not removed yet.
+        self.members.iter_mut().for_each(|member| member.volumes.clear());
         self.hosts = None;
         result
     }

@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use dyno_database::{Endpoint, Server};
+use dyno_database::Server;
+use dyno_record::MemberRole;
 use dyno_study::{JobChoice, JobLoad, JobWork};
 use dyno_units::Direction::Higher;
 use dyno_units::{Metric, Nanoseconds, Unit, metric};
 use dyno_workload::{Connection, Workload};
 
 use crate::activity::{
-    Activity, BatchJob, Batches, Beside, Command, CommandJob, JobFolder, Sql, SqlJob, StepEnd,
-    Surroundings, shown,
+    Activity, BatchJob, Batches, Beside, Command, CommandJob, Sql, SqlJob, StepEnd, Surroundings,
+    shown,
 };
+use crate::command::{JobSite, Stage};
+use crate::deployment::Deployment;
+use crate::hosts::ServerHosts;
 use crate::run::Lab;
 use crate::trial::TrialError;
 
@@ -25,12 +29,74 @@ pub(crate) const LONGEST_LOAD: Nanoseconds = Nanoseconds::from_secs(7 * 24 * 360
 #[derive(Default)]
 pub(crate) struct Prepared {
     /// Where its commands run; none if it has none.
-    folder: Option<Arc<JobFolder>>,
+    site: Option<Arc<JobSite>>,
     /// The digests of the tables that must be the same after it, by name.
     tables: Vec<(String, String)>,
 }
 
-/// The activity of a job; `server` is the one that is measured, `other` the other database of the job.
+/// What a job works with.
+#[derive(Default)]
+pub(crate) struct Target<'d> {
+    /// Its server; none if that is simulated.
+    server: Option<&'d dyn Server>,
+    /// The other database of the job.
+    other: Option<&'d dyn Server>,
+    /// The host of its server; none if that is on this machine.
+    there: Option<(Arc<ServerHosts>, usize)>,
+    /// Whether its server is the one that is measured.
+    is_measured: bool,
+}
+
+impl<'d> Target<'d> {
+    /// What a job works with in a deployment that is up.
+    ///
+    /// # Errors
+    ///
+    /// The deployment does not have the member that it names.
+    pub(crate) fn of(
+        job: &JobChoice,
+        deployment: &'d Deployment,
+    ) -> Result<Target<'d>, TrialError> {
+        let wanted = job.member.as_deref().unwrap_or("primary");
+        let is_wanted = |member: &MemberRole, name: &str| match wanted {
+            "primary" => *member == MemberRole::Primary,
+            wanted => name == wanted,
+        };
+        let mut members = deployment.members.iter();
+        let found = members.find(|one| is_wanted(&one.facts.role, &one.facts.name));
+        let other = deployment.other_database();
+        let Some(member) = found else {
+            return match job.member {
+                // A machine without servers.
+                None => Ok(Target { other, ..Target::default() }),
+                Some(_) => Err(TrialError::new(format!(
+                    "the job `{}` cannot work with {wanted}: there is no such member",
+                    job.name
+                ))),
+            };
+        };
+        Ok(Target {
+            server: member.instance.as_ref().and_then(|instance| instance.server()),
+            other,
+            there: deployment.hosts.clone().zip(member.host),
+            is_measured: member.facts.role == MemberRole::Primary,
+        })
+    }
+
+    /// Where the commands of its job run: beside its server.
+    fn site(&self, lab: &Lab) -> Result<Arc<JobSite>, TrialError> {
+        let site = match &self.there {
+            Some((hosts, idx)) => JobSite::There(Arc::clone(hosts), *idx),
+            None => {
+                let servers = (self.server, self.other);
+                JobSite::here(&lab.keeper, lab.program.as_deref(), servers)?
+            }
+        };
+        Ok(Arc::new(site))
+    }
+}
+
+/// The activity of a job.
 ///
 /// # Errors
 ///
@@ -38,18 +104,22 @@ pub(crate) struct Prepared {
 pub(crate) fn activity<'a>(
     job: &JobChoice,
     lab: &Lab,
-    (server, other): (Option<&dyn Server>, Option<&dyn Server>),
+    target: &Target<'_>,
     prepared: &Prepared,
 ) -> Result<Beside<'a>, TrialError> {
-    let is_alone = job.load == JobLoad::Off;
+    // What another server uses is not seen as the measured one's.
+    let is_alone = job.load == JobLoad::Off && target.is_measured;
     let activity: Box<dyn Activity + Send> = match &job.work {
         JobWork::Command { command, figures } => {
-            let folder = prepared.folder.clone();
-            let folder = folder.map_or_else(|| JobFolder::make(&lab.keeper).map(Arc::new), Ok)?;
-            let work = (command.as_slice(), figures.as_slice(), "output");
-            let command = in_folder(&job.name, work, &folder, (lab, server, other))?;
-            let command = CommandJob { is_alone, ..command };
-            Box::new(Command::new(command, folder, &lab.clock))
+            let site = prepared.site.clone().map_or_else(|| target.site(lab), Ok)?;
+            let command = CommandJob {
+                name: job.name.clone(),
+                stage: Stage::Work,
+                command: command.clone(),
+                figures: figures.clone(),
+                is_alone,
+            };
+            Box::new(Command::new(command, site, &lab.clock))
         }
         JobWork::Batches { statements, at_once, pause } => {
             let batches = BatchJob {
@@ -59,7 +129,8 @@ pub(crate) fn activity<'a>(
                 pause: *pause,
                 is_alone,
             };
-            Box::new(Batches::new(batches, needed(job, server)?.connector(), &lab.clock))
+            let connector = needed(job, target.server)?.connector();
+            Box::new(Batches::new(batches, connector, &lab.clock))
         }
         JobWork::Sql { statements, at_once } => {
             let sql = SqlJob {
@@ -68,37 +139,10 @@ pub(crate) fn activity<'a>(
                 at_once: *at_once,
                 is_alone,
             };
-            Box::new(Sql::new(sql, needed(job, server)?.connector(), &lab.clock))
+            Box::new(Sql::new(sql, needed(job, target.server)?.connector(), &lab.clock))
         }
     };
     Ok(Beside { activity, ends_step: job.load != JobLoad::On, starts_after: job.start_after })
-}
-
-/// The environment variable with the path of this Dyno.
-const OWN_PROGRAM: &str = "DYNO_PROGRAM";
-
-/// A command with the environment of its job.
-fn in_folder(
-    name: &str,
-    (command, figures, log): (&[String], &[Metric], &'static str),
-    folder: &JobFolder,
-    (lab, server, other): (&Lab, Option<&dyn Server>, Option<&dyn Server>),
-) -> Result<CommandJob, TrialError> {
-    let mut environment = server.map(Server::client_environment).unwrap_or_default();
-    environment.extend(other.and_then(Server::endpoint).iter().flat_map(Endpoint::as_other));
-    if command.iter().any(|word| word.contains(OWN_PROGRAM)) {
-        let own = folder.own_program(lab.program.as_deref())?;
-        environment.push((OWN_PROGRAM.to_owned(), own.display().to_string()));
-    }
-    environment.push(("DYNO_SCRATCH".to_owned(), folder.scratch.display().to_string()));
-    Ok(CommandJob {
-        name: name.to_owned(),
-        log,
-        command: command.to_vec(),
-        environment,
-        figures: figures.to_vec(),
-        is_alone: false,
-    })
 }
 
 /// Does what comes before a job: notes what its tables hold, runs its setup, sends its statements.
@@ -109,30 +153,35 @@ fn in_folder(
 pub(crate) fn prepare(
     job: &JobChoice,
     lab: &Lab,
-    (server, other): (Option<&dyn Server>, Option<&dyn Server>),
+    target: &Target<'_>,
     workload: &dyn Workload,
 ) -> Result<Prepared, TrialError> {
     let mut prepared = Prepared::default();
     if job.same_tables {
-        let mut connection = connect(job, server)?;
+        let mut connection = connect(job, target.server)?;
         let tables = workload.tables(connection.dialect());
         prepared.tables = digests(connection.as_mut(), tables.into_iter().map(|table| table.name))?;
     }
     if !job.setup.is_empty() {
-        let folder = Arc::new(JobFolder::make(&lab.keeper)?);
-        let name = format!("{}: setup", job.name);
-        let setup = in_folder(&name, (&job.setup, &[], "setup"), &folder, (lab, server, other))?;
+        let site = target.site(lab)?;
+        let setup = CommandJob {
+            name: format!("{}: setup", job.name),
+            stage: Stage::Setup,
+            command: job.setup.clone(),
+            figures: Vec::new(),
+            is_alone: false,
+        };
         let mut at = Surroundings { stop: &lab.abort, journal: None };
-        Command::new(setup, Arc::clone(&folder), &lab.clock).run(&mut at)?;
+        Command::new(setup, Arc::clone(&site), &lab.clock).run(&mut at)?;
         if lab.abort.is_raised() {
             return Err(TrialError::Abandoned);
         }
-        prepared.folder = Some(folder);
+        prepared.site = Some(site);
     }
     if job.before.is_empty() {
         return Ok(prepared);
     }
-    let mut connection = connect(job, server)?;
+    let mut connection = connect(job, target.server)?;
     for statement in &job.before {
         connection.query(statement).map_err(|error| {
             let statement = shown(statement);
@@ -168,9 +217,10 @@ fn digests(
 /// It did not, or the statement failed.
 pub(crate) fn check(
     job: &JobChoice,
-    server: Option<&dyn Server>,
+    target: &Target<'_>,
     prepared: &Prepared,
 ) -> Result<(), TrialError> {
+    let server = target.server;
     if !prepared.tables.is_empty() {
         let names = prepared.tables.iter().map(|(table, _)| table.clone());
         let found = digests(connect(job, server)?.as_mut(), names)?;
@@ -208,10 +258,10 @@ const DATA_PER_S: Metric = metric(
 .secondary();
 
 /// Adds [`DATA_PER_S`] for a job that is to bring the tables back.
-pub(crate) fn add_data_rate(job: &JobChoice, server: Option<&dyn Server>, end: &mut StepEnd) {
+pub(crate) fn add_data_rate(job: &JobChoice, target: &Target<'_>, end: &mut StepEnd) {
     let time = end.metrics.iter().find(|metric| metric.id.as_str() == "job.time");
     let time = time.and_then(|metric| end.summary.figures.get(&metric.id)).copied();
-    let bytes = server.filter(|_| job.same_tables).and_then(Server::data_bytes);
+    let bytes = target.server.filter(|_| job.same_tables).and_then(Server::data_bytes);
     if let (Some(bytes), Some(time)) = (bytes, time.filter(|time| *time > 0.0)) {
         end.summary.figures.insert(DATA_PER_S.id, bytes as f64 / time);
         end.metrics.push(DATA_PER_S);

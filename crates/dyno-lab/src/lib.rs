@@ -8,6 +8,7 @@ pub mod agent;
 mod calibration;
 mod canary;
 mod check;
+mod command;
 pub mod datasets;
 mod deployment;
 mod disk;

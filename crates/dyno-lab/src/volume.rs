@@ -2,15 +2,97 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use dyno_host::{Backing, Dips, IoLimit, Keeper, VolumeSpec, volume_problems};
+use dyno_host::{Backing, Dips, IoLimit, Keeper, Volume, VolumeSpec, VolumeUsage, volume_problems};
 use dyno_study::{Database, Plan, Product, VolumeChoice};
 use dyno_units::ByteCount;
 
 use crate::deployment::limits;
+use crate::hosts::HostedVolume;
+use crate::run::Lab;
+use crate::trial::TrialError;
 
 /// Memory below which every server that Dyno starts is killed before it is ready.
 const MEMORY_LEAST: ByteCount = ByteCount(16 << 20);
+
+/// A volume that was made for a member: on this machine, or on the host of its server.
+#[derive(Clone)]
+pub(crate) enum MadeVolume {
+    Here(Arc<Volume>),
+    There(HostedVolume),
+}
+
+impl MadeVolume {
+    /// Its name in the study, with that of its host if it is on one.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            MadeVolume::Here(volume) => volume.name(),
+            MadeVolume::There(volume) => volume.name(),
+        }
+    }
+
+    /// What its device may do at most.
+    pub(crate) fn limit(&self) -> &IoLimit {
+        match self {
+            MadeVolume::Here(volume) => volume.limit(),
+            MadeVolume::There(volume) => volume.limit(),
+        }
+    }
+
+    /// When it may do less.
+    pub(crate) fn dips(&self) -> Option<&Dips> {
+        match self {
+            MadeVolume::Here(volume) => volume.dips(),
+            MadeVolume::There(volume) => volume.dips(),
+        }
+    }
+
+    /// Whether its device may do less than it can, at least at times.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.limit().is_none() || self.dips().is_some()
+    }
+
+    /// Binds its limit; on this machine, for these processes of the server.
+    pub(crate) fn bind_limit(&self, processes: &[i32]) -> Result<(), TrialError> {
+        match self {
+            MadeVolume::Here(volume) => Ok(volume.bind_limit(processes)?),
+            MadeVolume::There(volume) => volume.set_limit(true),
+        }
+    }
+
+    /// Lifts its limit, if it is bound.
+    pub(crate) fn lift_limit(&self) -> Result<(), TrialError> {
+        match self {
+            MadeVolume::Here(volume) => Ok(volume.lift_limit()?),
+            MadeVolume::There(volume) => volume.set_limit(false),
+        }
+    }
+
+    /// Lowers its limit to that of its dips, or raises it again.
+    pub(crate) fn dip(&self, is_lower: bool) -> Result<(), TrialError> {
+        match self {
+            MadeVolume::Here(volume) => Ok(volume.dip(is_lower)?),
+            MadeVolume::There(volume) => volume.dip(is_lower),
+        }
+    }
+
+    /// What the data on it take.
+    pub(crate) fn usage(&self, lab: &Lab) -> Result<VolumeUsage, TrialError> {
+        match self {
+            MadeVolume::Here(volume) => Ok(volume.usage()?),
+            MadeVolume::There(volume) => volume.usage(lab),
+        }
+    }
+
+    /// The name of its disk (`loop0`), if that is one of this machine.
+    pub(crate) fn disk_name(&self) -> Option<String> {
+        match self {
+            MadeVolume::Here(volume) => volume.disk_name(),
+            MadeVolume::There(_) => None,
+        }
+    }
+}
 
 /// What the host is asked to make for a volume of the study.
 pub(crate) fn spec(choice: &VolumeChoice, format_devices: &[PathBuf]) -> VolumeSpec {
@@ -100,7 +182,9 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
                  `log_volume`"
             ));
         }
-        for choice in variant.volumes() {
+        // Those on hosts are made there, and what is missing is said there.
+        let here = variant.volumes().into_iter().filter(|_| database.on.is_none());
+        for choice in here {
             let mut problems = volume_problems(keeper, &spec(&choice, format_devices));
             if matches!(database.product, Product::Url(_)) {
                 problems.push(format!(

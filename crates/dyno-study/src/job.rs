@@ -23,6 +23,8 @@ pub struct JobChoice {
     pub load: JobLoad,
     /// How long after the step's beginning it begins.
     pub start_after: Nanoseconds,
+    /// The member with which it works; none for the server that is measured.
+    pub member: Option<String>,
 }
 
 /// What a job does.
@@ -141,6 +143,7 @@ impl JobChoice {
                 Some(FieldValue::Duration(duration)) => *duration,
                 _ => Nanoseconds::ZERO,
             },
+            member: table.text("member").map(str::to_owned),
         })
     }
 }

@@ -222,9 +222,14 @@ impl Server for PrivateServer {
 
     fn client_environment(&self) -> Vec<(String, String)> {
         self.endpoint.client_environment(|socket| {
-            let folder = socket.parent().unwrap_or(socket).display().to_string();
             let (user, catalog) = (self.endpoint.user.clone(), self.endpoint.catalog.clone());
-            vec![("PGHOST", folder), ("PGUSER", user), ("PGDATABASE", catalog)]
+            let mut all = vec![("PGUSER", user), ("PGDATABASE", catalog)];
+            // The socket of a server on a host is named after the port at which others connect.
+            if let Some((folder, port)) = super::product::split_socket(socket) {
+                all.push(("PGHOST", folder.display().to_string()));
+                all.push(("PGPORT", port.to_owned()));
+            }
+            all
         })
     }
 

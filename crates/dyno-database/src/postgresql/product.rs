@@ -212,7 +212,7 @@ fn join_socket(folder: PathBuf, port: u16) -> PathBuf {
 }
 
 /// The folder of a socket, and the port in its name.
-fn split_socket(socket: &Path) -> Option<(&Path, &str)> {
+pub(super) fn split_socket(socket: &Path) -> Option<(&Path, &str)> {
     let port = socket.file_name()?.to_str()?.strip_prefix(SOCKET)?;
     port.parse::<u16>().ok()?;
     Some((socket.parent()?, port))

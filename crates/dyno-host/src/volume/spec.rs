@@ -7,7 +7,7 @@ use dyno_units::{ByteCount, Nanoseconds};
 use serde::{Deserialize, Serialize};
 
 /// What a volume is asked to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
     /// Its name in the study.
     pub name: String,
@@ -36,7 +36,8 @@ pub struct VolumeSpec {
 }
 
 /// What a volume lies on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Backing {
     /// An image file of this size, by a loop device; or that much memory, for a filesystem that lies in
     /// memory.
@@ -65,7 +66,7 @@ pub struct IoLimit {
 }
 
 /// A limit that is lowered for a while, again and again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dips {
     /// From one to the next; each period ends with one.
     pub every: Nanoseconds,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use crate::KeeperError;
 use crate::storage::{folder_bytes, folder_length, free_bytes};
 
@@ -9,7 +11,7 @@ use super::zfs::Pool;
 use super::{Tools, sample};
 
 /// What data take on a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VolumeUsage {
     /// The lengths of the files.
     pub apparent_bytes: u64,

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use dyno_host::{Dips, Volume};
+use dyno_host::Dips;
 use dyno_record::VolumeDip;
 use dyno_units::{Clock, Nanoseconds};
 
 use super::{Activity, StepEnd, Surroundings};
 use crate::trial::TrialError;
+use crate::volume::MadeVolume;
 
 /// The dips of a volume in one step.
 pub(crate) struct VolumeDips {
     name: String,
-    volume: Arc<Volume>,
+    volume: MadeVolume,
     dips: Dips,
     clock: Arc<dyn Clock>,
     made: Vec<VolumeDip>,
@@ -20,11 +21,11 @@ pub(crate) struct VolumeDips {
 
 impl VolumeDips {
     /// Those of a volume; none if it has none.
-    pub(crate) fn of(volume: &Arc<Volume>, clock: &Arc<dyn Clock>) -> Option<VolumeDips> {
+    pub(crate) fn of(volume: &MadeVolume, clock: &Arc<dyn Clock>) -> Option<VolumeDips> {
         Some(VolumeDips {
             name: format!("dips of volume {}", volume.name()),
             dips: *volume.dips()?,
-            volume: Arc::clone(volume),
+            volume: volume.clone(),
             clock: Arc::clone(clock),
             made: Vec::new(),
         })

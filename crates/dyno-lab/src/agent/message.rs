@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddrV4;
 
+use dyno_host::{VolumeSpec, VolumeUsage};
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
 use dyno_model::{Arrivals, Load};
-use dyno_record::{BuildFacts, Environment, Event, NetworkFacts};
+use dyno_record::{BuildFacts, Environment, Event, NetworkFacts, PlaceFacts};
 use dyno_units::{Nanoseconds, Seed, SettingValue};
 use serde::{Deserialize, Serialize};
 
 use super::fault::{ActedThere, AwayThere, FaultOrder};
 use super::part::PartOrder;
+use crate::command::{CommandEnd, CommandOrder};
 use crate::failures::Failure;
 use crate::trial::TrialEnd;
 
@@ -137,6 +139,24 @@ impl From<RecordedEnd> for TrialEnd {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerOrder {
+    /// Make the volumes for its data, if there are to be any, before anything else.
+    Provide(Box<ProvideOrder>),
+    /// Bind the limit of a volume, or lift it.
+    Limit {
+        /// Which volume, in the order in which they were made.
+        volume: usize,
+        /// Whether it is bound.
+        binds: bool,
+    },
+    /// Lower the limit of a volume to that of its dips, or raise it again.
+    Dip {
+        /// Which volume.
+        volume: usize,
+        /// Whether it is lowered.
+        is_lower: bool,
+    },
+    /// Find out what the data take on the volume that they lie on.
+    Measure,
     /// Start it, on the data that are held if there are any.
     Start(Box<StartOrder>),
     /// Stop it in order, and hold its data: the next server is started on them.
@@ -159,6 +179,12 @@ pub(crate) enum ServerOrder {
     Route(Box<RouteOrder>),
     /// Do something to it on purpose, while clients use it.
     Fault(FaultOrder),
+    /// Start a command of a job beside it; [`Answer::CommandEnded`] says what comes of it.
+    Run(Box<CommandOrder>),
+    /// Stop the command before its end.
+    Interrupt,
+    /// Remove what commands have left to each other.
+    EndJob,
     /// Stop it and remove its data.
     Stop,
     /// Find out whether it still answers.
@@ -168,6 +194,17 @@ pub(crate) enum ServerOrder {
         /// How many lines of its log are wanted.
         log_lines: usize,
     },
+}
+
+/// Where the data of an agent's servers are to lie.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ProvideOrder {
+    /// The volume to make for them; none if they lie in the folder for data.
+    pub(crate) data: Option<VolumeSpec>,
+    /// The volume to make for their logs; none if these lie with the data.
+    pub(crate) logs: Option<VolumeSpec>,
+    /// The folder for data, if not the usual one.
+    pub(crate) data_folder: Option<String>,
 }
 
 /// A server to start.
@@ -254,6 +291,12 @@ pub(crate) struct ServerUp {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerDone {
+    /// The place for its data is there.
+    Provided(Box<PlaceFacts>),
+    /// The limit is as ordered.
+    Limited,
+    /// What the data take.
+    Measured(Box<VolumeUsage>),
     /// It is up.
     Up(Box<ServerUp>),
     /// It is gone.
@@ -266,6 +309,10 @@ pub(crate) enum ServerDone {
     Back(Option<AwayThere>),
     /// The agent holds data.
     Held,
+    /// The command has been started, or is to stop.
+    Running,
+    /// Nothing is left of the job.
+    JobEnded,
     /// Its data can be fetched.
     Sending {
         /// Where.
@@ -332,6 +379,13 @@ pub(crate) enum Answer {
         message: String,
         /// The last lines of the server's log.
         log: Vec<String>,
+    },
+    /// A command has ended, or could not be started.
+    CommandEnded {
+        /// Of the order to run it.
+        task: u64,
+        /// What has come of it, or why it could not be started.
+        end: Result<CommandEnd, String>,
     },
     /// What the probes read.
     Sampled {

@@ -5,9 +5,10 @@
 //! controller, which runs the study, plans, records and analyses; the agent does what it is ordered to,
 //! with the code that does it locally.
 //!
-//! An agent generates load, starts a server and has faults happen to it, or runs a whole trial. A message of another kind is one more word of [`message::Order`] or
-//! [`message::Answer`], and a new [`PROTOCOL`].
+//! An agent generates load, starts a server on a volume, runs commands beside it and has faults happen to it, or runs a whole
+//! trial. A message of another kind is one more word of [`message::Order`] or [`message::Answer`], and a new [`PROTOCOL`].
 
+mod command;
 pub(crate) mod fault;
 mod frame;
 pub(crate) mod message;
@@ -16,6 +17,7 @@ mod serve;
 mod server;
 mod transfer;
 mod trial;
+mod volumes;
 
 pub(crate) use frame::{FrameError, read_frame, write_frame};
 pub use message::{TrialOrder, TrialReport};

@@ -18,12 +18,16 @@ use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler};
 use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock};
 
+use super::command::Job;
 use super::fault::FaultOrder;
 use super::message::{
-    Answer, Password, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder, ServerUp, StartOrder,
+    Answer, Password, ProvideOrder, RouteOrder, RouterUp, Sample, ServerDone, ServerOrder,
+    ServerUp, StartOrder,
 };
 use super::serve::Outlet;
 use super::transfer::{self, Sending};
+use super::volumes::Provided;
+use crate::command::CommandOrder;
 use crate::datasets::Staging;
 use crate::deployment::recorded;
 
@@ -39,6 +43,8 @@ pub struct Hosting {
     pub keeper: MakeKeeper,
     /// Memory of the machine, of which settings may ask a share.
     pub memory: ByteCount,
+    /// The path of this program, for commands of jobs.
+    pub program: Option<PathBuf>,
 }
 
 /// The thread with the agent's server, and the one that reads the machine's probes. They end with this.
@@ -97,11 +103,13 @@ impl ServerThread {
             watched: Arc::clone(&watched),
             ended,
             keeper: None,
+            provided: None,
             running: None,
             is_router: false,
             address: None,
             held: None,
             sending: None,
+            job: Job::default(),
         };
         let outlet = out.clone();
         let work = move || keeping.serve(&taken, &outlet);
@@ -163,6 +171,8 @@ struct Keeping {
     watched: WatchedNow,
     ended: AbortFlag,
     keeper: Option<Arc<Keeper>>,
+    /// Where its data live; under the keeper's root if it is not there.
+    provided: Option<Provided>,
     running: Option<Box<dyn Server>>,
     /// Whether that is a router, whose own probes nobody else can read.
     is_router: bool,
@@ -172,12 +182,14 @@ struct Keeping {
     held: Option<Staging>,
     /// The same on their way to others.
     sending: Option<Sending>,
+    /// What runs beside it.
+    job: Job,
 }
 
 impl Keeping {
     fn serve(&mut self, orders: &Receiver<(u64, ServerOrder)>, out: &Outlet) {
         for (task, order) in orders {
-            let answer = match self.obey(order) {
+            let answer = match self.obey(task, order, out) {
                 Ok(done) => Answer::Done { task, done },
                 Err(DeployError { message, log }) => Answer::Undone { task, message, log },
             };
@@ -186,29 +198,66 @@ impl Keeping {
             }
         }
         // Nobody wants its data: it is killed, and its folder removed.
+        self.job = Job::default();
         self.running = None;
-        self.sending = None;
+        (self.sending, self.held) = (None, None);
+        self.provided = None;
     }
 
-    fn obey(&mut self, order: ServerOrder) -> Result<ServerDone, DeployError> {
+    fn obey(
+        &mut self,
+        task: u64,
+        order: ServerOrder,
+        out: &Outlet,
+    ) -> Result<ServerDone, DeployError> {
         match order {
+            ServerOrder::Provide(order) => self.provide(&order),
+            ServerOrder::Limit { volume, binds } => {
+                let server = self.running.as_ref().ok_or_else(no_server)?;
+                self.provided()?.limit(volume, binds.then(|| server.processes()))?;
+                // The group whose limit is read may be another one now.
+                self.watch_server(Vec::new());
+                Ok(ServerDone::Limited)
+            }
+            ServerOrder::Dip { volume, is_lower } => {
+                self.provided()?.dip(volume, is_lower)?;
+                Ok(ServerDone::Limited)
+            }
+            ServerOrder::Measure => Ok(ServerDone::Measured(Box::new(self.provided()?.usage()?))),
             ServerOrder::Start(order) => self.start(*order),
             ServerOrder::Route(order) => self.route(*order),
             ServerOrder::Halt => self.halt(),
             ServerOrder::Send { takers } => self.send(takers),
             ServerOrder::Fetch { from, token, data_folder } => {
                 let keeper = self.keeper(data_folder.as_deref())?;
-                let staging = staging(&keeper)?;
+                let staging = self.staging(&keeper)?;
                 let to = staging.data();
                 transfer::fetch((from, &token.0), (&to, keeper.run_as()), &self.ended)?;
                 self.held = Some(staging);
                 Ok(ServerDone::Held)
             }
             ServerOrder::Fault(order) => self.fault(&order),
+            ServerOrder::Run(order) => self.run(task, *order, out),
+            ServerOrder::Interrupt => {
+                self.job.interrupt();
+                Ok(ServerDone::Running)
+            }
+            ServerOrder::EndJob => {
+                self.job = Job::default();
+                Ok(ServerDone::JobEnded)
+            }
             ServerOrder::Stop => {
-                let Some(server) = self.running.take() else { return Ok(ServerDone::Stopped) };
-                self.watch(Watched::default());
-                server.stop().map(|()| ServerDone::Stopped)
+                self.job = Job::default();
+                let stopped = match self.running.take() {
+                    Some(server) => {
+                        self.watch(Watched::default());
+                        server.stop()
+                    }
+                    None => Ok(()),
+                };
+                (self.sending, self.held) = (None, None);
+                let released = self.provided.take().map_or(Ok(()), Provided::release);
+                stopped.and(released).map(|()| ServerDone::Stopped)
             }
             ServerOrder::Check => {
                 let server = self.running.as_ref().ok_or_else(no_server)?;
@@ -251,7 +300,7 @@ impl Keeping {
             open: Some(listening.clone()),
             ..ServerSpec::new("")
         };
-        let (products, place) = (&self.hosting.products, Place::under(&keeper));
+        let (products, place) = (&self.hosting.products, self.place(&keeper));
         let server = match self.held.take() {
             Some(held) => products.start_on(&held.data(), &spec, &place, &self.clock)?,
             None => products.start(&spec, &place, &self.clock)?,
@@ -322,6 +371,45 @@ impl Keeping {
         Ok(ServerDone::Up(Box::new(up)))
     }
 
+    /// Starts a command of a job beside the server.
+    fn run(
+        &mut self,
+        task: u64,
+        order: CommandOrder,
+        out: &Outlet,
+    ) -> Result<ServerDone, DeployError> {
+        let (Some(server), Some(keeper)) = (&self.running, &self.keeper) else {
+            return Err(no_server());
+        };
+        let beside = (&**server, keeper, self.hosting.program.as_deref());
+        self.job.run((task, order), beside, (&self.clock, out), &self.ended)?;
+        Ok(ServerDone::Running)
+    }
+
+    /// Makes the place for the data of the servers to come.
+    fn provide(&mut self, order: &ProvideOrder) -> Result<ServerDone, DeployError> {
+        let keeper = self.keeper(order.data_folder.as_deref())?;
+        let provided = self.provided.insert(Provided::make(&keeper, order, &self.clock)?);
+        Ok(ServerDone::Provided(Box::new(provided.facts())))
+    }
+
+    fn provided(&self) -> Result<&Provided, DeployError> {
+        let none = || DeployError::new("no place was provided for the data of the server");
+        self.provided.as_ref().ok_or_else(none)
+    }
+
+    /// Where the data of servers live.
+    fn place(&self, keeper: &Arc<Keeper>) -> Place {
+        let provided = self.provided.as_ref();
+        provided.map_or_else(|| Place::under(keeper), |provided| provided.place().clone())
+    }
+
+    /// A folder for data between two servers, where they are moved without being copied.
+    fn staging(&self, keeper: &Arc<Keeper>) -> Result<Staging, DeployError> {
+        Staging::beside(keeper, &self.place(keeper), "data")
+            .map_err(|error| DeployError::new(error.to_string()))
+    }
+
     /// What servers are kept with; the first call makes it.
     fn keeper(&mut self, data_folder: Option<&str>) -> Result<Arc<Keeper>, DeployError> {
         if let Some(keeper) = &self.keeper {
@@ -338,7 +426,7 @@ impl Keeping {
         let (Some(server), Some(keeper)) = (self.running.take(), &self.keeper) else {
             return Err(no_server());
         };
-        let staging = staging(keeper)?;
+        let staging = self.staging(keeper)?;
         server.stop_and_keep_data(&staging.data())?;
         self.held = Some(staging);
         Ok(ServerDone::Held)
@@ -361,6 +449,7 @@ impl Keeping {
         let machine = HostSpec {
             server_pids: server.watched_processes(),
             data: server.data_files(),
+            data_disk: self.provided.as_ref().and_then(Provided::data_disk),
             threads: server.thread_groups(),
             ..HostSpec::default()
         };
@@ -387,12 +476,6 @@ fn up(server: &dyn Server, listening: &Listening) -> Result<ServerUp, DeployErro
         group: None,
         router: None,
     })
-}
-
-/// A folder for data between two servers, where they are moved without being copied.
-fn staging(keeper: &Arc<Keeper>) -> Result<Staging, DeployError> {
-    Staging::beside(keeper, &Place::under(keeper), "data")
-        .map_err(|error| DeployError::new(error.to_string()))
 }
 
 /// Finds a free port of the address by which clients reach this machine.

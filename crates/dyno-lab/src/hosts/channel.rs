@@ -16,6 +16,7 @@ use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 use super::clock::{self, RoundTrip};
 use crate::agent::message::{Answer, Order, Sample};
 use crate::agent::{FrameError, read_frame, write_frame};
+use crate::command::CommandEnd;
 
 /// Lines of a command's complaints that are kept.
 const LINES: usize = 20;
@@ -30,7 +31,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// What comes from an agent, by its index.
 pub(super) enum Said {
-    /// An answer; pongs and samples are taken by the channel itself.
+    /// An answer; pongs, samples and ends of commands are taken by the channel itself.
     Answer(Box<Answer>),
     /// Its last word: why there will be no more.
     Lost(String),
@@ -45,8 +46,8 @@ pub(crate) struct Channel {
     clock: Arc<dyn Clock>,
     input: Mutex<Option<Box<dyn Write + Send>>>,
     state: Mutex<State>,
-    /// Told when a sample has come.
-    sampled: Condvar,
+    /// Told when a sample has come, or a command has ended.
+    told: Condvar,
     process: Mutex<Option<PipedProcess>>,
 }
 
@@ -60,6 +61,8 @@ struct State {
     n_samples: u64,
     /// The latest readings of its probes, and the number of the order for them.
     sample: Option<(u64, Sample)>,
+    /// What has come of commands and nobody has taken, by the number of the order.
+    commands: BTreeMap<u64, Result<CommandEnd, String>>,
     complaints: VecDeque<String>,
     lost: Option<String>,
 }
@@ -81,7 +84,7 @@ impl Channel {
             clock: Arc::clone(clock),
             input: Mutex::new(Some(pipes.input)),
             state: Mutex::new(State { heard: clock.now(), ..State::default() }),
-            sampled: Condvar::new(),
+            told: Condvar::new(),
             process: Mutex::new(process),
         });
         let (is_silent, silence) = channel::<()>();
@@ -116,7 +119,13 @@ impl Channel {
                     let mut state = locked(&self.state);
                     state.heard = self.clock.now();
                     state.sample = Some((id, sample));
-                    self.sampled.notify_all();
+                    self.told.notify_all();
+                }
+                Ok(Answer::CommandEnded { task, end }) => {
+                    let mut state = locked(&self.state);
+                    state.heard = self.clock.now();
+                    state.commands.insert(task, end);
+                    self.told.notify_all();
                 }
                 Ok(answer) => {
                     locked(&self.state).heard = self.clock.now();
@@ -194,7 +203,7 @@ impl Channel {
             state.lost.get_or_insert_with(|| why.clone());
             why
         };
-        self.sampled.notify_all();
+        self.told.notify_all();
         if let Some(process) = &mut *locked(&self.process) {
             process.kill();
         }
@@ -252,9 +261,22 @@ impl Channel {
         let is_missing = |state: &mut State| {
             state.lost.is_none() && state.sample.as_ref().is_none_or(|(got, _)| *got < id)
         };
-        let waited = self.sampled.wait_timeout_while(locked(&self.state), limit, is_missing);
+        let waited = self.told.wait_timeout_while(locked(&self.state), limit, is_missing);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.sample.take_if(|(got, _)| *got == id).map(|(_, sample)| sample)
+    }
+
+    /// What has come of the command of this order; none if it has not ended within this time.
+    pub(super) fn command_end(
+        &self,
+        task: u64,
+        limit: Duration,
+    ) -> Option<Result<CommandEnd, String>> {
+        let is_missing =
+            |state: &mut State| state.lost.is_none() && !state.commands.contains_key(&task);
+        let waited = self.told.wait_timeout_while(locked(&self.state), limit, is_missing);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.commands.remove(&task)
     }
 
     /// When it was last heard.

@@ -1,11 +1,12 @@
 //! Hosts: agents that this controller has started, and what it has them do.
 //!
 //! A host is a command that starts `dyno agent` there. The agents of a trial are started for it and end
-//! with it, so that what went wrong in one trial is not there in the next. They generate load or have a server, to which
-//! faults happen there; volumes and jobs are on the controller's own machine.
+//! with it, so that what went wrong in one trial is not there in the next. They generate load, or have a server
+//! with its volumes, run commands beside it, and have faults happen to it.
 
 mod channel;
 mod clock;
+mod command;
 mod fault;
 mod network;
 mod probe;
@@ -16,6 +17,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod volume;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 pub(crate) use trial::{FromHost, TrialSite, trial_sites};
+pub(crate) use volume::HostedVolume;
 
 /// How long agents may take to be there: a login over a slow network.
 const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);

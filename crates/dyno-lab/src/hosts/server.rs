@@ -42,7 +42,7 @@ const LOST_PAUSE: Duration = Duration::from_millis(500);
 /// How long stopping it may take.
 const STOP_LIMIT: Nanoseconds = Nanoseconds::from_secs(150);
 /// How long it may take to say how it is.
-const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+pub(super) const LOOK_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 /// The agents on the hosts of a pool, each with one server at most. They end with this, and their servers with
 /// them. What a server is for among the members of its deployment is part of its specification, as on this machine.
@@ -53,13 +53,13 @@ pub(crate) struct ServerHosts {
     hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// Raised when the user wants to stop.
     abort: AbortFlag,
     /// Of each host, the address at which its server is reached, as the study has it.
     addresses: Vec<String>,
     password: Secret,
-    data_folder: Option<String>,
+    pub(super) data_folder: Option<String>,
     cpus: Vec<u32>,
     /// Of each host, its server, if that is up.
     up: Mutex<Vec<Option<ServerUp>>>,
@@ -76,7 +76,7 @@ type Ordered = (usize, ServerOrder);
 
 /// Whether the user's wish to stop ends a wait.
 #[derive(Clone, Copy)]
-enum Waiting<'l> {
+pub(super) enum Waiting<'l> {
     UntilAbort(&'l AbortFlag),
     InAnyCase,
 }
@@ -295,7 +295,7 @@ impl ServerHosts {
     }
 
     /// Gives orders to the agents of hosts, all at once, and waits until they are followed; what came of each.
-    fn ordered(
+    pub(super) fn ordered(
         &self,
         lab: &Lab,
         orders: Vec<Ordered>,
@@ -345,7 +345,7 @@ impl ServerHosts {
         order: ServerOrder,
         limit: Nanoseconds,
     ) -> Result<ServerDone, DeployError> {
-        self.one(idx, order, limit, Waiting::InAnyCase)
+        self.numbered(idx, order, limit, Waiting::InAnyCase).map(|(_, done)| done)
     }
 
     /// The same, but no longer than until the user wants to stop.
@@ -355,21 +355,22 @@ impl ServerHosts {
         order: ServerOrder,
         limit: Nanoseconds,
     ) -> Result<ServerDone, DeployError> {
-        self.one(idx, order, limit, Waiting::UntilAbort(&self.abort))
+        self.numbered(idx, order, limit, Waiting::UntilAbort(&self.abort)).map(|(_, done)| done)
     }
 
-    fn one(
+    /// The same with the order's number, which answers that come later have as well.
+    pub(super) fn numbered(
         &self,
         idx: usize,
         order: ServerOrder,
         limit: Nanoseconds,
         waiting: Waiting<'_>,
-    ) -> Result<ServerDone, DeployError> {
+    ) -> Result<(u64, ServerDone), DeployError> {
         let agents = self.agents();
         let task = self.say(&agents, idx, order);
         let done = self.wait(&agents, &[(idx, task)], limit, waiting);
         match done.map(|done| done.into_iter().next()) {
-            Ok(Some(done)) => Ok(done),
+            Ok(Some(done)) => Ok((task, done)),
             Err(TrialError::Failed { message, log }) => Err(DeployError { message, log }),
             Ok(None) | Err(_) => Err(DeployError::new("the order was not followed")),
         }
@@ -478,7 +479,7 @@ impl ServerHosts {
     }
 }
 
-fn out_of_turn(channel: &Channel) -> TrialError {
+pub(super) fn out_of_turn(channel: &Channel) -> TrialError {
     TrialError::new(channel.lose("its agent answered out of turn"))
 }
 

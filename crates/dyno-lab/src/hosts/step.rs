@@ -418,6 +418,7 @@ fn load_of(answer: &Answer) -> Option<u64> {
         | Answer::Pong { .. }
         | Answer::Done { .. }
         | Answer::Undone { .. }
+        | Answer::CommandEnded { .. }
         | Answer::Sampled { .. }
         | Answer::TrialEvent(_)
         | Answer::TrialFile { .. }

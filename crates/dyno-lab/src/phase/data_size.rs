@@ -50,9 +50,12 @@ fn on_volume(trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
     let (Some(volume), Some(step)) = (volume, trial.results.steps.last_mut()) else {
         return Ok(());
     };
-    let usage = match volume.usage() {
+    let usage = match volume.usage(trial.lab) {
         Ok(usage) => usage,
-        Err(error) => return trial.note(format!("the size of the data is unknown: {error}")),
+        Err(TrialError::Failed { message, .. }) => {
+            return trial.note(format!("the size of the data is unknown: {message}"));
+        }
+        Err(error) => return Err(error),
     };
     let choice = trial.variant.volume();
     let compresses = choice.is_some_and(|choice| {

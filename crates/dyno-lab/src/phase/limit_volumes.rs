@@ -1,13 +1,11 @@
 //! Binds the limits of volumes before the first step, and lifts them before the audit: what is measured is
 //! limited, and what comes before and after is not.
 
-use std::sync::Arc;
-
-use dyno_host::Volume;
 use dyno_record::EventKind;
 
 use super::Phase;
 use crate::trial::{Trial, TrialError};
+use crate::volume::MadeVolume;
 
 /// Binds the limit of each volume. What filling has left in the page cache is on the device first.
 pub(super) struct LimitVolumes;
@@ -45,18 +43,18 @@ impl Phase for LiftLimits {
 }
 
 /// The volumes with limits, each with the processes of its member's server.
-fn volumes(trial: &Trial<'_, '_>) -> Vec<(Arc<Volume>, Vec<i32>)> {
+fn volumes(trial: &Trial<'_, '_>) -> Vec<(MadeVolume, Vec<i32>)> {
     let members = trial.deployment.members.iter();
     let all = members.flat_map(|member| {
         let server = member.instance.as_ref().and_then(|instance| instance.server());
         let processes = server.map(|server| server.processes()).unwrap_or_default();
-        member.volumes.iter().map(move |volume| (Arc::clone(volume), processes.clone()))
+        member.volumes.iter().map(move |volume| (volume.clone(), processes.clone()))
     });
     all.filter(|(volume, _)| volume.is_limited()).collect()
 }
 
 impl Trial<'_, '_> {
-    fn limited(&mut self, volume: &Volume, limit: Option<String>) -> Result<(), TrialError> {
+    fn limited(&mut self, volume: &MadeVolume, limit: Option<String>) -> Result<(), TrialError> {
         let volume = volume.name().to_owned();
         self.event(EventKind::VolumeLimited { volume, limit })
     }

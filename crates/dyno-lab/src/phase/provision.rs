@@ -7,10 +7,10 @@ use dyno_host::{CopyLayout, Volume};
 use dyno_study::{DataOrigin, Variant, VolumeChoice};
 
 use super::Phase;
-use crate::deployment::{Member, Source, recorded_place};
+use crate::deployment::{Deployment, Member, Source, recorded_place};
 use crate::run::Lab;
 use crate::trial::{Trial, TrialError};
-use crate::volume;
+use crate::volume::{self, MadeVolume};
 
 /// Makes the place of each member that has data.
 pub(super) struct Provision;
@@ -22,7 +22,11 @@ impl Phase for Provision {
 
     fn run(&self, trial: &mut Trial<'_, '_>) -> Result<(), TrialError> {
         let (lab, variant) = (trial.lab, trial.variant);
+        provide_there(lab, variant, &mut trial.deployment)?;
         trial.deployment.members.iter_mut().try_for_each(|member| {
+            if member.host.is_some() {
+                return Ok(());
+            }
             provide(lab, variant, member)?;
             member.facts.place = member.place.as_ref().map(|place| recorded_place(place.facts()));
             Ok(())
@@ -30,12 +34,31 @@ impl Phase for Provision {
     }
 }
 
+/// Has the agents of hosts provide the places of the servers there; a router stores nothing.
+fn provide_there(
+    lab: &Lab,
+    variant: &Variant,
+    deployment: &mut Deployment,
+) -> Result<(), TrialError> {
+    let Some(hosts) = deployment.hosts.clone() else { return Ok(()) };
+    let spec = |choice: Option<VolumeChoice>| choice.map(|choice| volume::spec(&choice, &[]));
+    let (data, logs) = (spec(variant.volume()), spec(variant.log_volume()));
+    let has_data = |member: &Member| !matches!(member.source, Source::Route(_));
+    let members = deployment.members.iter_mut().filter(|member| has_data(member));
+    let (there, members): (Vec<usize>, Vec<&mut Member>) =
+        members.filter_map(|member| Some((member.host?, member))).unzip();
+    let provided = hosts.provide(lab, &there, (data.as_ref(), logs.as_ref()))?;
+    for (member, (place, volumes)) in members.into_iter().zip(provided) {
+        member.facts.place = Some(place);
+        member.volumes = volumes.into_iter().map(MadeVolume::There).collect();
+    }
+    Ok(())
+}
+
 /// Provides the place of a member: in its server's own folder, or on the volumes of its variant.
 fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), TrialError> {
     match (&member.source, variant.volume()) {
         (Source::Attach { .. } | Source::Simulate(_), _) => {}
-        // Its agent provides it.
-        _ if member.host.is_some() => return Ok(()),
         // They store nothing, or are not what the volumes are measured for.
         (Source::Route(_) | Source::Front(_) | Source::Other(_), _) => {
             member.place = Some(lab.place());
@@ -45,7 +68,7 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
         (_, Some(choice)) => {
             let volume = make(lab, &choice)?;
             member.place = Some(Place::on(&lab.keeper, volume.clone()));
-            member.volumes.push(volume);
+            member.volumes.push(MadeVolume::Here(volume));
         }
     }
     if variant.database.data == DataOrigin::Restored {
@@ -54,7 +77,7 @@ fn provide(lab: &Lab, variant: &Variant, member: &mut Member) -> Result<(), Tria
     let (Some(place), Some(choice)) = (&member.place, variant.log_volume()) else { return Ok(()) };
     let volume = make(lab, &choice)?;
     member.place = Some(place.clone().with_logs_on(volume.clone()));
-    member.volumes.push(volume);
+    member.volumes.push(MadeVolume::Here(volume));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::activity::{
 };
 use crate::deployment::Deployment;
 use crate::hosts::work_of;
-use crate::job::{self, Prepared};
+use crate::job::{self, Prepared, Target};
 use crate::observe::Watched;
 use crate::run::{Lab, RunOrder};
 use crate::trial::{Trial, TrialError};
@@ -98,9 +98,8 @@ impl Step {
         let mut load = load.map(|load| self.load(trial, 0, load));
         let mut prepared = Prepared::default();
         if let Some(job) = &job {
-            let server = trial.deployment.server();
-            let servers = (server, trial.deployment.other_database());
-            prepared = job::prepare(job, trial.lab, servers, &*trial.workload)?;
+            let target = Target::of(job, &trial.deployment)?;
+            prepared = job::prepare(job, trial.lab, &target, &*trial.workload)?;
             // Simulated time does not wait for a job in real time.
             let goes_on = job.load == JobLoad::UntilDone && !trial.deployment.is_simulated();
             let goes_on = load.as_mut().filter(|_| goes_on);
@@ -112,11 +111,13 @@ impl Step {
             result.is_ok() && ended.any(|one| one.is_done)
         };
         let done = job.as_ref().filter(|job| is_done(&job.name));
-        let checked = done.map(|job| job::check(job, trial.deployment.server(), &prepared));
-        if let Some(job) = done {
-            job::add_data_rate(job, trial.deployment.server(), &mut end);
-        }
-        let result = checked.unwrap_or(result);
+        let result = match done {
+            Some(job) => Target::of(job, &trial.deployment).and_then(|target| {
+                job::add_data_rate(job, &target, &mut end);
+                job::check(job, &target, &prepared)
+            }),
+            None => result,
+        };
         let is_measured = !end.summary.kinds.is_empty() || !end.summary.activities.is_empty();
         match result {
             Err(error) if !is_measured => Err(error),
@@ -153,9 +154,11 @@ impl Step {
         let dips: Vec<VolumeDips> =
             volumes.filter_map(|volume| VolumeDips::of(volume, &lab.clock)).collect();
         let server = deployment.server();
-        let servers = (server, deployment.other_database());
-        let job = variant.job().map(|job| job::activity(&job, lab, servers, prepared)).transpose();
-        let job = match job {
+        let job = variant.job().map(|job| {
+            let target = Target::of(&job, deployment)?;
+            job::activity(&job, lab, &target, prepared)
+        });
+        let job = match job.transpose() {
             Ok(job) => job,
             Err(error) => return (StepEnd::default(), Err(error)),
         };

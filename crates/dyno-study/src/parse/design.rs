@@ -10,6 +10,7 @@ use super::baseline;
 use super::choice::{self, Involved, report_fixed_and_varied};
 use super::fault;
 use super::host;
+use super::job;
 use super::on_hosts;
 use super::problems::Problems;
 use super::search::{self, SearchRequest};
@@ -81,6 +82,7 @@ pub(super) fn read(
     check_jobs(problems, &section, variants.as_deref(), loads.as_deref());
     let duration = scalars.times.duration;
     fault::check(problems, &section, (tables, hosts, variants.as_deref()), duration, vocabulary);
+    job::check(problems, &section, (tables, hosts), variants.as_deref());
     search::check_duration(problems, &section, loads.as_deref(), scalars.times.duration);
     check_stepped(problems, &section, loads.as_deref(), scalars.times.duration);
     let until_steady = steady::read(problems, &section, loads.as_deref(), scalars.times.duration);

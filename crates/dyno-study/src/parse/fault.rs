@@ -11,7 +11,9 @@ use super::table::{NamedTables, RawTable};
 use super::value::Section;
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
-use crate::{Database, Diagnostic, FaultChoice, FaultKind, Product, Table, Variant, Vocabulary};
+use crate::{
+    Database, Diagnostic, FaultChoice, FaultKind, HostPool, Product, Table, Variant, Vocabulary,
+};
 
 /// Faults.
 pub(crate) const KIND: Kind = Kind {
@@ -299,14 +301,11 @@ fn wrong_member(
             "give the database such a cluster, or kill or stop the server".to_owned(),
         ));
     }
-    let mut known = vec!["primary".to_owned()];
-    known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
-    let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
-    known.extend((1..=nodes).map(|number| format!("node-{number}")));
-    known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
+    let mut known = servers_of(database);
     known.extend((database.shards > 0).then(|| "router".to_owned()));
     known.extend(router);
-    known.extend(independent(database, hosts));
+    let pool = database.on.as_ref().and_then(|on| host::pool(hosts, on));
+    known.extend(independent(database, pool.as_ref()));
     (!known.iter().any(|one| one == member)).then(|| {
         (
             Some("member"),
@@ -317,12 +316,20 @@ fn wrong_member(
     })
 }
 
+/// The names of the servers of a deployment, without what stands in front of them.
+pub(super) fn servers_of(database: &Database) -> Vec<String> {
+    let mut known = vec!["primary".to_owned()];
+    known.extend((1..=database.replicas).map(|number| format!("replica-{number}")));
+    let nodes = database.cluster.as_ref().map_or(0, |cluster| cluster.nodes);
+    known.extend((1..=nodes).map(|number| format!("node-{number}")));
+    known.extend((1..=database.shards).map(|number| format!("shard-{number}")));
+    known
+}
+
 /// The names of independent servers, which are those of their hosts; none if the servers are members of one deployment.
-fn independent(database: &Database, hosts: &NamedTables<'_>) -> Vec<String> {
-    let pool = database.on.as_ref().and_then(|on| host::pool(hosts, on));
+pub(super) fn independent(database: &Database, pool: Option<&HostPool>) -> Vec<String> {
     let Some(pool) = pool.filter(|_| !database.is_one_deployment()) else { return Vec::new() };
-    let servers = database.servers_on(&pool);
-    pool.names.into_iter().take(servers).collect()
+    pool.names.iter().take(database.servers_on(pool)).cloned().collect()
 }
 
 /// Why no replica can be promoted after a fault; none if one can, or none is to be.

@@ -1,13 +1,20 @@
 //! Reads the `[job.NAME]` tables.
 
+use std::ops::Range;
+
 use dyno_units::SettingValue;
 
 use super::kind::Kind;
 use super::problems::Problems;
-use super::table::RawTable;
-use crate::job::figure;
+use super::table::{NamedTables, RawTable};
+use super::value::Section;
+use super::{fault, host};
+use crate::job::{OTHER_DATABASE, figure};
 use crate::keys::{INHERITED, Key, Shape, key, with_default};
-use crate::{Database, Diagnostic, FieldValue, Product, Table, Vocabulary};
+use crate::nearest::did_you_mean;
+use crate::{
+    Database, Diagnostic, FieldValue, HostPool, JobChoice, Product, Table, Variant, Vocabulary,
+};
 
 /// Jobs.
 pub(crate) const KIND: Kind = Kind {
@@ -45,7 +52,7 @@ const KEYS: &[Key] = &[
          and, if Dyno has started the server, DYNO_URL, DYNO_USER, DYNO_DATABASE, DYNO_SOCKET \
          (for a server without one, DYNO_HOST, DYNO_PORT and DYNO_PASSWORD) and the variables \
          that the product's own clients read, such as PGHOST; DYNO_PROGRAM is the path of this \
-         Dyno. It must exit with code 0.",
+         Dyno. It must exit with code 0. With `on`, it runs on the server's host.",
     )
     .example("[\"pg_dump\", \"--file=/dev/null\"]")
     .fixed(OWN_TABLE),
@@ -67,6 +74,14 @@ const KEYS: &[Key] = &[
          watched, but the server itself is not queried.",
     )
     .example("\"past\""),
+    key(
+        "member",
+        Shape::Text,
+        "The member with which the job works: primary, the server that is measured; replica-1, \
+         replica-2 …; node-1, node-2 …; of independent servers on hosts, the name of the host. \
+         Statements are sent to it, and commands run beside it, on its host.",
+    )
+    .example("\"replica-1\""),
     key("like", Shape::Text, "Another job, whose keys this one inherits and may override.")
         .example("\"index\"")
         .fixed(INHERITED),
@@ -204,6 +219,99 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
         }
     }
     table.filter(|_| problems.count() == before)
+}
+
+/// Checks with which members the jobs of the variants work.
+pub(super) fn check(
+    problems: &mut Problems,
+    section: &Section<'_>,
+    (tables, hosts): (&[NamedTables<'_>], &NamedTables<'_>),
+    variants: Option<&[Variant]>,
+) {
+    let jobs = tables.iter().find(|tables| tables.kind == &KIND);
+    // Where a key of its table is, or the table; a value that is varied stands in the design.
+    let span = |name: &str, key: &str| -> Range<usize> {
+        let named = jobs.and_then(|jobs| jobs.tables.iter().find(|table| table.name == name));
+        let raw = named.and_then(|named| named.raw.as_ref());
+        let entry = raw.and_then(|raw| raw.entry(key)).map(|entry| entry.span.clone());
+        entry.or_else(|| raw.map(|raw| raw.name_span.clone())).unwrap_or(section.span.clone())
+    };
+    let mut told: Vec<(String, String)> = Vec::new();
+    for variant in variants.into_iter().flatten() {
+        let Some(job) = variant.job() else { continue };
+        let pool = variant.database.on.as_ref().and_then(|on| host::pool(hosts, on));
+        let wrong = wrong_member(&job, &variant.database, pool.as_ref())
+            .or_else(|| wrong_place(&job, variant));
+        let Some(Wrong { key, message, label, help }) = wrong else { continue };
+        // Variants that share a job share its mistakes.
+        if !told.contains(&(job.name.clone(), message.clone())) {
+            let diagnostic = Diagnostic::new(span(&job.name, key), &*message);
+            problems.add(diagnostic.with_label(label).with_help(help));
+            told.push((job.name, message));
+        }
+    }
+}
+
+/// What is wrong with a job.
+struct Wrong {
+    key: &'static str,
+    message: String,
+    label: String,
+    help: String,
+}
+
+/// Why a job cannot work with its member; none if it can.
+fn wrong_member(job: &JobChoice, database: &Database, pool: Option<&HostPool>) -> Option<Wrong> {
+    let (name, of) = (&job.name, &database.name);
+    let wrong = |message: String, label: &str, help: String| {
+        Some(Wrong { key: "member", message, label: label.to_owned(), help })
+    };
+    let independent = fault::independent(database, pool);
+    let Some(member) = &job.member else {
+        let (first, _) = independent.split_first().filter(|(_, others)| !others.is_empty())?;
+        return wrong(
+            format!(
+                "the job `{name}` must name one of the {} servers of `{of}`",
+                independent.len()
+            ),
+            "they are independent of each other",
+            format!("add member = \"{first}\", or give the database servers = 1"),
+        );
+    };
+    if let Product::Url(_) = &database.product {
+        return wrong(
+            format!("the job `{name}` cannot name a member of the database `{of}`"),
+            "it is given by `url`, and Dyno has not started its servers",
+            "leave `member` out, or give the `url` of that server".to_owned(),
+        );
+    }
+    let mut known = fault::servers_of(database);
+    known.extend(independent);
+    if known.contains(member) {
+        return None;
+    }
+    wrong(
+        format!("the database `{of}` has no server `{member}`"),
+        &format!("of the job `{name}`"),
+        did_you_mean(member, known.iter().map(String::as_str)),
+    )
+}
+
+/// Why the commands of a job cannot run on the host of its server; none if they can, or it is not on one.
+fn wrong_place(job: &JobChoice, variant: &Variant) -> Option<Wrong> {
+    variant.database.on.as_ref().and(variant.other_database.as_ref())?;
+    Some(Wrong {
+        key: OTHER_DATABASE,
+        message: format!(
+            "the job `{}` cannot have an `other_database`: `{}` has `on`",
+            job.name, variant.database.name
+        ),
+        label:
+            "it is started on the machine that runs the study, where commands on the host of the \
+                server cannot reach it"
+                .to_owned(),
+        help: "leave `on` out, or run whole trials on hosts with `trials_on`".to_owned(),
+    })
 }
 
 /// Why a database cannot be the other database of a job, and what to do; none if it can.

@@ -14,12 +14,11 @@ use crate::{Database, Diagnostic, HostPool, Reach, Variant};
 
 /// Keys of a database that are only for a server on the machine that runs the study, with the value that changes
 /// nothing.
-const NOT_ON_HOSTS: [(&str, &str); 9] = [
+const NOT_ON_HOSTS: [(&str, &str); 8] = [
     ("image", ""),
     ("memory", ""),
     ("swap", ""),
     ("cpu_weight", ""),
-    ("log_volume", ""),
     ("data", "copied"),
     ("shards", "0"),
     ("shard_by", ""),
@@ -49,7 +48,7 @@ fn why_not(key: &str) -> [&'static str; 2] {
             "leave `fetch` out, and install the programs on the hosts",
         ],
         _ => [
-            "volumes and data sets are on the machine that runs the study",
+            "data sets are kept on the machine that runs the study",
             "leave one of the two out, or run whole trials on hosts with `trials_on`",
         ],
     }
@@ -187,8 +186,6 @@ pub(super) fn check(
             );
         }
         let only_here = [
-            (variant.volume().is_some(), "volumes"),
-            (variant.job().is_some(), "jobs"),
             (
                 section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
                 "`drop_caches`",
@@ -201,6 +198,15 @@ pub(super) fn check(
                 format!("{what} cannot be combined with `on`"),
                 "this server is on another host",
                 "leave `on` out: such a server is on the machine that runs the study",
+            );
+        }
+        for volume in variant.volumes() {
+            let Some(device) = &volume.device else { continue };
+            refuse(
+                &database.name,
+                format!("the volume `{}` cannot format {device} on hosts", volume.name),
+                "`--format-device` names devices of the machine that runs the study",
+                "give the volume a `size` in place of `device`: it is then an image file on each host",
             );
         }
         if !found.contains(&pool) {
@@ -311,20 +317,30 @@ mod tests {
         check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
         check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
-        for (table, what) in [
-            ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
-            ("[job.j]\ncommand = ['true']\n", "jobs"),
+        let job = |database: &str, job: &str| {
+            text(database, GENERATED)
+                .replace("[design]", &format!("[job.j]\ncommand = ['true']\n{job}\n[design]"))
+        };
+        let others = "the job `j` must name one of the 3 servers of `a`";
+        check_text(&job("on = 'sql'", ""), others);
+        let unknown = "the database `a` has no server `c`";
+        check_text(&job("on = 'sql'\nservers = 2", "member = 'c'"), unknown);
+        let other = "other_database = 'b'\n[database.b]\nproduct = 'postgresql'";
+        let here = "the job `j` cannot have an `other_database`: `a` has `on`";
+        check_text(&job("on = 'sql'\nreplicas = 1", other), here);
+        for (database, member) in [
+            ("on = 'sql'\nservers = 1", ""),
+            ("on = 'sql'\nservers = 2", "member = 'b'"),
+            ("on = 'sql'\nreplicas = 1", "member = 'replica-1'"),
         ] {
-            let text =
-                text("on = 'sql'", GENERATED).replace("[design]", &format!("{table}[design]"));
-            check_text(&text, &format!("{what} cannot be combined with `on`"));
+            let read = study(&job(database, member));
+            assert!(read.variants[0].job().is_some(), "{database}");
         }
         for key in [
             "image = 'mariadb:11'",
             "memory = '1GiB'",
             "kernel = { \"vm.swappiness\" = 1 }",
             "shards = 2",
-            "log_volume = 'v'",
             "data = 'populated'",
         ] {
             let name = key.split(' ').next().unwrap_or_default();

@@ -24,14 +24,15 @@ use crate::{End, lab};
 /// Facts of the machine that its agent tells.
 const FACTS: [&str; 4] = ["cpu.model", "kernel", "os", "virtualisation"];
 
+/// How long a guard waits for the end of its agent, whose last moments outlive its pipes.
+const AGENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+/// How often a guard cleans up: while another one does so in the same folder, it waits for two seconds each time.
+const GUARD_ROUNDS: usize = 10;
+/// Between two looks at the agent.
+const GUARD_POLL: Nanoseconds = Nanoseconds::from_millis(5);
+
 /// What a guard says when it is there.
 const READY: &[u8] = b"ready\n";
-
-/// How long an agent may take to end once its files are closed.
-const AGENT_END_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
-
-/// Between two looks whether it has.
-const POLL: Nanoseconds = Nanoseconds::from_millis(2);
 
 /// Options of `dyno agent`.
 #[derive(Debug, clap::Args)]
@@ -57,6 +58,7 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
         products: dyno_lab::products(),
         keeper: guarded_keeper(&clock),
         memory: ByteCount(environment.memory_bytes),
+        program: std::env::current_exe().ok(),
     };
     let keepers = guarded_keeper(&clock);
     let run = move |order: &TrialOrder, abort: &AbortFlag, tell: &mut dyn FnMut(FromTrial<'_>)| {
@@ -126,10 +128,12 @@ fn guard(root: &Path) -> anyhow::Result<End> {
     let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
     // The agent's end of it closes a moment before the agent has ended, and what is of a Dyno that lives is left alone.
     let clock = SystemClock::start();
-    let until = clock.now() + AGENT_END_LIMIT;
+    let until = clock.now() + AGENT_LIMIT;
     while rustix::process::getppid() == agent && clock.now() < until {
-        clock.sleep_until(clock.now() + POLL);
+        clock.sleep_until(clock.now() + GUARD_POLL);
     }
-    keeper.end_leftovers(&clock);
+    for _ in 0..GUARD_ROUNDS {
+        keeper.end_leftovers(&clock);
+    }
     Ok(End::Good)
 }

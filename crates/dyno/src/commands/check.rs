@@ -16,7 +16,9 @@ use crate::{End, terminal};
 fn asks_of_the_machine(variant: &Variant) -> bool {
     let database = &variant.database;
     let is_limited = database.memory.is_some() || database.cpu_weight.is_some();
-    is_limited || !database.kernel.is_empty() || !variant.volumes().is_empty()
+    // Volumes of servers on hosts are made there.
+    let has_volumes = database.on.is_none() && !variant.volumes().is_empty();
+    is_limited || !database.kernel.is_empty() || has_volumes
 }
 
 /// Checks a study file; statements of declared workloads also on private servers that are started for it,

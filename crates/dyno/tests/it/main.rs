@@ -29,6 +29,8 @@ mod golden;
 mod golden_catalog;
 mod group;
 mod hosts_faults;
+mod hosts_jobs;
+mod hosts_volumes;
 mod images;
 mod import;
 mod insert_benchmark;

@@ -30,7 +30,7 @@ void_blocks = "keep"
 }
 
 /// Whether volumes of this study can be made here; if not, says why.
-fn can_be_made(bench: &Workbench) -> bool {
+pub(crate) fn can_be_made(bench: &Workbench) -> bool {
     let answer = bench.dyno(&["check", "study.toml"]);
     if answer.code == 0 {
         return true;
@@ -47,13 +47,13 @@ fn can_be_made(bench: &Workbench) -> bool {
     false
 }
 
-fn mounts_under(folder: &Path) -> usize {
+pub(crate) fn mounts_under(folder: &Path) -> usize {
     let folder = folder.canonicalize().unwrap();
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.lines().filter(|line| line.contains(&*folder.to_string_lossy())).count()
 }
 
-fn images_under(folder: &Path) -> usize {
+pub(crate) fn images_under(folder: &Path) -> usize {
     let folder = folder.canonicalize().unwrap();
     let devices = std::fs::read_dir("/sys/block").unwrap().flatten();
     let files = devices
@@ -118,7 +118,7 @@ fn a_killed_run_leaves_no_mount_after_the_next_command() {
 }
 
 /// The events of a trial whose names begin like this, in order: of phases only their beginnings.
-fn events_of(trial: &Path, kinds: &[&str]) -> Vec<Value> {
+pub(crate) fn events_of(trial: &Path, kinds: &[&str]) -> Vec<Value> {
     let text = crate::support::events(trial);
     let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     all.filter(|event| kinds.contains(&event["event"].as_str().unwrap())).collect()

@@ -1,0 +1,101 @@
+//! Commands of a job beside an agent's server: run one at a time, on a thread of their own, so that the agent goes on
+//! answering meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use dyno_database::{DeployError, Server};
+use dyno_host::Keeper;
+use dyno_load::AbortFlag;
+use dyno_units::Clock;
+
+use super::message::Answer;
+use super::serve::Outlet;
+use crate::command::{CommandEnd, CommandOrder, JobFolder};
+use crate::trial::TrialError;
+
+/// The job of an agent, which ends with this: its command is stopped, and its folder removed.
+#[derive(Default)]
+pub(super) struct Job {
+    folder: Option<Arc<JobFolder>>,
+    running: Option<Running>,
+}
+
+/// A command that runs, or has ended.
+struct Running {
+    stop: AbortFlag,
+    thread: JoinHandle<()>,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.interrupt();
+        self.join();
+    }
+}
+
+impl Job {
+    /// Starts a command beside this server; what comes of it is said to the controller.
+    ///
+    /// # Errors
+    ///
+    /// Another one runs, or there is no folder or thread for it.
+    pub(super) fn run(
+        &mut self,
+        (task, order): (u64, CommandOrder),
+        (server, keeper, program): (&dyn Server, &Arc<Keeper>, Option<&Path>),
+        (clock, out): (&Arc<dyn Clock>, &Outlet),
+        ended: &AbortFlag,
+    ) -> Result<(), DeployError> {
+        if self.running.as_ref().is_some_and(|running| !running.thread.is_finished()) {
+            return Err(DeployError::new("a command is running here already"));
+        }
+        self.join();
+        let folder = match &self.folder {
+            Some(folder) => Arc::clone(folder),
+            None => {
+                Arc::clone(self.folder.insert(Arc::new(JobFolder::make(keeper).map_err(said)?)))
+            }
+        };
+        let environment = server.client_environment();
+        let program: Option<PathBuf> = program.map(Path::to_owned);
+        let (clock, out, stop) = (Arc::clone(clock), out.clone(), ended.child());
+        let stopped = stop.clone();
+        let work = move || {
+            let servers = (&environment[..], program.as_deref());
+            let end = folder.run(&order, servers, clock.as_ref(), &stopped);
+            let end: Result<CommandEnd, String> = end.map_err(|error| said(error).message);
+            // The folder can be removed by whoever hears of the end.
+            drop(folder);
+            // A controller that is gone is noticed by whoever reads.
+            let _ = out.say(&Answer::CommandEnded { task, end });
+        };
+        let thread = thread::Builder::new().name("dyno-command".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| {
+            DeployError::new(format!("no thread can be started for a command: {error}"))
+        })?;
+        self.running = Some(Running { stop, thread });
+        Ok(())
+    }
+
+    /// Has the command stop, if one runs.
+    pub(super) fn interrupt(&self) {
+        self.running.iter().for_each(|running| running.stop.raise());
+    }
+
+    /// Waits until its command has ended.
+    fn join(&mut self) {
+        if let Some(running) = self.running.take() {
+            // Its panic has been reported.
+            let _ = running.thread.join();
+        }
+    }
+}
+
+fn said(error: TrialError) -> DeployError {
+    match error {
+        TrialError::Failed { message, log } => DeployError { message, log },
+        _ => DeployError::new("the command was not run"),
+    }
+}
