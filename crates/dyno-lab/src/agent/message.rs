@@ -159,6 +159,10 @@ pub(crate) enum ServerOrder {
     Route(Box<RouteOrder>),
     /// Do something to it on purpose, while clients use it.
     Fault(FaultOrder),
+    /// Find out whether the agent may empty the page cache of its machine …
+    MayDropCaches,
+    /// … and empty it.
+    DropCaches,
     /// Stop it and remove its data.
     Stop,
     /// Find out whether it still answers.
@@ -264,6 +268,15 @@ pub(crate) enum ServerDone {
     Acted(ActedThere),
     /// Whether it is back after one; why not, if it is not.
     Back(Option<AwayThere>),
+    /// The agent may do it.
+    Allowed,
+    /// The page cache of its machine was emptied.
+    CachesDropped {
+        /// Bytes that it held before …
+        before_bytes: u64,
+        /// … and after.
+        after_bytes: u64,
+    },
     /// The agent holds data.
     Held,
     /// Its data can be fetched.

@@ -205,6 +205,14 @@ impl Keeping {
                 Ok(ServerDone::Held)
             }
             ServerOrder::Fault(order) => self.fault(&order),
+            ServerOrder::MayDropCaches => match dyno_host::page_cache_problem() {
+                None => Ok(ServerDone::Allowed),
+                Some(problem) => Err(DeployError::new(problem)),
+            },
+            ServerOrder::DropCaches => {
+                let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
+                Ok(ServerDone::CachesDropped { before_bytes, after_bytes })
+            }
             ServerOrder::Stop => {
                 let Some(server) = self.running.take() else { return Ok(ServerDone::Stopped) };
                 self.watch(Watched::default());

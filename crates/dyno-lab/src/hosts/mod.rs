@@ -4,6 +4,7 @@
 //! with it, so that what went wrong in one trial is not there in the next. They generate load or have a server, to which
 //! faults happen there; volumes and jobs are on the controller's own machine.
 
+mod caches;
 mod channel;
 mod clock;
 mod fault;

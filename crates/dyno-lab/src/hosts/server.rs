@@ -50,7 +50,7 @@ pub(crate) struct ServerHosts {
     pub(super) channels: Vec<Arc<Channel>>,
     /// What the study calls the hosts.
     names: Vec<String>,
-    hellos: Vec<Hello>,
+    pub(super) hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
     clock: Arc<dyn Clock>,
@@ -72,7 +72,7 @@ struct Conversation {
 }
 
 /// An order for the agent of a host, by its index.
-type Ordered = (usize, ServerOrder);
+pub(super) type Ordered = (usize, ServerOrder);
 
 /// Whether the user's wish to stop ends a wait.
 #[derive(Clone, Copy)]
@@ -295,7 +295,7 @@ impl ServerHosts {
     }
 
     /// Gives orders to the agents of hosts, all at once, and waits until they are followed; what came of each.
-    fn ordered(
+    pub(super) fn ordered(
         &self,
         lab: &Lab,
         orders: Vec<Ordered>,

@@ -189,10 +189,6 @@ pub(super) fn check(
         let only_here = [
             (variant.volume().is_some(), "volumes"),
             (variant.job().is_some(), "jobs"),
-            (
-                section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
-                "`drop_caches`",
-            ),
             (servers > 1 && section.entry("run_off").is_some(), "`run_off` with several servers"),
         ];
         for (_, what) in only_here.into_iter().filter(|(is_given, _)| *is_given) {
@@ -309,7 +305,6 @@ mod tests {
         check(reads, "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "", "the 3 servers of `a` need `generators`");
         check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
-        check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
         check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
         for (table, what) in [
             ("[volume.v]\nfilesystem = 'ext4'\nsize = '1GiB'\n", "volumes"),
