@@ -245,6 +245,9 @@ pub enum EventKind {
     },
     /// The operating system's page cache was emptied.
     CachesDropped {
+        /// The host of a server; none for the machine that runs the study.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
         /// Bytes that it held before.
         before_bytes: u64,
         /// Bytes that it held after.

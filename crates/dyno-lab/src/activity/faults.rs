@@ -1,9 +1,9 @@
 //! Faults: a server that Dyno started is killed, stopped, restarted or isolated, at given times of a step.
 //! A replica may be promoted in place of a primary that was killed.
 //!
-//! They act on the process by the handle with which it was started, and on no other; of a server on a host, its agent does. Whatever happens, the
-//! server is up again when the step has ended, so that what it had confirmed can be audited; one that does
-//! not come back fails the trial.
+//! They act on the process by the handle with which it was started, and on no other; of a server on a host, its agent
+//! does. Whatever happens, the server is up again when the step has ended, so that what it had confirmed can be
+//! audited; one that does not come back fails the trial.
 
 use std::sync::{Arc, OnceLock};
 

@@ -185,6 +185,10 @@ pub(crate) enum ServerOrder {
     Interrupt,
     /// Remove what commands have left to each other.
     EndJob,
+    /// Find out whether the agent may empty the page cache of its machine …
+    MayDropCaches,
+    /// … and empty it.
+    DropCaches,
     /// Stop it and remove its data.
     Stop,
     /// Find out whether it still answers.
@@ -307,6 +311,15 @@ pub(crate) enum ServerDone {
     Acted(ActedThere),
     /// Whether it is back after one; why not, if it is not.
     Back(Option<AwayThere>),
+    /// The agent may do it.
+    Allowed,
+    /// The page cache of its machine was emptied.
+    CachesDropped {
+        /// Bytes that it held before …
+        before_bytes: u64,
+        /// … and after.
+        after_bytes: u64,
+    },
     /// The agent holds data.
     Held,
     /// The command has been started, or is to stop.

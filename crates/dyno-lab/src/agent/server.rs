@@ -246,6 +246,14 @@ impl Keeping {
                 self.job = Job::default();
                 Ok(ServerDone::JobEnded)
             }
+            ServerOrder::MayDropCaches => match dyno_host::page_cache_problem() {
+                None => Ok(ServerDone::Allowed),
+                Some(problem) => Err(DeployError::new(problem)),
+            },
+            ServerOrder::DropCaches => {
+                let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
+                Ok(ServerDone::CachesDropped { before_bytes, after_bytes })
+            }
             ServerOrder::Stop => {
                 self.job = Job::default();
                 let stopped = match self.running.take() {

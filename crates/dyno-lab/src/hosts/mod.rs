@@ -4,6 +4,7 @@
 //! with it, so that what went wrong in one trial is not there in the next. They generate load, or have a server
 //! with its volumes, run commands beside it, and have faults happen to it.
 
+mod caches;
 mod channel;
 mod clock;
 mod command;

@@ -50,7 +50,7 @@ pub(crate) struct ServerHosts {
     pub(super) channels: Vec<Arc<Channel>>,
     /// What the study calls the hosts.
     names: Vec<String>,
-    hellos: Vec<Hello>,
+    pub(super) hellos: Vec<Hello>,
     /// Held while answers are waited for.
     agents: Mutex<Conversation>,
     pub(super) clock: Arc<dyn Clock>,
@@ -72,7 +72,7 @@ struct Conversation {
 }
 
 /// An order for the agent of a host, by its index.
-type Ordered = (usize, ServerOrder);
+pub(super) type Ordered = (usize, ServerOrder);
 
 /// Whether the user's wish to stop ends a wait.
 #[derive(Clone, Copy)]

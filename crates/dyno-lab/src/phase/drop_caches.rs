@@ -1,4 +1,6 @@
-//! Empties the operating system's page cache before a step.
+//! Empties the operating system's page cache before a step: of this machine, or of the hosts that have the servers.
+
+use std::sync::Arc;
 
 use dyno_record::EventKind;
 
@@ -17,7 +19,16 @@ impl Phase for DropCaches {
         if trial.deployment.is_simulated() {
             return Ok(());
         }
-        let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
-        trial.event(EventKind::CachesDropped { before_bytes, after_bytes })
+        let Some(hosts) = trial.deployment.hosts.as_ref().map(Arc::clone) else {
+            let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
+            return trial.event(EventKind::CachesDropped { host: None, before_bytes, after_bytes });
+        };
+        hosts.drop_caches(trial.lab)?.into_iter().try_for_each(|dropped| {
+            trial.event(EventKind::CachesDropped {
+                host: Some(dropped.host),
+                before_bytes: dropped.before_bytes,
+                after_bytes: dropped.after_bytes,
+            })
+        })
     }
 }

@@ -33,6 +33,10 @@ impl Phase for StartServerHosts {
         let started = ServerHosts::start(lab, design, used, &mut say);
         told?;
         let hosts = started?;
+        if trial.order.plan.drop_caches {
+            // Before all is populated, and not only then found out.
+            hosts.may_drop_caches(trial.lab)?;
+        }
         let message = hosts.in_words();
         trial.deployment.name_hosted(hosts.names());
         trial.deployment.hosts = Some(Arc::new(hosts));

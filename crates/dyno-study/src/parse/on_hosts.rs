@@ -185,28 +185,12 @@ pub(super) fn check(
                 "add `generators` to [design], which may name the same hosts, or set servers = 1",
             );
         }
-        let only_here = [
-            (
-                section.entry("drop_caches").is_some_and(|it| it.value.as_bool() == Some(true)),
-                "`drop_caches`",
-            ),
-            (servers > 1 && section.entry("run_off").is_some(), "`run_off` with several servers"),
-        ];
-        for (_, what) in only_here.into_iter().filter(|(is_given, _)| *is_given) {
+        if servers > 1 && section.entry("run_off").is_some() {
             refuse(
                 &database.name,
-                format!("{what} cannot be combined with `on`"),
-                "this server is on another host",
-                "leave `on` out: such a server is on the machine that runs the study",
-            );
-        }
-        for volume in variant.volumes() {
-            let Some(device) = &volume.device else { continue };
-            refuse(
-                &database.name,
-                format!("the volume `{}` cannot format {device} on hosts", volume.name),
-                "`--format-device` names devices of the machine that runs the study",
-                "give the volume a `size` in place of `device`: it is then an image file on each host",
+                "`run_off` with several servers cannot be combined with `on`".to_owned(),
+                "the deferred work of one server is paid off after the load, and there are several",
+                "leave `run_off` out, or set servers = 1",
             );
         }
         if !found.contains(&pool) {
@@ -315,7 +299,6 @@ mod tests {
         check(reads, "generators = 'far'", "1 generators cannot load 3 servers");
         check("on = 'sql'", "", "the 3 servers of `a` need `generators`");
         check("on = 'sql'", "generators = 'far'", "1 generators cannot load 3 servers");
-        check("on = 'sql'", "generators = 'sql'\ndrop_caches = true", "`drop_caches` cannot be");
         check("on = 'sql'", "generators = 'sql'\nrun_off = '5s'", "`run_off` with several servers");
         let job = |database: &str, job: &str| {
             text(database, GENERATED)

@@ -99,8 +99,9 @@ fn host_in_words(event: &EventKind) -> String {
             time_s(*length_s)
         ),
         EventKind::FaultMade { fault, .. } => fault_in_words(fault),
-        EventKind::CachesDropped { before_bytes, after_bytes } => format!(
-            "the page cache was emptied: {} before, {} after",
+        EventKind::CachesDropped { host, before_bytes, after_bytes } => format!(
+            "the page cache{} was emptied: {} before, {} after",
+            host.as_ref().map(|host| format!(" of host {host}")).unwrap_or_default(),
             ByteCount(*before_bytes),
             ByteCount(*after_bytes)
         ),

@@ -227,6 +227,33 @@ fn a_pooler_on_a_host_is_restarted() {
     assert!(last.is_some_and(|rate| rate > 0.0), "{rates}");
 }
 
+#[test]
+fn the_page_caches_of_hosts_are_dropped_before_each_load_level() {
+    let may_drop = fs::File::options().write(true).open("/proc/sys/vm/drop_caches").is_ok();
+    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let text =
+        study("product = \"postgresql\"\nservers = 1", "do = \"nothing\"", "drop_caches = true");
+    let text = text.replace("clients = 4", "vary = { clients = [1, 2] }\nduration = \"1s\"");
+    bench.write("study.toml", &text);
+    let answer = bench.dyno(&["run", "study.toml", "--data-folder", data.text()]);
+    let trial = trial_folder(&bench.path("runs/study"), 1);
+    let outcome = read_json(&trial.join("summary.json"))["outcome"].clone();
+    assert!(left(&data).is_empty(), "{:?}", left(&data));
+    if !may_drop {
+        // Found out before anything was started.
+        let message = outcome["message"].to_string();
+        assert!(message.contains("host sql1") && message.contains("root privileges"), "{message}");
+        assert!(!events(&trial).contains("server_ready"));
+        return;
+    }
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    let text = events(&trial);
+    let dropped: Vec<&str> =
+        text.lines().filter(|line| line.contains("\"caches_dropped\"")).collect();
+    assert_eq!(dropped.len(), 2, "{dropped:?}");
+    assert!(dropped.iter().all(|line| line.contains("\"host\":\"sql1\"")), "{dropped:?}");
+}
+
 /// Starts a run whose fault comes after a while; returns it with the process of the server.
 fn running(bench: &Workbench, data: &DataFolder, fault: &str) -> (Running, i32) {
     let text = study("product = \"mariadb\"\nservers = 1", fault, "duration = \"60s\"");
