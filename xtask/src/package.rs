@@ -100,9 +100,9 @@ impl Package {
              Depends: {depends}\n\
              Suggests: mariadb-server, postgresql, podman, pgbouncer, e2fsprogs, xfsprogs, btrfs-progs\n\
              Description: laboratory for database performance\n \
-             A question goes in as one file, an answer with its evidence comes out: Dyno starts\n \
-             database servers, puts load on them, watches them every second, repeats, compares\n \
-             with statistics, and writes a report.\n",
+             A study file describes a benchmark and its question: Dyno starts the database\n \
+             servers, puts load on them, samples their counters every second, repeats the trials,\n \
+             compares with statistics, and writes a report that begins with the answer.\n",
             self.version, self.architecture
         )
     }

@@ -290,7 +290,7 @@ impl Judged<'_> {
     /// Why a required comparison is open, to be read behind its place.
     fn why_open(&self, row: &GateRow) -> String {
         let Some(limit) = row.limit_percent else {
-            return format!("has no bounds (n = {})", row.n);
+            return format!("has no interval (n = {})", row.n);
         };
         let needed = match row.repetitions_needed {
             Some(n) => {

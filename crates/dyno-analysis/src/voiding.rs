@@ -150,22 +150,23 @@ fn rule_broken(
     let beyond = |found: Option<f64>, least: Option<f64>, most: f64| {
         found.zip(least).filter(|(found, least)| found - least > most)
     };
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let whole = |share: f64| format!("{:.0} %", share * 100.0);
+    // A value that is beyond its limit is not written like it.
+    let both = |found: f64, limit: f64| match whole(found) == whole(limit) {
+        true => [found, limit].map(|share| format!("{:.1} %", share * 100.0)),
+        false => [found, limit].map(whole),
+    };
     let mut parts = Vec::new();
     if let Some((found, least)) = beyond(found.steal, quietest.steal, rule.steal) {
-        let limit = percent(least + rule.steal);
-        let least = percent(least);
-        parts.push(format!(
-            "CPU steal was {} (limit {limit}; {least} in {QUIETEST})",
-            percent(found)
-        ));
+        let [found, limit] = both(found, least + rule.steal);
+        let least = whole(least);
+        parts.push(format!("CPU steal was {found} (limit {limit}; {least} in {QUIETEST})"));
     }
     if let Some((found, least)) = beyond(found.others, quietest.others, rule.others) {
-        let limit = percent(least + rule.others);
+        let [found, limit] = both(found, least + rule.others);
+        let least = whole(least);
         parts.push(format!(
-            "other processes used {} of the CPUs (limit {limit}; {} in {QUIETEST})",
-            percent(found),
-            percent(least)
+            "other processes used {found} of the CPUs (limit {limit}; {least} in {QUIETEST})"
         ));
     }
     if let Some((found, least)) = found.canary.zip(quietest.canary)

@@ -91,6 +91,20 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     }
 }
 
+/// Load levels by name; of numbers of clients the noun is said once: `1, 2 and 4 clients`.
+pub(crate) fn loads<T: AsRef<str>>(names: &[T]) -> String {
+    let number = |name: &T| -> Option<String> {
+        let name = name.as_ref();
+        let number = name.strip_suffix(" clients").or_else(|| name.strip_suffix(" client"))?;
+        number.starts_with(|c: char| c.is_ascii_digit()).then(|| number.to_owned())
+    };
+    let numbers: Option<Vec<String>> = names.iter().map(number).collect();
+    match numbers {
+        Some(numbers) if numbers.len() > 1 => format!("{} clients", list(&numbers)),
+        _ => list(names),
+    }
+}
+
 /// The text with its first letter large; p95 stays small.
 pub(crate) fn capital(text: &str) -> String {
     let is_quantile = text.starts_with('p') && text[1..].starts_with(|c: char| c.is_ascii_digit());

@@ -167,8 +167,8 @@ pub fn check_statement(sql: &str, access: Access) -> Result<(), String> {
     }
     if access == Access::ReadOnly && !READING.contains(&word.as_str()) {
         return Err(format!(
-            "a statement that begins with `{word}` is not read-only; to explain it, allow writes: \
-             each run is then rolled back"
+            "a statement that begins with `{word}` is not known to be read-only; if it writes, allow \
+             that: each run is then rolled back"
         ));
     }
     if !READING.contains(&word.as_str()) && !TAKEN_BACK.contains(&word.as_str()) {

@@ -348,7 +348,7 @@ fn check_name(name: &str) -> Result<(), KeeperError> {
     }
     Err(KeeperError(format!(
         "`{name}` cannot be the name of a deployment: use letters, digits, `-`, `_` and `.`, at most \
-         {NAME_BYTES_MAX}"
+         {NAME_BYTES_MAX} characters"
     )))
 }
 

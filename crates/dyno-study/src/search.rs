@@ -193,7 +193,7 @@ impl FromStr for Limit {
         let word = word.trim();
         let Some((_, statistic)) = Statistic::WORDS.iter().find(|(other, _)| *other == word) else {
             return refuse(format!(
-                "`{word}` has no limit; choose one of mean, p50, p90, p95, p99, p99.9 and max"
+                "`{word}` cannot have a limit; choose one of mean, p50, p90, p95, p99, p99.9 and max"
             ));
         };
         match parse_duration(bound.trim()) {
@@ -230,7 +230,7 @@ mod tests {
         check("p99 < 20ms", Ok("p99 ≤ 20 ms"));
         check("p99 > 20ms", Err("write it like"));
         check("20ms", Err("write it like"));
-        check("p98 <= 20ms", Err("`p98` has no limit"));
+        check("p98 <= 20ms", Err("`p98` cannot have a limit"));
         check("p99 <= 20", Err("`20` is not a duration"));
         check("p99 <= 0", Err("is zero"));
     }

@@ -88,6 +88,16 @@ impl ByteCount {
             None => self.0.to_string(),
         }
     }
+
+    /// Rounded to so many significant digits of the unit in which it is displayed: an estimate that
+    /// may be off by a third is `about 250 MiB`, not 253.41 MiB.
+    pub fn rounded(self, digits: u32) -> ByteCount {
+        let units = [40, 30, 20, 10].map(|shift| 1_u64 << shift);
+        let unit = units.into_iter().find(|unit| self.0 >= *unit).unwrap_or(1) as f64;
+        let number = self.0 as f64 / unit;
+        let step = 10_f64.powi(number.max(1.0).log10().floor() as i32 + 1 - digits as i32);
+        ByteCount(((number / step).round() * step * unit) as u64)
+    }
 }
 
 impl fmt::Display for ByteCount {
@@ -182,6 +192,20 @@ mod tests {
         check("-1", None);
         check("", None);
         check("99999999999999999999TiB", None);
+    }
+
+    #[test]
+    fn estimates_are_rounded() {
+        let check = |bytes: u64, digits: u32, expected: &str| {
+            assert_eq!(ByteCount(bytes).rounded(digits).to_string(), expected, "{bytes}");
+        };
+        check(265_700_000, 2, "250 MiB");
+        check(265_700_000, 3, "253 MiB");
+        check(1_194_000_000, 2, "1.1 GiB");
+        check(1 << 30, 2, "1 GiB");
+        check(10_036, 2, "9.8 KiB");
+        check(40, 2, "40 B");
+        check(0, 2, "0 B");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use crate::commands::{
 use crate::commands::{archive, dump};
 use crate::{End, examples, hints, terminal};
 
-/// A laboratory for database performance: a question goes in as one file; an answer with its
-/// evidence comes out.
+/// Benchmark databases: a study file describes the question; Dyno runs the trials and answers it,
+/// with confidence intervals and the evidence in a report.
 #[derive(Parser)]
 #[command(name = "dyno", version, max_term_width = 100, subcommand_required = true)]
 struct Cli {

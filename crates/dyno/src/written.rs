@@ -114,9 +114,11 @@ impl Written {
         // Some labels only name the key once more.
         let is_name = ["not accepted for", "wrong type for"].iter().any(|it| label.starts_with(it));
         let label = Some(label).filter(|label| !label.is_empty() && !is_name);
-        let parts = [Some(message), label, help.as_ref()];
-        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-        let mut text = parts.join("; ").replace("this key", "this option");
+        // A label says why; a message that has a colon already is not given another one.
+        let colon = if message.contains(": ") { "; " } else { ": " };
+        let why = label.map_or(String::new(), |label| format!("{colon}{label}"));
+        let what_to_do = help.as_ref().map_or(String::new(), |help| format!("; {help}"));
+        let mut text = format!("{message}{why}{what_to_do}").replace("this key", "this option");
         let mut lines = self.lines.iter();
         let found = lines.find(|line| line.span.start <= span.start && span.end <= line.span.end);
         // Keys are called as the options are.

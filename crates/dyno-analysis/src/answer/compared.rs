@@ -5,7 +5,7 @@ use super::best::is_duration;
 use super::{AnswerWriter, shorten};
 use crate::numbers::EffectStyle;
 use crate::statistics::REPETITIONS_CAP;
-use crate::words::{capital, ci, list, share};
+use crate::words::{capital, ci, list, loads, share};
 use crate::{Comparison, ConcurrencyGroup, GroupComparison, MetricId, Verdict, metrics};
 
 /// As many steps of one verdict are said one by one; of more their extremes.
@@ -152,7 +152,7 @@ impl AnswerWriter<'_> {
         match comparisons.first() {
             Some(first) if !steps.is_empty() => format!(
                 "significant at {} if tested alone, but not after correcting for {} comparisons",
-                list(&steps),
+                loads(&steps),
                 self.family_size(first.metric),
             ),
             _ => String::new(),
@@ -174,7 +174,7 @@ impl AnswerWriter<'_> {
                 2 if n == n_all => format!("{verdict} at either {noun}"),
                 n if n == n_all && n > 1 => format!("{verdict} at any of the {n} {noun}s"),
                 n if n > STEPS_NAMED => format!("{verdict} at {n} of {n_all} {noun}s"),
-                _ => format!("{verdict} at {}", list(&steps)),
+                _ => format!("{verdict} at {}", loads(&steps)),
             };
         }
         let by_effect =

@@ -91,7 +91,7 @@ impl AnswerWriter<'_> {
             .iter()
             .map(|group| match (decided(group), group.effect.1) {
                 (Some(cost), _) => format!("{cost} in {}", group.name),
-                (None, Verdict::NoDifference) => format!("by nothing measurable in {}", group.name),
+                (None, Verdict::NoDifference) => format!("not measurably in {}", group.name),
                 _ => format!("by an undecided amount in {}", group.name),
             })
             .collect();

@@ -4,7 +4,7 @@ use super::AnswerWriter;
 use super::best::is_duration;
 use super::compared::{VERDICTS, is_nothing};
 use crate::numbers::{EffectStyle, value};
-use crate::words::{capital, list, share, size};
+use crate::words::{capital, list, loads, share, size};
 use crate::{Comparison, Verdict, metrics};
 
 /// As many steps of one verdict are named; of more their number is said.
@@ -233,7 +233,7 @@ impl AnswerWriter<'_> {
                 n if n > STEPS_NAMED => {
                     format!("{word} at {n} of {n_all} {}s{up_to}", self.findings.step_noun())
                 }
-                _ => format!("{word} at {}", list(&group.iter().map(step).collect::<Vec<_>>())),
+                _ => format!("{word} at {}", loads(&group.iter().map(step).collect::<Vec<_>>())),
             });
         }
         list(&parts)

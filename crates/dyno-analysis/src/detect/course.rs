@@ -241,7 +241,7 @@ fn slow_canary<'a>(
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
     let ((variant, number, most, _, _, summary), ordinary) = worst;
     let text = format!(
-        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} at trial \
+        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} in trial \
          {number} ({}){} (median over all trials that were kept: {})",
         seconds(*most),
         findings.variants[*variant].name,

@@ -221,7 +221,7 @@ fn separate_runs(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
                 .to_owned(),
         advice:
             "Run both builds in the same blocks (`dyno gate OLD NEW`). METHOD.md says how often a \
-             gate fails because the machine was 2 % slower on one of the days."
+             gate fails because the machine was 2 % slower in one of the runs."
                 .to_owned(),
         variants: sorted(compared.flat_map(|c| [c.variant, c.baseline])),
         steps: Vec::new(),

@@ -24,7 +24,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
     variants.dedup();
     let names: Vec<&str> =
         variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
-    let message = format!("The data lay in memory ({filesystem}): {}.", list(&names));
+    let message = format!("The data were in memory ({filesystem}): {}.", list(&names));
     let advice = "A sync costs nothing there, and nothing survives a power failure: use such a \
                   variant to see what the disk costs, not as a configuration to run.";
     let places = in_memory.iter().map(|(variant, step, _)| (*variant, *step));
@@ -55,7 +55,7 @@ mod tests {
             assert_eq!(found.map(|one| one.message.as_str()), expected);
             assert!(found.is_none_or(|one| one.variants == [1]));
         };
-        check(Some(false), Some("The data lay in memory (tmpfs): memory."));
+        check(Some(false), Some("The data were in memory (tmpfs): memory."));
         check(Some(true), None);
         check(None, None);
     }

@@ -124,7 +124,7 @@ fn split(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
                  lost.",
                 list(&blocks)
             ),
-            &format!("Differences within {the} are also those of the hosts: repeat the run if they matter."),
+            &format!("Differences within {the} include those between the hosts: repeat the run if they matter."),
             variants.into_iter(),
         )
     })

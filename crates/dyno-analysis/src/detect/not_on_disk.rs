@@ -72,7 +72,7 @@ impl Reason {
                     "The filesystem runs in user space ({}): {names}.",
                     place.filesystem.as_deref().unwrap_or("FUSE")
                 ),
-                "What a sync reaches, and whether O_DIRECT bypasses a cache, is up to its program. Use \
+                "What a sync reaches, and whether O_DIRECT bypasses a cache, depends on its program. Use \
                  an in-kernel filesystem to measure a disk.",
             ),
             Reason::LoopCache => (

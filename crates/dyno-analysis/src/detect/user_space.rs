@@ -33,7 +33,7 @@ pub(super) fn caveat(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat>
     let variants = variants(joined);
     let names: Vec<&str> =
         variants.iter().map(|variant| findings.variants[*variant].name.as_str()).collect();
-    let message = format!("The data lay on zfs-fuse, not on the kernel's ZFS: {}.", list(&names));
+    let message = format!("The data were on zfs-fuse, not on the kernel's ZFS: {}.", list(&names));
     let advice = "Record size, copy-on-write and compression work as in ZFS; speed does not: the kernel's \
                   page cache lies above and below it, and a sync ends in user space. Compare variants on zfs-fuse \
                   with each other, not with other filesystems.";
@@ -61,7 +61,7 @@ mod tests {
             assert_eq!(found.map(|one| one.message.as_str()), expected);
             assert!(found.is_none_or(|one| one.variants == [1]));
         };
-        check("fuse.zfs", Some("The data lay on zfs-fuse, not on the kernel's ZFS: zfs."));
+        check("fuse.zfs", Some("The data were on zfs-fuse, not on the kernel's ZFS: zfs."));
         check("zfs", None);
         check("ext4", None);
     }

@@ -251,7 +251,7 @@ fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() 
     let first = first.expect("it is about the trial of block 5, which was kept");
     assert!(first.message.contains("a fixed piece of CPU work"), "{}", first.message);
     let limit =
-        "took 100 ms at trial 9 (a), where trials of this variant are discarded above 63.8 ms";
+        "took 100 ms in trial 9 (a), where trials of this variant are discarded above 63.8 ms";
     assert!(first.message.contains(limit), "{}", first.message);
     assert!(!caveat.message.contains("a fixed piece of CPU work"), "{}", caveat.message);
 }

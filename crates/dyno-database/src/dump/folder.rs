@@ -89,6 +89,9 @@ impl Dump {
         let named = |why: String| DumpError::new(format!("{}: {why}", path.display()));
         let file = match open_to_read(&path) {
             Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+                return Err(DumpError::new(format!("there is no folder {}", folder.display())));
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DumpError::new(format!(
                     "{} is not a complete Dyno dump: {CONTENTS}, which is written last, is missing",

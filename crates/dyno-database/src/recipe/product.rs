@@ -35,7 +35,8 @@ pub(super) fn product(recipe: Recipe) -> Arc<dyn Product> {
         ListensOn::PortWithoutPassword => "; every user of this machine can log in",
         ListensOn::Socket | ListensOn::Port => "",
     };
-    let summary = format!("a private {title} server, by a recipe ({tried}{open})");
+    let server = if title.ends_with("Server") { "" } else { " server" };
+    let summary = format!("a private {title}{server}, described by a recipe ({tried}{open})");
     let dialect = recipe.dialect;
     let spec = ProductSpec::new(&recipe.name, title, &summary, Some(dialect));
     Arc::new(FromRecipe { recipe, title, spec })

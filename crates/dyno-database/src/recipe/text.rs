@@ -74,7 +74,7 @@ pub(super) struct Text {
     pub(super) ask: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) durability: Vec<DurabilityRule>,
-    /// What it was tried with; none if nobody has tried it.
+    /// The version with which the recipe was tested; none if nobody has tested it.
     #[serde(default)]
     pub(super) tried: Option<String>,
 }

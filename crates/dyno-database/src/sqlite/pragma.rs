@@ -290,9 +290,10 @@ pub(super) fn durability(facts: &BTreeMap<String, String>) -> Durability {
     match (fact("journal_mode"), fact("synchronous")) {
         (_, "off") => Durability::not_synced(),
         ("wal", "normal") => Durability::last_commits_at_risk("synced at checkpoints"),
-        ("memory" | "off", _) if is_synced => {
-            Durability::of("every commit is synced, a crash may corrupt", CommitSafety::DataAtRisk)
-        }
+        ("memory" | "off", _) if is_synced => Durability::of(
+            "every commit is synced, a crash may corrupt the database",
+            CommitSafety::DataAtRisk,
+        ),
         _ if is_synced => Durability::every_commit(),
         _ => Durability::unknown(),
     }
@@ -390,7 +391,7 @@ mod tests {
         check("wal", "full", "every commit is synced");
         check("wal", "normal", "synced at checkpoints");
         check("wal", "off", "not synced");
-        check("memory", "full", "every commit is synced, a crash may corrupt");
+        check("memory", "full", "every commit is synced, a crash may corrupt the database");
         check("delete", "", "unknown");
     }
 }

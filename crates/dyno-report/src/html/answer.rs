@@ -318,14 +318,24 @@ fn caveats(out: &mut Markup, view: &View<'_>) {
     out.raw("</ul></details>");
 }
 
+/// A caveat that concerns all variants, or all steps, names as many; of more it says how many.
+const NAMED_MOST: usize = 3;
+
 /// The variants and steps that a caveat concerns.
 fn scope(view: &View<'_>, caveat: &Caveat) -> String {
     let variants: Vec<&str> = caveat.variants.iter().map(|v| view.variant(*v)).collect();
     let steps: Vec<&str> = caveat.steps.iter().map(|s| view.step(*s)).collect();
-    let parts: Vec<String> = [variants, steps]
-        .into_iter()
-        .filter(|names| !names.is_empty())
-        .map(|names| names.join(", "))
-        .collect();
+    let noun = view.findings.step_noun();
+    let parts: Vec<String> = [
+        (variants, view.findings.variants.len(), "variant"),
+        (steps, view.findings.steps.len(), noun),
+    ]
+    .into_iter()
+    .filter(|(names, ..)| !names.is_empty())
+    .map(|(names, n_all, noun)| match names.len() {
+        n if n == n_all && n > NAMED_MOST => format!("all {n} {noun}s"),
+        _ => names.join(", "),
+    })
+    .collect();
     parts.join(" · ")
 }

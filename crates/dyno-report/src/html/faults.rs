@@ -13,18 +13,26 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let lead = "Faults that the study injected, and how the load responded. Before: median \
-                transactions per second over up to 30 seconds before the first fault of the measured time. \
-                Recovered after: time from the fault to the first of three consecutive seconds \
-                that each had at least 90 % of that rate. Longest response: longest response time \
-                of the transactions that ended in between. A dash means that it did not happen \
-                within the measured time. Under closed load, clients wait while the server is down, so an \
-                outage causes only a few slow transactions, and percentiles hardly show it. For \
-                whether committed transactions survived, see the audit. Replicas promoted: \
-                transactions whose commit was confirmed to a client during the trial, those without \
-                an answer (in doubt), and those that the promoted replica had at the end. A transaction in \
-                doubt may be among those found, so the loss may be a range.";
+    let lead = "Faults that the study injected, and how the load responded. Under closed load, clients \
+                wait while the server is down, so an outage causes only a few slow transactions, and \
+                percentiles hardly show it. The audit says whether committed transactions survived.";
     let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);
+    section.add(Block::Paragraph(
+        "Before: median transactions per second over up to 30 seconds before the first fault of the \
+         measured time. Recovered after: time from the fault to the first of three consecutive seconds \
+         that each had at least 90 % of that rate. Longest response: longest response time of the \
+         transactions that ended in between. A dash means that it did not happen within the measured \
+         time."
+            .to_owned(),
+    ));
+    if page.view.findings.faults.iter().any(|facts| facts.fault.promotion.is_some()) {
+        section.add(Block::Paragraph(
+            "Replicas promoted: transactions whose commit was confirmed to a client during the trial, \
+             those without an answer (in doubt), and those that the promoted replica had at the end \
+             (found). A transaction in doubt may be among those found, so the loss may be a range."
+                .to_owned(),
+        ));
+    }
     tables.into_iter().for_each(|table| {
         section.add(Block::Table(table));
     });
@@ -96,12 +104,12 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
         "Trial",
         "Fault",
         "Promoted",
-        "Took writes after",
+        "Accepted writes after",
         "First commit after",
         "Confirmed",
         "In doubt",
         "Found",
-        "Confirmed and lost",
+        "Confirmed but lost",
     ];
     let mut table = Table::new("Replicas promoted", &heads, 4).with_text(&[1, 2, 3]);
     let promoted = all.iter().filter_map(|facts| Some((facts, facts.fault.promotion.as_ref()?)));

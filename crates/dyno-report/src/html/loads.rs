@@ -430,7 +430,7 @@ fn concurrency(out: &mut Markup, view: &View<'_>) {
         "p",
         "lead",
         format!(
-            "Throughput over all steps of a group, as the geometric mean of the ratios to the \
+            "Throughput over all load levels of a group, as the geometric mean of the ratios to the \
              baseline. Low: at most as many clients {cpus}; high: more{}.",
             if is_one { "" } else { " than both have" }
         ),

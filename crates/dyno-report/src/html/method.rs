@@ -352,7 +352,7 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
     let Some(facts) = &view.findings.stopping else { return };
     out.element("h3", "Sequential stopping");
     let (looks, saved) = (
-        words::counted(facts.looks as usize, "interim analysis", "interim analyses"),
+        words::counted(facts.looks as usize, "look at the results", "looks at the results"),
         words::counted(facts.saved_trials as usize, "trial", "trials"),
     );
     let each = Unit::Percent.tick(facts.confidence_of_looks * 100.0);
@@ -361,8 +361,8 @@ fn stopping(out: &mut Markup, view: &View<'_>) {
         "lead",
         format!(
             "Between {} and {} repetitions, with at most {looks}; {saved} of the plan were not needed. \
-             The CIs allow for all interim analyses: the confidence is {each} at each one before \
-             the last, so that {} holds whenever a variant is stopped.",
+             The CIs allow for all looks: the confidence is {each} at each look before the last, so \
+             that {} holds whenever a variant is stopped.",
             facts.repetitions_min,
             facts.repetitions_max,
             view.confidence()
@@ -504,7 +504,7 @@ fn study(out: &mut Markup, run: &Run, is_named: bool) {
 }
 
 fn deeper(out: &mut Markup, runs: &[Run]) {
-    out.element("h3", "Reproduce it, dig deeper");
+    out.element("h3", "Reproduce or examine this run");
     out.raw("<ul>");
     if runs.iter().any(|run| !run.manifest.study_source.is_empty()) {
         out.raw("<li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
@@ -578,7 +578,7 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
         ("missed arrival", "A transaction that was due but never sent."),
         (
             "µs, ms; kB, MB",
-            "Microseconds, milliseconds; 1000 and 1 000 000 bytes. KiB, MiB, GiB are \
+            "Microseconds, milliseconds; 1,000 and 1,000,000 bytes. KiB, MiB, GiB are \
                             powers of 1024.",
         ),
     ];

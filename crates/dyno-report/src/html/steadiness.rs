@@ -40,7 +40,7 @@ pub(crate) fn table(out: &mut Markup, view: &View<'_>, step: usize) {
         "quiet",
         "Ranges over trials; n is the number of trials. Score: share of seconds within 10 % of the median \
          second. Trend: change from the first second to the last. With noise alone, each test reports \
-         something in about one trial in a hundred.",
+         something in about one trial in a hundred, and more often if less than a minute was measured.",
     );
 }
 

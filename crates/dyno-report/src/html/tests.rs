@@ -492,7 +492,7 @@ fn why_variants_were_settled_is_told() {
     let html = render(&findings, &runs, MADE);
     check_balance(&html);
     for text in [
-        "at most 9 interim analyses; 17 trials",
+        "at most 9 looks at the results; 17 trials",
         "99.7 % at each",
         "decided against &lt;a&gt;: worse",
     ] {

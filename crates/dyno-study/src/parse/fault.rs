@@ -48,7 +48,7 @@ const KEYS: &[Key] = &[
         "do",
         Shape::Words(&["kill", "stop", "restart", "isolate", "nothing"]),
         "Kill: the server's processes are killed (SIGKILL). Stop: they are suspended (SIGSTOP) \
-         for a while. Restart: the server is shut down cleanly and started again. Isolate: a node of \
+         for a while, as when a machine hangs: connections stay open, and nothing is answered. Restart: the server is shut down cleanly and started again. Isolate: a node of \
          a cluster loses the other nodes for a while. Nothing: for variants without a fault.",
     )
     .fixed(OWN_TABLE),
@@ -124,9 +124,9 @@ fn read(problems: &mut Problems, raw: &RawTable<'_>, vocabulary: &Vocabulary) ->
     }
     if kind == Some("stop") && raw.entry("for").is_none() {
         missing(
-            "does not say how long the server is stopped",
+            "does not say how long the server is suspended",
             "no `for`",
-            "add for = \"5s\"; to leave a server down, use do = \"kill\"",
+            "add for = \"5s\"; to leave a server down instead, use do = \"kill\"",
         );
     }
     if kind == Some("isolate") && raw.entry("for").is_none() {

@@ -458,7 +458,14 @@ pub(super) fn positive_duration(problems: &mut Problems, entry: &Entry<'_>) -> O
 /// A percentage below 100 such as `"3%"`, as a fraction.
 pub(super) fn fraction(problems: &mut Problems, entry: &Entry<'_>) -> Option<f64> {
     let DeValue::String(text) = entry.value else {
-        wrong_type(problems, entry, "a percentage such as \"3%\"");
+        let found = kind_of(entry.value);
+        let message = format!("expected a percentage such as \"3%\", found {found}");
+        let label = format!("wrong type for `{}`", entry.key);
+        let mut wrong = Diagnostic::new(entry.span.clone(), message).with_label(label);
+        if let DeValue::Integer(number) = entry.value {
+            wrong = wrong.with_help(format!("write it with its unit: \"{}%\"", number.as_str()));
+        }
+        problems.add(wrong);
         return None;
     };
     match parse_percentage(text) {

@@ -69,7 +69,7 @@ fn variants_table(plan: &Plan, context: &TableContext) -> Rows {
         if has_sizes {
             let size = context.sizes.get(index).copied().flatten();
             cells.push(size.map_or("?".to_owned(), |size| size.rows.to_string()));
-            cells.push(size.map_or("?".to_owned(), |size| size.bytes.to_string()));
+            cells.push(size.map_or("?".to_owned(), |size| size.bytes.rounded(3).to_string()));
         }
         rows.push(cells);
     }

@@ -67,7 +67,7 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
     let mut log: Box<dyn BufRead> = match is_standard_input {
         true => Box::new(std::io::stdin().lock()),
         false => {
-            let file = File::open(&options.log);
+            let file = File::open(&options.log).map_err(super::not_opened);
             Box::new(BufReader::with_capacity(
                 1 << 16,
                 file.with_context(|| format!("cannot open {shown}")).map_err(usage_error)?,
@@ -122,7 +122,7 @@ fn from_server(url: &str, options: &CaptureOptions) -> anyhow::Result<Captured> 
     }
     let endpoint = endpoint_of(url).map_err(usage_error)?;
     let connection = endpoint.protocol.connector(&endpoint)()
-        .with_context(|| format!("cannot connect to {endpoint}"))?;
+        .with_context(|| format!("cannot capture a workload from {endpoint}"))?;
     let mut counted = dyno_database::counted(connection)
         .map_err(|why| usage_error(anyhow::anyhow!("{endpoint}: {why}")))?;
     let request = options.request(endpoint.to_string()).map_err(usage_error)?;

@@ -77,12 +77,12 @@ pub(crate) fn lines(
     }
     let mut lines = vec![format!(
         "about {} while the largest server runs, including its own files and logs",
-        ByteCount(largest)
+        ByteCount(largest).rounded(2)
     )];
     if n_kept > 0 {
         lines.push(format!(
             "and about {} for {} kept for later runs (`dyno datasets`)",
-            ByteCount(kept_all),
+            ByteCount(kept_all).rounded(2),
             super::counted(n_kept, "data set")
         ));
     }

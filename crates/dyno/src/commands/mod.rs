@@ -105,6 +105,14 @@ pub(crate) fn check_run_folder(folder: &Path) -> anyhow::Result<()> {
     Err(crate::usage_error(anyhow::anyhow!(why)))
 }
 
+/// Why a file could not be opened: that there is none, or what the system says.
+pub(crate) fn not_opened(error: std::io::Error) -> anyhow::Error {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => anyhow::anyhow!("there is no such file"),
+        _ => error.into(),
+    }
+}
+
 /// The text of a study file, which must be UTF-8: the error says where it is not.
 fn text_of(bytes: Vec<u8>) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
@@ -153,6 +161,12 @@ pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFil
     let source = std::fs::read(path)
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => no_such_study(path),
+            std::io::ErrorKind::IsADirectory => {
+                anyhow::anyhow!(
+                    "it is a folder; name a file, such as {}",
+                    path.join("study.toml").display()
+                )
+            }
             _ => error.into(),
         })
         .and_then(text_of)

@@ -25,7 +25,7 @@ pub(crate) struct WatchOptions {
     /// URL of a running server; without it (and without --pid), only this host is watched
     pub(crate) url: Option<String>,
     /// A process to watch with all its descendants: the server's, or any other
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = process_id)]
     pub(crate) pid: Option<i32>,
     /// How often to read
     #[arg(long, value_name = "TIME", default_value = "1s")]
@@ -42,6 +42,10 @@ pub(crate) struct WatchOptions {
     /// Serve the latest readings as OpenMetrics text on this loopback address, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
+}
+
+fn process_id(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| "it is not the number of a process, such as 4711".to_owned())
 }
 
 /// Watches until the time is over, the process has ended, or Ctrl-C.

@@ -247,7 +247,7 @@ fn wrong_options_are_refused_in_words() {
     let url = "mysql://me@127.0.0.1:1/x";
     check(
         &["bench", "oltp_read_only", "--on", url, "--engine", "RocksDB"],
-        "--engine cannot be combined with `url`; only for servers that Dyno starts",
+        "--engine cannot be combined with `url`: only for servers that Dyno starts",
     );
     check(
         &["bench", "oltp_read_only", "--on", "sqlite", "--setting", "jounral_mode=wal"],

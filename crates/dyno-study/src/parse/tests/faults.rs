@@ -100,13 +100,13 @@ fn a_table_that_says_too_little_or_too_much_is_refused() {
               |
               = help: add do = "kill", "stop", "restart" or "isolate"
 
-            error: `[fault.b]` does not say how long the server is stopped
+            error: `[fault.b]` does not say how long the server is suspended
              --> study.toml:6:8
               |
             6 | [fault.b]
               |        ^ no `for`
               |
-              = help: add for = "5s"; to leave a server down, use do = "kill"
+              = help: add for = "5s"; to leave a server down instead, use do = "kill"
 
             error: `[fault.b]` does not say when it happens
              --> study.toml:6:8

@@ -1100,7 +1100,7 @@ fn limits() {
             "database = 'a'\nfind_rate = 'p98 <= 20ms'\nfind_precision = '80%'\narrivals = 'poisson'",
         ),
         expect![[r#"
-            error: `p98` has no limit; choose one of mean, p50, p90, p95, p99, p99.9 and max
+            error: `p98` cannot have a limit; choose one of mean, p50, p90, p95, p99, p99.9 and max
              --> study.toml:9:13
               |
             9 | find_rate = 'p98 <= 20ms'

@@ -285,7 +285,8 @@ fn read_group(group: &[PathBuf], options: &ImportOptions) -> anyhow::Result<Vec<
 /// The text of a regular file; bytes that are not UTF-8 are replaced.
 fn contents(file: &Path) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read {}", file.display());
-    let is_regular = std::fs::metadata(file).with_context(unreadable)?.is_file();
+    let is_regular =
+        std::fs::metadata(file).map_err(super::not_opened).with_context(unreadable)?.is_file();
     if !is_regular {
         bail!("{} is neither a file nor a folder", file.display());
     }
