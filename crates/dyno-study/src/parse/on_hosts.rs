@@ -193,6 +193,15 @@ pub(super) fn check(
                 "leave `run_off` out, or set servers = 1",
             );
         }
+        for volume in variant.volumes() {
+            let Some(device) = &volume.device else { continue };
+            refuse(
+                &database.name,
+                format!("the volume `{}` cannot format {device} on hosts", volume.name),
+                "`--format-device` names devices of the machine that runs the study",
+                "give the volume a `size` in place of `device`: it is then an image file on each host",
+            );
+        }
         if !found.contains(&pool) {
             found.push(pool);
         }
