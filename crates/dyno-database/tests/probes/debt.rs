@@ -34,6 +34,7 @@ fn innodb_pays_its_dirty_pages() {
     let settings = [
         ("innodb_max_dirty_pages_pct", "90"),
         ("innodb_max_dirty_pages_pct_lwm", "80"),
+        ("innodb_adaptive_flushing", "OFF"),
         ("innodb_buffer_pool_size", "32M"),
     ];
     let server = Running::start("mariadb", None, &settings);

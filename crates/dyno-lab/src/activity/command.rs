@@ -105,7 +105,8 @@ impl Activity for Command {
             let values = [
                 Some(outcome.took.as_secs_f64()),
                 outcome.cpu_s,
-                Some(outcome.rss_peak_bytes as f64),
+                // One that ends before its memory is read has used some, nobody knows how much.
+                Some(outcome.rss_peak_bytes).filter(|bytes| *bytes > 0).map(|bytes| bytes as f64),
             ];
             let own = self.own_metrics().into_iter().map(|metric| metric.id).zip(values);
             let own = own.filter_map(|(id, value)| Some((id, value?)));

@@ -319,7 +319,8 @@ mod tests {
         check_text(&job("on = 'sql'\nservers = 2", "member = 'c'"), unknown);
         let other = "other_database = 'b'\n[database.b]\nproduct = 'postgresql'";
         let here = "the job `j` cannot have an `other_database`: `a` has `on`";
-        check_text(&job("on = 'sql'\nreplicas = 1", other), here);
+        let selected = job("on = 'sql'\nreplicas = 1", other);
+        check_text(&selected.replace("[design]", "[design]\ndatabase = 'a'"), here);
         for (database, member) in [
             ("on = 'sql'\nservers = 1", ""),
             ("on = 'sql'\nservers = 2", "member = 'b'"),

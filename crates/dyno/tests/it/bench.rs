@@ -296,7 +296,7 @@ fn a_bench_says_by_its_exit_code_whether_demands_are_met() {
     };
     check(&["p99 <= 10s", "throughput >= 1"], 0, "");
     check(&["p99 <= 10s", "p50 <= 1us"], 1, "required but not met: p50 ≤ 1 µs (simulated at 1");
-    check(&["p98 <= 10s"], 2, "--require: `p98` has no limit");
+    check(&["p98 <= 10s"], 2, "--require: `p98` cannot have a limit");
     let out = ["bench", "tpcb", "--on", "sqlite", "--out", "a-file"];
     bench.write("a-file", "");
     let answer = bench.dyno(&out);

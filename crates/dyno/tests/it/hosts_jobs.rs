@@ -64,7 +64,7 @@ fn statements_are_sent_to_a_server_on_a_host() {
 #[test]
 fn batches_are_sent_to_a_server_on_a_host_until_none_is_left() {
     let job = "sql = [\"DELETE FROM spare LIMIT 40\", \"SELECT ROW_COUNT()\"]\nrepeat = \"until-no-rows\"\n\
-               before = [\"CREATE TABLE spare AS SELECT id FROM sbtest1\"]\nload = \"off\"";
+               pause = \"150ms\"\nbefore = [\"CREATE TABLE spare AS SELECT id FROM sbtest1\"]\nload = \"off\"";
     let (_bench, trial) = run_well(&with_job("mariadb", job, SHORT));
     assert!(figure(&trial, "job.time") > 0.0);
     // The processes of the server are seen through their agent.
@@ -82,7 +82,7 @@ fn copying(product: &str) -> String {
     format!(
         "setup = [\"sh\", \"-c\", \"id -u > $DYNO_SCRATCH/who\"]\n\
          command = [\"sh\", \"-c\", \"set -e; cd $DYNO_SCRATCH; test -s who; {client} > dump; \
-         echo bytes $(wc -c < dump); $DYNO_PROGRAM --version; env | sort\"]\n"
+         echo bytes $(wc -c < dump); $DYNO_PROGRAM --version; env | sort; sleep 1\"]\n"
     )
 }
 

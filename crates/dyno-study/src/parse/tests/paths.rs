@@ -170,7 +170,7 @@ fn unknown_paths_are_refused_with_the_nearest_one() {
             11 | vary = { 'databse.engine' = ['InnoDB'], 'database.enigne' = ['InnoDB'], 'workload.tabels' = [1], 'disk.size' = [1] }
                |                                                                                                  ^^^^^^^^^^^ unknown key
                |
-               = help: choose one of `database`, `workload`, `volume`, `job`, `fault`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.sql_servers`, `database.on`, `database.servers`, `database.trials_on`, `database.version`, `database.engine`, `database.programs`, `database.from`, `database.image`, `database.memory`, `database.swap`, `database.cpu_weight`, `database.log_volume`, `database.replicas`, and 27 more
+               = help: choose one of `database`, `workload`, `volume`, `job`, `fault`, `clients`, `rate`, `setting.NAME`, `option.NAME`, `database.product`, `database.sql_servers`, `database.on`, `database.servers`, `database.trials_on`, `database.version`, `database.engine`, `database.programs`, `database.from`, `database.image`, `database.memory`, `database.swap`, `database.cpu_weight`, `database.log_volume`, `database.replicas`, and 28 more
         "#]],
     );
 }
