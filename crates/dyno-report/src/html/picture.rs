@@ -15,6 +15,12 @@ use crate::view::View;
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
 
+/// Width of a picture of rows.
+const WIDE: f64 = 720.0;
+
+/// The same on a phone.
+const NARROW: f64 = 380.0;
+
 /// Most values that a picture's label reads out; the tables have them all.
 const SPOKEN_MOST: usize = 40;
 
@@ -44,6 +50,14 @@ fn figure(out: &mut Markup, (title, note): (&str, &str), svg: &str) {
     out.raw("<div class=\"picture\">");
     parts::figure(out, "", title, note, svg);
     out.raw("</div>");
+}
+
+/// Rows, drawn once more for the screen of a phone: shrunk to it, names and values would be cut off or too small to read.
+fn rows_figure(out: &mut Markup, words: (&str, &str), chart: RowsChart) {
+    let wide = chart.svg();
+    let narrow = RowsChart { width: NARROW, ..chart }.svg();
+    let svg = format!("<div class=\"at-wide\">{wide}</div><div class=\"at-narrow\">{narrow}</div>");
+    figure(out, words, &svg);
 }
 
 /// A line for each variant over the loads.
@@ -152,9 +166,9 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
         unit: if is_log { Unit::Ratio } else { Unit::Effect },
         is_log,
         band: Some(band),
-        width: 720.0,
+        width: WIDE,
     };
-    figure(out, (&title, &note), &chart.svg());
+    rows_figure(out, (&title, &note), chart);
 }
 
 /// The values of several variants at one step.
@@ -185,7 +199,7 @@ fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
         unit: Unit::of(first),
         is_log,
         band: None,
-        width: 720.0,
+        width: WIDE,
     };
-    figure(out, (&title, &note), &chart.svg());
+    rows_figure(out, (&title, &note), chart);
 }
