@@ -14,13 +14,13 @@ use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_net
 pub enum Act {
     /// Kills the server's process and all that it has started, at once: it can finish nothing.
     Kill,
-    /// Stops the server's process and all that it has started where they stand, until [`Act::Thaw`].
+    /// Suspends the server's process and all that it has started, until [`Act::Thaw`].
     Freeze,
-    /// Lets go on what [`Act::Freeze`] has stopped.
+    /// Resumes what [`Act::Freeze`] has suspended.
     Thaw,
     /// Asks the server to end, and waits until it has.
     Stop,
-    /// Starts the server that has ended again: the same program on the same data. It is not waited until it answers.
+    /// Starts the server that has ended again: the same program on the same data. Does not wait until it answers.
     Start,
     /// Cuts the server off from the other members of its cluster.
     CutOff,
@@ -39,7 +39,7 @@ pub struct Acted {
     pub ended: Nanoseconds,
 }
 
-/// A server to which something is done on purpose, wherever it runs.
+/// Acts on a server on purpose, wherever it runs.
 pub trait Control: Send {
     /// Does something to it.
     ///

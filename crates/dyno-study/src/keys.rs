@@ -349,7 +349,7 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Switch,
         "false",
         "Whether the operating system's page cache is dropped before each load level (for the whole \
-         machine, or those of the hosts of servers; needs root privileges there). Caches in a server's own memory are kept.",
+         machine; with `on`, on the hosts of the servers; needs root privileges there). Caches in a server's own memory are kept.",
     )
     .example("true"),
     key(

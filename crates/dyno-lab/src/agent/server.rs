@@ -254,19 +254,7 @@ impl Keeping {
                 let (before_bytes, after_bytes) = dyno_host::drop_page_cache()?;
                 Ok(ServerDone::CachesDropped { before_bytes, after_bytes })
             }
-            ServerOrder::Stop => {
-                self.job = Job::default();
-                let stopped = match self.running.take() {
-                    Some(server) => {
-                        self.watch(Watched::default());
-                        server.stop()
-                    }
-                    None => Ok(()),
-                };
-                (self.sending, self.held) = (None, None);
-                let released = self.provided.take().map_or(Ok(()), Provided::release);
-                stopped.and(released).map(|()| ServerDone::Stopped)
-            }
+            ServerOrder::Stop => self.stop(),
             ServerOrder::Check => {
                 let server = self.running.as_ref().ok_or_else(no_server)?;
                 server.check_alive().map(|()| ServerDone::Alive)
@@ -324,6 +312,21 @@ impl Keeping {
         self.address = Some(*listening.address.ip());
         self.watch_server(Vec::new());
         Ok(ServerDone::Up(Box::new(up)))
+    }
+
+    /// Stops the job and the server, and removes its data and what was made for them.
+    fn stop(&mut self) -> Result<ServerDone, DeployError> {
+        self.job = Job::default();
+        let stopped = match self.running.take() {
+            Some(server) => {
+                self.watch(Watched::default());
+                server.stop()
+            }
+            None => Ok(()),
+        };
+        (self.sending, self.held) = (None, None);
+        let released = self.provided.take().map_or(Ok(()), Provided::release);
+        stopped.and(released).map(|()| ServerDone::Stopped)
     }
 
     /// Has a fault happen to the server.

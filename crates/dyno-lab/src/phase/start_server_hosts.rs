@@ -34,7 +34,7 @@ impl Phase for StartServerHosts {
         told?;
         let hosts = started?;
         if trial.order.plan.drop_caches {
-            // Before all is populated, and not only then found out.
+            // Found out now, and not after everything has been populated.
             hosts.may_drop_caches(trial.lab)?;
         }
         let message = hosts.in_words();
