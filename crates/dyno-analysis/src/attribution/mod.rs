@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Estimate;
 use crate::cells::estimate_resource;
 use crate::compare::Levels;
+use crate::insert_benchmark;
 use crate::join::Joined;
 use crate::statistics::Rule;
 
@@ -86,11 +87,17 @@ pub(crate) fn attribution(
                 continue;
             }
             let resources = uses::resources(&summaries);
+            // The Insert Benchmark's own tables have these columns, by its author's rules.
+            let has_own = joined.variants[variant].workload == insert_benchmark::WORKLOAD;
             let mut attribution = AttributionFacts {
                 variant,
                 step,
                 uses: resources.iter().map(|r| use_of(r, &summaries, (rule, cpus))).collect(),
-                field_names: field::field_names(&summaries, cpus, rule),
+                field_names: if has_own {
+                    Vec::new()
+                } else {
+                    field::field_names(&summaries, cpus, rule)
+                },
             };
             if joined.product_facts(variant).in_process {
                 without_server(&mut attribution);

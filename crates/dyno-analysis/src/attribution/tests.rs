@@ -166,6 +166,29 @@ fn where_queries_run_the_field_divides_by_them() {
 }
 
 #[test]
+fn asking_for_the_smallest_id_is_no_query() {
+    let facts = found(|step, _| {
+        let kind = step.kinds[0].clone();
+        let of = |name: &str, n: u64| {
+            let mut kind = kind.clone();
+            kind.name = name.to_owned();
+            kind.outcomes = BTreeMap::from([("committed".to_owned(), n)]);
+            kind
+        };
+        // A write step with deletes asks once for the smallest id, and again when it runs out of rows.
+        step.kinds = vec![of("insert", 20), of("delete", 20), of("get_min_start", 1), of("get_min", 2)];
+        step.rows_changed = 2_000;
+        set(step, &[("disk.reads_per_s", 1_000.0)]);
+    });
+    let value = |name: &str| {
+        let column = facts.field_names.iter().find(|column| column.name == name).unwrap();
+        column.value.as_ref().unwrap().value
+    };
+    assert_eq!(value("qps"), 0.0);
+    assert!((value("rpq") - 10.0).abs() < 1e-9, "{}", value("rpq"));
+}
+
+#[test]
 fn one_quantity_has_one_value_under_either_name() {
     // Bytes that differ from trial to trial, so that the kinds of means differ.
     let mut record =

@@ -9,7 +9,7 @@ const INSERTS: &str = "insert";
 const DELETES: &str = "delete";
 /// Kinds that neither query nor change rows of the workload's own accord: they ask where its ends
 /// are, or make indexes.
-const ASIDE: [&str; 3] = ["get_min", "get_max", "create_indexes"];
+const ASIDE: [&str; 4] = ["get_min", "get_min_start", "get_max", "create_indexes"];
 
 /// What one trial did at one step, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]

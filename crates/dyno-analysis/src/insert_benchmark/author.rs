@@ -22,7 +22,8 @@ const SECONDS_LEAST: usize = 10;
 /// `ips` and `qps` are the rates of the cell, so that one page has one number for them. `maxop` is the
 /// longest insert, in steps with queries the longest query, in seconds, as the author takes it. `p50` and
 /// `p99` are rates that half, and 99 %, of the seconds reached, of all clients together (the author: of
-/// the first one), the median over trials.
+/// the first one), the median over trials. What is per operation or row is divided here, so that the columns of a row
+/// agree with each other, as they do in the author's tables.
 pub(super) fn columns(
     cell: &InsertBenchmarkCell,
     summaries: &[&StepSummary],
@@ -47,7 +48,34 @@ pub(super) fn columns(
     let kinds: &[&str] = if is_read { &QUERIES } else { &["insert"] };
     set("p50", reached(summaries, kinds, 0.5).map(|rate| rate * scale));
     set("p99", reached(summaries, kinds, 0.99).map(|rate| rate * scale));
+    divide(&mut columns, f64::from(cpus));
     columns
+}
+
+/// The columns that are others divided by the rate of operations (queries where there are any, else inserted rows) or by
+/// that of inserted rows.
+fn divide(columns: &mut BTreeMap<String, f64>, cpus: f64) {
+    let rate = |name: &str| columns.get(name).copied().filter(|rate| *rate > 0.0);
+    let inserts = rate("ips");
+    let operations = rate("qps").or(inserts);
+    let divided = [
+        ("rpq", "rps", 1.0, operations),
+        ("rkbpq", "rmbps", 1024.0, operations),
+        ("wpi", "wps", 1.0, inserts),
+        ("wkbpi", "wmbps", 1024.0, inserts),
+        ("cspq", "csps", 1.0, operations),
+        ("cpupq", "cpups", cpus / 100.0 * 1e6, operations),
+    ]
+    .map(|(name, of, scale, by)| {
+        let value = columns.get(of).zip(by).map(|(of, by)| of * scale / by);
+        (name, value)
+    });
+    for (name, value) in divided {
+        match value {
+            Some(value) => columns.insert(name.to_owned(), value),
+            None => columns.remove(name),
+        };
+    }
 }
 
 /// The rate that a share of the seconds reached, the median over trials; none where one of them has too

@@ -121,6 +121,45 @@ fn queries_of_all_kinds_share_buckets() {
     assert_eq!(cells[0].get_min, None);
 }
 
+#[test]
+fn the_columns_of_a_row_agree_with_each_other() {
+    let mut run = run(&[4; 10]);
+    let readings = [
+        ("disk.reads_per_s", 300.0),
+        ("disk.read_bytes_per_s", 3e6),
+        ("disk.writes_per_s", 463.0),
+        ("disk.write_bytes_per_s", 5e6),
+        ("cpu.context_switches_per_s", 700.0),
+        ("cpu.busy_pct", 30.0),
+        ("cpu.busy_s_per_s", 1.2),
+    ];
+    for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        for (name, value) in readings {
+            step.readings.insert(name.to_owned(), vec![Some(value); 10]);
+        }
+        // The step ended before its last inserts would have been due.
+        step.measured_s = 9.0;
+    }
+    let cpus = f64::from(run.manifest.environment.cpus);
+    let findings = analyse(&[run], &Options::default());
+    for cell in &findings.insert_benchmark {
+        let row = |name: &str| cell.columns.get(name).copied();
+        let operations = row("qps").filter(|rate| *rate > 0.0).or(row("ips"));
+        let check = |name: &str, of: f64, by: Option<f64>| {
+            let (value, by) = (row(name).expect(name), by.expect("there is a rate"));
+            assert!((value * by / of - 1.0).abs() < 1e-9, "{name} of step {}", cell.step);
+        };
+        check("wpi", row("wps").unwrap(), row("ips"));
+        check("wkbpi", 1024.0 * row("wmbps").unwrap(), row("ips"));
+        check("rpq", row("rps").unwrap(), operations);
+        check("rkbpq", 1024.0 * row("rmbps").unwrap(), operations);
+        check("cspq", row("csps").unwrap(), operations);
+        check("cpupq", row("cpups").unwrap() / 100.0 * cpus * 1e6, operations);
+    }
+    // The page has one table with these names.
+    assert!(findings.attribution.iter().all(|facts| facts.field_names.is_empty()));
+}
+
 #[track_caller]
 fn check_sla(inserts: &[u32], met: u32, seconds_met: f64, longest_miss_s: u32) {
     let cells = cells(run(inserts));

@@ -140,6 +140,20 @@ fn a_variant_is_measured_against_the_rate_that_it_offers_itself() {
     assert_eq!((of(1).rate, of(1).met, of(1).seconds_met), (80.0, 5, Some(1.0)));
 }
 
+/// Times of trials that fall into the same bucket of a histogram differ by less than it can tell.
+#[test]
+fn equal_times_of_a_kind_are_not_known_exactly() {
+    let mut run = run(&["a"], &[4], 3, |_, _, _| 1_000.0);
+    for step in run.trials.iter_mut().flat_map(|trial| &mut trial.steps) {
+        let other = KindSummary { name: "other".to_owned(), ..step.kinds[0].clone() };
+        step.kinds.push(other);
+    }
+    let findings = analyse(&[run], &Options::default());
+    let p95 = &cell(&findings, 0, "other").metrics[&metrics::RESPONSE_P95];
+    assert!(p95.values.iter().all(|value| *value == p95.values[0]), "{p95:?}");
+    assert!(p95.low.unwrap() < p95.value && p95.value < p95.high.unwrap(), "{p95:?}");
+}
+
 #[test]
 fn own_steps_are_no_load_levels() {
     let findings = with_roles(100.0);

@@ -67,12 +67,16 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     } else {
         terminal::out(&table(&calibrated));
     }
-    keep(&calibrated, options.keep_disturbed)
+    keep(calibrated.disturbed, options.keep_disturbed, || calibrated.store())
 }
 
 /// Keeps a calibration, unless it is known to be too low.
-fn keep(calibrated: &Calibrated, even_if_disturbed: bool) -> anyhow::Result<End> {
-    if calibrated.disturbed && !even_if_disturbed {
+fn keep(
+    is_disturbed: bool,
+    even_if_disturbed: bool,
+    store: impl FnOnce() -> anyhow::Result<PathBuf>,
+) -> anyhow::Result<End> {
+    if is_disturbed && !even_if_disturbed {
         terminal::say(
             "NOT KEPT: the machine was busy, and other processes took the worker's CPU. Calibrate \
              again when it is idle (`dyno doctor` shows what is running); --keep-disturbed keeps \
@@ -80,8 +84,8 @@ fn keep(calibrated: &Calibrated, even_if_disturbed: bool) -> anyhow::Result<End>
         );
         return Ok(End::Bad);
     }
-    let path = calibrated.store()?;
-    let mark = if calibrated.disturbed { ", marked as disturbed" } else { "" };
+    let path = store()?;
+    let mark = if is_disturbed { ", marked as disturbed" } else { "" };
     terminal::say(&format!("kept in {}{mark}; later runs refer to it", path.display()));
     Ok(End::Good)
 }
@@ -315,5 +319,22 @@ mod tests {
         check(None, false);
         check(Some(0.01), false);
         check(Some(0.2), true);
+    }
+
+    #[test]
+    fn a_disturbed_calibration_is_kept_only_on_request() {
+        let check = |is_disturbed: bool, even_if_disturbed: bool, is_kept: bool| {
+            let mut was_stored = false;
+            let store = || {
+                was_stored = true;
+                Ok(PathBuf::from("calibration.json"))
+            };
+            let end = keep(is_disturbed, even_if_disturbed, store).unwrap();
+            assert_eq!(matches!(end, End::Good), is_kept);
+            assert_eq!(was_stored, is_kept);
+        };
+        check(false, false, true);
+        check(true, false, false);
+        check(true, true, true);
     }
 }

@@ -185,10 +185,9 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
         super::counted(comparisons, "comparison")
     );
     let mut lines = vec![match smallest(repetitions) {
-        Some(effect) => format!(
-            "differences of about {} or more, with {what} (80 % power, 95 % confidence)",
-            difference(effect)
-        ),
+        Some(effect) => {
+            format!("{}, with {what} (80 % power, 95 % confidence)", detectable(effect))
+        }
         None if repetitions < 2 => {
             "nothing: one repetition gives no estimate of the noise".to_owned()
         }
@@ -240,11 +239,19 @@ pub(crate) fn section(lines: &[String]) -> String {
     lines.iter().enumerate().map(row).collect()
 }
 
-/// A percentage with two significant digits; from a doubling on a factor, and beyond ten no number:
-/// a design that finds only such differences finds nothing that anybody asks for.
+/// The differences that are found. Beyond a factor of ten without their size: a design that finds only
+/// such differences finds nothing that anybody asks for.
+fn detectable(effect: f64) -> String {
+    match 1.0 + effect {
+        factor if factor > 10.0 => "only differences of more than a factor of 10".to_owned(),
+        _ => format!("differences of about {} or more", difference(effect)),
+    }
+}
+
+/// A percentage with two significant digits; from a doubling on a factor.
 fn difference(effect: f64) -> String {
     match 1.0 + effect {
-        factor if factor > 10.0 => "a factor of more than 10".to_owned(),
+        factor if factor > 10.0 => "more than a factor of 10".to_owned(),
         factor if factor >= 2.0 => format!("a factor of {factor:.1}"),
         _ => percent(effect),
     }
@@ -302,6 +309,8 @@ mod tests {
         assert_eq!(difference(0.031), "3.1 %");
         assert_eq!(difference(0.25), "25 %");
         assert_eq!(difference(1.5), "a factor of 2.5");
-        assert_eq!(difference(173.3), "a factor of more than 10");
+        assert_eq!(difference(173.3), "more than a factor of 10");
+        assert_eq!(detectable(1.5), "differences of about a factor of 2.5 or more");
+        assert_eq!(detectable(173.3), "only differences of more than a factor of 10");
     }
 }

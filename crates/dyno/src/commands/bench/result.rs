@@ -267,10 +267,13 @@ const KEYS_OF_OPTIONS: [&str; 7] =
 /// Keys that a bench has no option for.
 const KEYS_OF_STUDIES: [&str; 2] = ["generator_cpus", "server_cpus"];
 
+/// Where the keys of an advice stand, if there is a study.
+const OF_A_STUDY: &str = " in the study's `[design]`";
+
 /// An advice for whoever typed a command line: options by their names, and that what only a study can do
 /// takes one.
 fn for_command_line(advice: &str) -> String {
-    let mut advice = advice.to_owned();
+    let mut advice = advice.replace(OF_A_STUDY, "");
     for key in KEYS_OF_OPTIONS {
         advice = advice.replace(&format!("`{key}`"), &format!("--{}", key.replace('_', "-")));
     }
@@ -508,6 +511,7 @@ mod tests {
         let check = |advice: &str, expected: &str| assert_eq!(for_command_line(advice), expected);
         check("increase `duration`.", "increase --duration.");
         check("give it more `workers`", "give it more --workers");
+        check("increase `duration` (2 s) in the study's `[design]`.", "increase --duration (2 s).");
         check("Raise `statement_timeout`.", "Raise --statement-timeout.");
         check("See `dyno calibrate`.", "See `dyno calibrate`.");
         check(
