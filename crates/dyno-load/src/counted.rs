@@ -35,7 +35,7 @@ pub(crate) struct KindCounts {
 }
 
 /// The times of a committed transaction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Times {
     pub(crate) done: Nanoseconds,
     /// done − due.

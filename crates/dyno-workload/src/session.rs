@@ -143,16 +143,15 @@ impl Session {
         self.answer(class)
     }
 
-    /// Sends prepared statement `statement`. Returns its reply if it is there at once, as it is where reading blocks and the
+    /// Sends prepared statement `statement`, which is of this class. Returns its reply if it is there at once, as it is where reading blocks and the
     /// reply is not wanted `later`; otherwise [`Session::unanswered`] waits for it.
     pub fn execute_at_once(
         &mut self,
-        statement: usize,
+        (statement, class): (usize, StatementClass),
         values: &[Value<'_>],
         later: bool,
     ) -> Option<Result<Reply, StatementError>> {
         self.connection.send_execute(statement, values);
-        let class = self.classes[statement];
         let connection = self.connection.as_mut();
         let waits_first = self.pace.statement_sent(connection) && !connection.wants_write();
         if waits_first || later {

@@ -11,16 +11,13 @@ use dyno_units::Nanoseconds;
 
 use super::Shared;
 use super::client::value_of;
-use super::links::Links;
+use super::links::{Links, MOST_VALUES, Quick};
 use super::statistics::ClientCells;
 use crate::{Ended, Next, Pace, Session, StatementClass, StatementError, Tally, Value};
 
 /// Statements of one event after which the worker gets its turn, whether the reply is there or not: a script that
 /// asks for no events must not keep it for ever.
 const MOST_AT_ONCE: u32 = 1000;
-
-/// Values of a statement that is executed without leaving the script; those with more are rare.
-const MOST_VALUES: usize = 8;
 
 /// The kind of its transactions; there is one.
 pub(super) const KIND: usize = 0;
@@ -134,19 +131,37 @@ impl Events for EventLoop {
 
     fn execute(&self, statement: usize, held: &[Held], bytes: &[u8]) -> Executed {
         let mut links = self.links.borrow_mut();
-        let Some((session, made)) = links.own(statement) else { return Executed::NotSent };
-        let (Some(idx), class) = (made.prepared, made.class) else { return Executed::NotSent };
-        let mut few = [Value::Null; MOST_VALUES];
-        let Some(values) = few.get_mut(..held.len()) else { return Executed::NotSent };
-        for (at, (value, held)) in values.iter_mut().zip(held).enumerate() {
-            *value = value_of(*held, made.kinds.get(at).copied(), bytes);
+        let Some((session, quick)) = links.own(statement) else { return Executed::NotSent };
+        let value = |at: usize| value_of(held[at], quick.kind(at), bytes);
+        // Room for no more values than there are, since it is written first.
+        match held.len() {
+            1 => self.sent_with(session, (statement, quick), &[value(0)]),
+            2 => self.sent_with(session, (statement, quick), &[value(0), value(1)]),
+            n => {
+                let mut few = [Value::Null; MOST_VALUES];
+                let Some(values) = few.get_mut(..n) else { return Executed::NotSent };
+                values.iter_mut().enumerate().for_each(|(at, place)| *place = value(at));
+                self.sent_with(session, (statement, quick), values)
+            }
         }
+    }
+}
+
+impl EventLoop {
+    /// Sends a statement; what it came to, if that is known at once.
+    #[inline]
+    fn sent_with(
+        &self,
+        session: &mut Session,
+        (statement, quick): (usize, Quick),
+        values: &[Value<'_>],
+    ) -> Executed {
         let n_at_once = self.n_at_once.get() + 1;
         let is_turn = n_at_once >= MOST_AT_ONCE;
         self.n_at_once.set(if is_turn { 0 } else { n_at_once });
-        match session.execute_at_once(idx, values, is_turn) {
+        match session.execute_at_once((quick.prepared as usize, quick.class), values, is_turn) {
             Some(Ok(answer)) => {
-                let has_rows = class == StatementClass::Read || answer.rows > 0;
+                let has_rows = quick.class == StatementClass::Read || answer.rows > 0;
                 self.cells.answered(has_rows, answer.affected);
                 match has_rows {
                     true => Executed::Rows(answer.rows),

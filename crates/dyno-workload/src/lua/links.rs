@@ -15,6 +15,37 @@ pub(super) struct Made {
     is_closed: bool,
 }
 
+/// Values of a statement that is executed without leaving the script; those with more are rare.
+pub(super) const MOST_VALUES: usize = 8;
+
+/// What the execution of a statement needs of it, beside that of the others: in one line of memory, which many threads
+/// find cold at each statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Quick {
+    /// The index of the connection's statement.
+    pub(super) prepared: u32,
+    pub(super) class: StatementClass,
+    /// How many of the kinds are known.
+    n_kinds: u8,
+    kinds: [ParamKind; MOST_VALUES],
+}
+
+impl Quick {
+    /// None for a statement that is not prepared on the server, or has too many values.
+    fn of(made: &Made) -> Option<Quick> {
+        let prepared = u32::try_from(made.prepared?).ok()?;
+        let mut kinds = [ParamKind::default(); MOST_VALUES];
+        kinds.get_mut(..made.kinds.len())?.copy_from_slice(&made.kinds);
+        Some(Quick { prepared, class: made.class, n_kinds: made.kinds.len() as u8, kinds })
+    }
+
+    /// The kind of a value, if it was said.
+    #[inline]
+    pub(super) fn kind(&self, at: usize) -> Option<ParamKind> {
+        (at < usize::from(self.n_kinds)).then(|| self.kinds[at])
+    }
+}
+
 /// A connection besides the client's own: it blocks the thread.
 struct Other {
     connection: Box<dyn Connection>,
@@ -41,6 +72,8 @@ pub(super) struct Links {
     others: Vec<Option<Other>>,
     connector: Option<Connector>,
     statements: Vec<Vec<Made>>,
+    /// Of the statements of the client's own connection.
+    quick: Vec<Option<Quick>>,
     /// Rows of the latest cold query on the client's own connection.
     early: Option<(TextRows, usize)>,
 }
@@ -62,6 +95,7 @@ impl Links {
             others: Vec::new(),
             connector,
             statements: vec![Vec::new()],
+            quick: Vec::new(),
             early: None,
         }
     }
@@ -70,6 +104,7 @@ impl Links {
         if self.main.is_some() && self.main_use != Use::Taken {
             let before = std::mem::replace(&mut self.main_use, Use::Taken);
             self.statements[0].clear();
+            self.quick.clear();
             return if before == Use::Free { Connected::Number(0) } else { Connected::Again };
         }
         let Some(connector) = &self.connector else {
@@ -152,8 +187,19 @@ impl Links {
 
     /// The client's own connection, and a statement that was prepared on it.
     #[inline]
-    pub(super) fn own(&mut self, statement: usize) -> Option<(&mut Session, &Made)> {
-        Some((self.main.as_mut()?, self.statements.first()?.get(statement)?))
+    pub(super) fn own(&mut self, statement: usize) -> Option<(&mut Session, Quick)> {
+        Some((self.main.as_mut()?, (*self.quick.get(statement)?)?))
+    }
+
+    /// A statement has changed.
+    fn changed(&mut self, number: usize, statement: usize) {
+        let made = self.statements.get(number).and_then(|all| all.get(statement));
+        if let (0, Some(made)) = (number, made) {
+            if self.quick.len() <= statement {
+                self.quick.resize(statement + 1, None);
+            }
+            self.quick[statement] = Quick::of(made);
+        }
     }
 
     pub(super) fn statement(&self, number: usize, statement: usize) -> Option<&Made> {
@@ -165,6 +211,7 @@ impl Links {
         if let Some(made) = made {
             made.kinds = kinds;
         }
+        self.changed(number, statement);
     }
 
     pub(super) fn close(&mut self, number: usize, statement: usize) {
@@ -209,16 +256,13 @@ impl Links {
         }
         let all = &mut self.statements[number];
         let is_alike = |one: &Made| one.is_closed && one.prepared == made.prepared;
-        match all.iter().position(is_alike) {
-            Some(idx) => {
-                all[idx] = made;
-                Ok(idx)
-            }
-            None => {
-                all.push(made);
-                Ok(all.len() - 1)
-            }
+        let idx = all.iter().position(is_alike).unwrap_or(all.len());
+        match all.get_mut(idx) {
+            Some(place) => *place = made,
+            None => all.push(made),
         }
+        self.changed(number, idx);
+        Ok(idx)
     }
 
     /// The statements of the client's own connection, in the order of their places on the server.
