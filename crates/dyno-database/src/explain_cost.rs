@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_units::{Clock, Nanoseconds};
-use dyno_workload::{Connection, Connector, Reply};
+use dyno_workload::{Connection, Connector, NamedRows, Reply};
 
 use crate::products::{all_sql, sql_of};
 
@@ -38,6 +38,13 @@ pub trait CostSource: Send {
     ///
     /// Why the server refused it, in words.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String>;
+
+    /// The optimizer's plan for the statement, in lines as the server words them. The statement is not executed.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, in words.
+    fn plan(&mut self, sql: &str) -> Result<Vec<String>, String>;
 
     /// Cleans up after the counters were read: rolls back what the statement has changed.
     ///
@@ -80,6 +87,8 @@ pub struct Cost {
     pub counters: Vec<CounterCost>,
     /// Counters that were read.
     pub n_counters: usize,
+    /// The optimizer's plan, asked for after the last run; or why there is none.
+    pub plan: Result<Vec<String>, String>,
 }
 
 /// How much one counter moved.
@@ -148,6 +157,10 @@ const READING: [&str; 10] = [
 /// First words of statements that a transaction can roll back. Others end the transaction (DDL,
 /// LOCK), are not covered by it (SET, KILL) or hide what they do (CALL, DO, EXECUTE).
 const TAKEN_BACK: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
+
+/// First words of statements that have a plan.
+const PLANNED: [&str; 9] =
+    ["SELECT", "WITH", "TABLE", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
 
 /// Refuses a statement that would change something if that is not allowed, or could not be taken
 /// back. The transaction is read-only on the server as well; this catches what a read-only
@@ -236,7 +249,13 @@ pub fn explain_cost(
     let seconds: Vec<f64> = runs.iter().map(|run| run.length.as_secs_f64()).collect();
     let last = runs.last().map(|run| run.reply).unwrap_or_default();
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.moved.keys()).collect();
+    let word = first_word(sql);
+    let optimizers = match PLANNED.contains(&word.as_str()) {
+        true => source.plan(sql),
+        false => Err(format!("a statement that begins with {word} has none")),
+    };
     Ok(Some(Cost {
+        plan: optimizers,
         runs: plan.runs.max(1),
         rows: last.rows,
         changed: last.affected,
@@ -298,6 +317,25 @@ fn moved(runs: &[Interval], idle: &[Interval], names: BTreeSet<&String>) -> Vec<
         right.total_cmp(&left).then_with(|| a.name.cmp(&b.name))
     });
     found
+}
+
+/// Rows as lines of text, their columns below each other.
+pub(crate) fn aligned(answer: &NamedRows) -> Vec<String> {
+    let cells = |row: &Vec<Option<String>>| -> Vec<String> {
+        row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
+    };
+    let mut lines = vec![answer.columns.clone()];
+    lines.extend(answer.rows.iter().map(cells));
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> =
+        (0..answer.columns.len()).map(|column| width(column).unwrap_or(0)).collect();
+    let text = |line: &Vec<String>| {
+        let padded = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(text).collect()
 }
 
 /// Runs a statement without taking its rows into memory.

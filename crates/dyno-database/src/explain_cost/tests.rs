@@ -55,6 +55,10 @@ impl CostSource for Engine<'_> {
         Ok(Reply::default())
     }
 
+    fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        Ok(vec![format!("plan of {sql}")])
+    }
+
     fn after(&mut self) -> Result<(), String> {
         self.n_after += 1;
         Ok(())
@@ -76,6 +80,7 @@ fn only_what_the_statement_moves_is_reported() {
     assert_eq!(cost.seconds, Spread { median: 0.25, low: 0.25, high: 0.25 });
     let names: Vec<&str> = cost.counters.iter().map(|counter| counter.name.as_str()).collect();
     assert_eq!(names, ["rows_read"]);
+    assert_eq!(cost.plan, Ok(vec!["plan of SELECT 1".to_owned()]));
     assert_eq!(cost.counters[0].per_run, Spread { median: 1000.0, low: 1000.0, high: 1000.0 });
     assert_eq!(cost.counters[0].idle, Spread::default());
     // The first run warms up: five runs and four idle intervals.
@@ -145,4 +150,26 @@ fn spreads_are_of_all_values() {
     assert_eq!(Spread::of(&[]), Spread::default());
     assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, low: 1.0, high: 3.0 });
     assert_eq!(Spread::of(&[4.0, 1.0]), Spread { median: 2.5, low: 1.0, high: 4.0 });
+}
+
+#[test]
+fn statements_without_a_plan_say_so() {
+    let clock = Shared(std::sync::Mutex::new(0));
+    let mut engine = engine(&clock);
+    let cost = explain_cost(&mut engine, "SHOW TABLES", PLAN, &clock, &|| false).unwrap().unwrap();
+    assert_eq!(cost.plan, Err("a statement that begins with SHOW has none".to_owned()));
+}
+
+#[test]
+fn columns_of_a_plan_are_below_each_other() {
+    let text = |text: &str| Some(text.to_owned());
+    let answer = NamedRows {
+        columns: ["id", "table", "key"].map(str::to_owned).into(),
+        rows: vec![
+            vec![text("1"), text("sbtest1"), None],
+            vec![text("12"), text("t"), text("k_1")],
+        ],
+    };
+    let expected = ["id  table    key", "1   sbtest1  NULL", "12  t        k_1"];
+    assert_eq!(aligned(&answer), expected);
 }

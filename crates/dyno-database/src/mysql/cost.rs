@@ -3,7 +3,7 @@
 use dyno_workload::{Connection, Reply};
 
 use super::reach;
-use crate::explain_cost::execute;
+use crate::explain_cost::{aligned, execute};
 use crate::probe::numbers_by_name;
 use crate::{Access, CostSource, Counters};
 
@@ -173,6 +173,14 @@ impl CostSource for MySqlCost {
             Some(sql) => execute(self.connection.as_mut(), sql),
             None => Ok(Reply::default()),
         }
+    }
+
+    /// Inside the same transaction as a run: planning may execute subqueries.
+    fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        self.run(None)?;
+        let answer = self.connection.query_named(&format!("EXPLAIN {sql}"));
+        execute(self.connection.as_mut(), "ROLLBACK")?;
+        answer.map(|answer| aligned(&answer)).map_err(|error| error.to_string())
     }
 
     fn after(&mut self) -> Result<(), String> {

@@ -82,6 +82,13 @@ impl PgCost {
         Ok(PgCost { connection, access, version, clock })
     }
 
+    fn begin(&self) -> &'static str {
+        match self.access {
+            Access::ReadOnly => "BEGIN READ ONLY",
+            Access::RolledBack => "BEGIN",
+        }
+    }
+
     /// Makes the session report its counters.
     fn flush(&mut self) -> Result<(), String> {
         if self.version >= 150_000 {
@@ -127,14 +134,21 @@ impl CostSource for PgCost {
         Ok(counters)
     }
 
+    /// Inside a transaction like that of a run: planning may call functions.
+    fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        let begin = self.begin();
+        execute(self.connection.as_mut(), begin)?;
+        let answer = self.connection.query(&format!("EXPLAIN {sql}"));
+        execute(self.connection.as_mut(), "ROLLBACK")?;
+        let rows = answer.map_err(|error| error.to_string())?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    }
+
     /// Inside a transaction of its own, so that no function that the statement calls can allow the
     /// next run to write. What a transaction did is reported only when it has ended: it is rolled
     /// back before the counters are read.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
-        let begin = match self.access {
-            Access::ReadOnly => "BEGIN READ ONLY",
-            Access::RolledBack => "BEGIN",
-        };
+        let begin = self.begin();
         execute(self.connection.as_mut(), begin)?;
         let reply = match sql {
             Some(sql) => execute(self.connection.as_mut(), sql),

@@ -1,6 +1,8 @@
 //! Counters of SQLite: what each prepared statement counts (`sqlite3_stmt_status`), changes, and
 //! what the thread that runs it reads and writes: pages that the page cache did not have.
 
+use std::collections::BTreeMap;
+
 use dyno_host::{ThreadIo, thread_io};
 use dyno_workload::Reply;
 use rusqlite::StatementStatus;
@@ -104,6 +106,26 @@ impl CostSource for SqliteCost {
             return Ok(Reply::default());
         };
         self.execute(sql).map_err(|error| format!("SQLite refuses the statement: {error}"))
+    }
+
+    /// Each line below the one that it is part of.
+    fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
+        let asked = || {
+            let mut statement = self.database.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let row = |row: &rusqlite::Row<'_>| {
+                Ok((row.get::<_, i64>("id")?, row.get::<_, i64>("parent")?, row.get("detail")?))
+            };
+            let rows = statement.query_map([], row)?;
+            rows.collect::<rusqlite::Result<Vec<(i64, i64, String)>>>()
+        };
+        let rows = asked().map_err(|error: rusqlite::Error| error.to_string())?;
+        let mut depths: BTreeMap<i64, usize> = BTreeMap::new();
+        let line = |(id, parent, detail): (i64, i64, String)| {
+            let depth = depths.get(&parent).map_or(0, |depth| depth + 1);
+            depths.insert(id, depth);
+            format!("{}{detail}", "  ".repeat(depth))
+        };
+        Ok(rows.into_iter().map(line).collect())
     }
 
     fn after(&mut self) -> Result<(), String> {

@@ -241,7 +241,7 @@ fn explained(
         .map_err(anyhow::Error::msg)?;
     let rendered = |cost: Cost| match options.json {
         true => json(&options.sql, &cost),
-        false => Ok(table(&cost)),
+        false => Ok(text(&cost)),
     };
     cost.map(rendered).transpose()
 }
@@ -270,10 +270,25 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
         "seconds": spread(&cost.seconds),
         "counters": counters,
         "counters_read": cost.n_counters,
+        "plan": cost.plan.as_ref().ok(),
+        "plan_missing": cost.plan.as_ref().err(),
     }))?)
 }
 
-/// The result as text.
+/// The result as text: the counters, and below them the plan.
+fn text(cost: &Cost) -> String {
+    let mut out = table(cost);
+    match &cost.plan {
+        Ok(lines) => {
+            out += "plan (the optimizer's, asked for after the last run; not executed):\n";
+            lines.iter().for_each(|line| out += &format!("  {line}\n"));
+        }
+        Err(why) => out += &format!("no plan: {why}\n"),
+    }
+    out
+}
+
+/// The counters as text.
 fn table(cost: &Cost) -> String {
     let Cost { seconds, .. } = cost;
     let mut out = format!(
@@ -362,6 +377,7 @@ mod tests {
                 idle: Spread::default(),
             }],
             n_counters: 400,
+            plan: Ok(vec!["SCAN t".to_owned(), "  USING INDEX k".to_owned()]),
         };
         let expected = "5 runs, median 12.5 ms (10 ms to 2 s); 1 row returned, 0 changed\n\
              counter  per run  lowest  highest  idle (subtracted)\n\
@@ -371,6 +387,17 @@ mod tests {
         assert!(blank(&found).starts_with(&blank(expected)), "{found}");
         assert!(found.contains("1 of 400 counters moved"));
         assert!(found.contains("median of 5 idle intervals"), "{found}");
+        let whole = text(&cost);
+        let plan = "plan (the optimizer's, asked for after the last run; not executed):\n  SCAN t\n    USING INDEX k\n";
+        assert!(whole.starts_with(&found) && whole.ends_with(plan), "{whole}");
+        let without = text(&Cost {
+            plan: Err("a statement that begins with SHOW has none".to_owned()),
+            ..cost.clone()
+        });
+        assert!(
+            without.ends_with("no plan: a statement that begins with SHOW has none\n"),
+            "{without}"
+        );
         let none = table(&Cost { counters: Vec::new(), runs: 1, ..cost });
         assert!(none.contains("None of 400") && none.contains("judged by 1 idle"), "{none}");
     }

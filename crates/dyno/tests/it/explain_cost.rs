@@ -35,6 +35,29 @@ fn a_scan_costs_as_many_reads_as_there_are_rows() {
     let scanned = scanned.unwrap_or_else(|| panic!("{}", answer.out));
     assert_eq!(scanned["per_run"]["median"], 2001.0, "2000 rows and the end");
     assert_eq!(scanned["idle"]["high"], 0.0);
+    let plan = cost["plan"].to_string();
+    assert!(plan.contains("select_type") && plan.contains("sbtest1"), "{plan}");
+}
+
+#[test]
+fn the_plan_of_postgresql_is_below_the_counters() {
+    let bench = Workbench::new();
+    let setup =
+        ["--setup", "CREATE TABLE t (id int PRIMARY KEY)", "--setup", "INSERT INTO t VALUES (1)"];
+    let of = |sql: &str, more: &[&str]| {
+        let asked = ["explain-cost", sql, "--on", "postgresql", "--runs", "1"];
+        bench.dyno_good(&[&asked[..], &setup, more].concat()).out
+    };
+    let read = of("SELECT * FROM t WHERE id = 1", &[]);
+    assert!(
+        read.contains("plan (the optimizer's") && read.contains("  Index Cond: (id = 1)"),
+        "{read}"
+    );
+    let written = of("DELETE FROM t", &["--writes"]);
+    assert!(written.contains("Delete on t") && written.contains("1 changed"), "{written}");
+    assert!(
+        of("SHOW work_mem", &[]).contains("no plan: a statement that begins with SHOW has none")
+    );
 }
 
 #[test]
@@ -53,6 +76,7 @@ fn a_person_gets_a_table_and_writes_are_rolled_back() {
     let read = with("SELECT * FROM t", &[]);
     assert_eq!(read.code, 0, "{}", read.err);
     assert!(read.out.contains("3 rows returned") && read.out.contains("vm_step"), "{}", read.out);
+    assert!(read.out.ends_with("SCAN t\n"), "{}", read.out);
     let refused = with("DELETE FROM t", &[]);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("DELETE") && refused.err.contains("--writes"), "{}", refused.err);
