@@ -77,6 +77,31 @@ fn nothing_is_put_off() {
     }
 }
 
+/// Where examples in comments are not run, there are none.
+#[test]
+fn examples_in_comments_are_run() {
+    for (path, text) in sources() {
+        let Some(package) = path.ancestors().find(|folder| folder.join("Cargo.toml").is_file())
+        else {
+            continue;
+        };
+        let manifest = std::fs::read_to_string(package.join("Cargo.toml")).expect("it is text");
+        let fences = text.lines().map(str::trim_start).filter(|line| line.starts_with("//"));
+        let mut fences =
+            fences.filter_map(|line| line.split_once("```")).map(|(_, language)| language);
+        // Every other one ends a block.
+        while let Some(language) = fences.next() {
+            let is_run = matches!(language, "" | "rust");
+            assert!(
+                !is_run || !manifest.contains("doctest = false"),
+                "{} has an example",
+                path.display()
+            );
+            fences.next();
+        }
+    }
+}
+
 /// The documents a reader meets before the code are there.
 #[test]
 fn the_documents_are_there() {
