@@ -85,7 +85,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     let cpus = most.or(first.map(|manifest| manifest.environment.cpus)).unwrap_or(0);
     let measured = measure_all(&joined);
     let levels = stopping::levels_of(runs, &joined, &rule);
-    let steps = step_facts(&joined, cpus);
+    let steps = step_facts(&joined, runs, cpus);
     let variants: Vec<VariantFacts> =
         (0..joined.variants.len()).map(|idx| variant_facts(&joined, idx)).collect();
     let comparisons = comparisons(&joined, &measured, &levels, Seed(options.seed));
@@ -167,13 +167,20 @@ fn tell_gate(
     findings.gate_rows = rows;
 }
 
-fn step_facts(joined: &Joined<'_>, cpus: u32) -> Vec<StepFacts> {
+fn step_facts(joined: &Joined<'_>, runs: &[Run], cpus: u32) -> Vec<StepFacts> {
     let is_low = |clients: u64| clients <= u64::from(cpus);
+    // Runs may have measured the same step for different times.
+    let is_for_one_time = |step: &dyno_record::StepRecord| {
+        let mut others = runs.iter().flat_map(|run| &run.manifest.steps);
+        step.search.is_none()
+            && step.own.is_none()
+            && others.all(|other| other.name != step.name || other.duration_s == step.duration_s)
+    };
     let facts = |(idx, step): (usize, &dyno_record::StepRecord)| StepFacts {
         name: step.name.clone(),
         clients: step.clients,
         rate: step.rate,
-        duration_s: Some(step.duration_s).filter(|_| step.search.is_none() && step.own.is_none()),
+        duration_s: Some(step.duration_s).filter(|_| is_for_one_time(step)),
         search: step_search(step),
         main_metric: joined.main[idx],
         own: step.own.clone(),

@@ -130,7 +130,11 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
     details.extend(writer.repeated_looks());
-    let note = writer.safety_note().filter(|_| headline.starts_with(durability::HEADLINE));
+    let note = match () {
+        () if headline.starts_with(durability::HEADLINE) => writer.safety_note(),
+        () if writer.saturation().as_ref() == Some(&headline) => Some(writer.saturation_note()),
+        () => None,
+    };
     Answer { headline, note, lines, details, against: writer.safe_one() }
 }
 

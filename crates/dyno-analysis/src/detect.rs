@@ -138,7 +138,13 @@ fn sorted(indexes: impl Iterator<Item = usize>) -> Vec<usize> {
 fn place_name(findings: &Findings, variant: usize, step: usize) -> String {
     let facts = &findings.steps[step];
     let load = facts.search.as_ref().map_or(&facts.name, |search| &search.limit);
-    format!("{} at {load}", findings.variants[variant].name)
+    // A job without load is a step of its own, and no load level.
+    let is_job = facts.clients == 0
+        && facts.rate.is_none()
+        && facts.search.is_none()
+        && facts.own.as_ref().is_none_or(|own| own.roles.is_empty());
+    let at = if is_job { "in step" } else { "at" };
+    format!("{} {at} {load}", findings.variants[variant].name)
 }
 
 fn too_few_repetitions(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {

@@ -12,7 +12,7 @@ use crate::compare::{Levels, drafts};
 use crate::detect::{DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_on_one_side, limited_share};
 use crate::join::Joined;
 use crate::statistics::Effect;
-use crate::words::percent;
+use crate::words::{list, percent};
 use crate::{Cell, Direction, Findings, MetricId, MetricRole, TrialFacts, metrics};
 
 pub use decide::{GateCall, GateDecision, GateInput, decide_gate, gate_calls};
@@ -26,6 +26,9 @@ const MISSED_LEAST: f64 = 0.01;
 const LIMITED_LEAST: f64 = 0.5;
 /// Most reasons that are named in words.
 const REASONS_NAMED: usize = 4;
+
+/// As many variants of one run are named that the other run does not have.
+const NAMES_MOST: usize = 6;
 
 /// Harm, a difference of logarithms, in percent of the baseline: half the throughput and half as much
 /// response time again are both 50 %.
@@ -59,6 +62,23 @@ impl Gate {
             Gate::Worse(reasons) | Gate::Inconclusive(reasons) => {
                 reasons.iter().take(REASONS_NAMED).cloned().collect()
             }
+        }
+    }
+}
+
+impl Gate {
+    /// The same as it is displayed, several reasons each in a line of their own.
+    pub fn in_lines(&self) -> String {
+        match self {
+            Gate::Worse(reasons) | Gate::Inconclusive(reasons) if reasons.len() > 1 => {
+                let text = self.to_string();
+                let verdict = text.split(": ").next().unwrap_or_default();
+                let mut lines = self.reasons();
+                let n_more = reasons.len() - lines.len();
+                lines.extend((n_more > 0).then(|| format!("{n_more} more")));
+                format!("{verdict}:\n  {}", lines.join("\n  "))
+            }
+            gate => gate.to_string(),
         }
     }
 }
@@ -176,25 +196,37 @@ impl Judged<'_> {
             let is_it = |u: &&crate::join::Mismatch| u.variant == variant && u.is_namesake;
             self.joined.mismatches.iter().find(is_it)
         };
-        for first in 0..n_first {
-            let is_compared = second.clone().any(|v| variants[v].baseline == Some(first));
-            let is_mismatched = second.clone().filter_map(mismatch).any(|u| u.other == first);
-            if !is_compared && !is_mismatched {
-                reasons.push(format!("{} is in the first run only", self.name(first)));
-            }
-        }
-        for variant in second.filter(|&v| variants[v].baseline.is_none()) {
-            reasons.push(match mismatch(variant) {
-                Some(mismatch) => format!(
+        let is_alone = |first: &usize| {
+            let is_compared = second.clone().any(|v| variants[v].baseline == Some(*first));
+            !is_compared && !second.clone().filter_map(mismatch).any(|u| u.other == *first)
+        };
+        reasons.extend(self.only_in("first", (0..n_first).filter(is_alone).collect()));
+        let mut alone = Vec::new();
+        for variant in second.clone().filter(|&v| variants[v].baseline.is_none()) {
+            match mismatch(variant) {
+                Some(mismatch) => reasons.push(format!(
                     "{} and {} do different work ({})",
                     self.name(mismatch.other),
                     self.name(variant),
-                    crate::words::list(&mismatch.what),
-                ),
-                None => format!("{} is in the second run only", self.name(variant)),
-            });
+                    list(&mismatch.what),
+                )),
+                None => alone.push(variant),
+            }
         }
+        reasons.extend(self.only_in("second", alone));
         reasons
+    }
+
+    /// That variants are in one of the runs only, in one sentence.
+    fn only_in(&self, run: &str, variants: Vec<usize>) -> Option<String> {
+        let mut names: Vec<&str> = variants.iter().map(|variant| self.name(*variant)).collect();
+        let more = format!("{} more", names.len().saturating_sub(NAMES_MOST));
+        if names.len() > NAMES_MOST {
+            names.truncate(NAMES_MOST);
+            names.push(&more);
+        }
+        let are = if names.len() == 1 { "is" } else { "are" };
+        (!names.is_empty()).then(|| format!("{} {are} in the {run} run only", list(&names)))
     }
 
     /// The metrics that are judged at a step, and whether it must be shown that they are no worse: the
@@ -295,7 +327,8 @@ impl Judged<'_> {
         let needed = match row.repetitions_needed {
             Some(n) => {
                 format!(
-                    "; {n} repetitions would pass with 80 % probability if there is no difference"
+                    "; with {n} repetitions the gate would pass with 80 % probability if there is no \
+                     difference"
                 )
             }
             None => String::new(),

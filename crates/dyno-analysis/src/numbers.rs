@@ -138,7 +138,11 @@ impl Unit {
             Unit::Effect => percent(value, digits, trim),
             Unit::Ratio => ratio(value, digits, trim),
             Unit::Percent => format!("{} %", significant(value, digits, trim)),
-            Unit::Cpus => format!("{} CPU", significant(value, digits, trim)),
+            Unit::Cpus => {
+                let number = significant(value, digits, trim);
+                let one = if number == "1" { "CPU" } else { "CPUs" };
+                format!("{number} {one}")
+            }
             Unit::Count => counted(value, digits, trim),
             Unit::Other(unit) => {
                 let number = counted(value, digits, trim);
@@ -362,6 +366,12 @@ fn pair(estimate: &Estimate) -> Option<(f64, f64)> {
         [a, b] if estimate.n == 2 && a.is_finite() && b.is_finite() => Some((a.min(b), a.max(b))),
         _ => None,
     }
+}
+
+/// The bounds of an estimate that are drawn; of two repetitions none, but their values.
+pub fn bounds(estimate: &Estimate) -> Option<(f64, f64)> {
+    let bounds = estimate.low.zip(estimate.high).filter(|_| pair(estimate).is_none());
+    bounds.filter(|(low, high)| low.is_finite() && high.is_finite())
 }
 
 /// An estimate as text. Its value and the ends of its interval have as many digits as it takes to tell

@@ -116,6 +116,8 @@ pub(crate) struct Limits {
     pub(crate) others: Option<f64>,
     /// Seconds of the CPU probe, the longer of before and after.
     pub(crate) canary: Option<f64>,
+    /// Whether as many blocks of the run were discarded as may be.
+    pub(crate) is_last: bool,
 }
 
 /// The limits of a trial that was kept, by the quietest kept trial of its variant on its machine; none
@@ -134,7 +136,14 @@ pub(crate) fn limits(runs: &[Run], kept: &TrialSummary) -> Limits {
         steal: least.steal.map(|share| share + rule.steal),
         others: least.others.map(|share| share + rule.others),
         canary: least.canary.map(|seconds| seconds * (1.0 + rule.canary)),
+        is_last: is_at_limit(run),
     }
+}
+
+/// Whether as many blocks of a run were discarded as may be.
+fn is_at_limit(run: &Run) -> bool {
+    let most = run.manifest.voiding.as_ref().map_or(u32::MAX, |rule| rule.repeats_max);
+    run.voids.len() as u32 >= most
 }
 
 /// What a disturbed trial is held against.
@@ -185,18 +194,23 @@ const PROBE: &str = "the CPU probe";
 /// That as many blocks of a run were discarded as may be, so that what was disturbed after them was kept;
 /// empty where no run came that far.
 fn at_limit(runs: &[Run]) -> String {
-    let is_at_limit = |run: &&Run| {
-        let most = run.manifest.voiding.as_ref().map_or(u32::MAX, |rule| rule.repeats_max);
-        run.voids.len() as u32 >= most
+    let numbers = |run: &Run| {
+        let n_blocks = run.manifest.trials.iter().map(|plan| plan.block).max().unwrap_or(0);
+        (run.voids.len(), n_blocks)
     };
-    let Some(run) = runs.iter().filter(|run| !run.voids.is_empty()).find(is_at_limit) else {
-        return String::new();
-    };
-    let n_blocks = run.manifest.trials.iter().map(|plan| plan.block).max().unwrap_or(0);
-    let n = run.voids.len();
+    let full: Vec<(usize, u32)> =
+        runs.iter().filter(|run| !run.voids.is_empty() && is_at_limit(run)).map(numbers).collect();
+    let Some(&(n, n_blocks)) = full.first() else { return String::new() };
     let were = if n == 1 { "was" } else { "were" };
+    let blocks = match (runs.len(), full.len()) {
+        (1, _) => format!("{n} of {n_blocks} blocks"),
+        (all, some) if all == some && full.iter().all(|one| *one == full[0]) => {
+            format!("In each run {n} of {n_blocks} blocks")
+        }
+        _ => format!("In one of the runs {n} of {n_blocks} blocks"),
+    };
     format!(
-        " {n} of {n_blocks} blocks {were} discarded, the most allowed for {n_blocks} repetitions; any that were \
+        " {blocks} {were} discarded, the most allowed for {n_blocks} repetitions; any that were \
          disturbed after that were kept."
     )
 }
@@ -220,7 +234,12 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
         }
         (false, _) => "",
     };
-    let reason = |one: &VoidBlock| {
+    // The blocks of several runs are in the order of the runs.
+    let of: Vec<usize> =
+        runs.iter().enumerate().flat_map(|(idx, run)| run.voids.iter().map(move |_| idx)).collect();
+    let reason = |(idx, one): (usize, &VoidBlock)| {
+        let run = of.get(idx).filter(|_| runs.len() > 1 && of.len() == void.len());
+        let run = run.map_or(String::new(), |run| format!(" of run {}", run + 1));
         let more = one.why.len().saturating_sub(1);
         let more = match more {
             0 => String::new(),
@@ -228,9 +247,9 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
             n => format!("; {n} more trials of this block were disturbed"),
         };
         let why = one.why.first().map_or("no reason recorded", String::as_str);
-        format!("Block {}, {why}{more}", one.block)
+        format!("Block {}{run}, {why}{more}", one.block)
     };
-    let mut reasons: Vec<String> = void.iter().take(REASONS_MOST).map(reason).collect();
+    let mut reasons: Vec<String> = void.iter().enumerate().take(REASONS_MOST).map(reason).collect();
     if let Some(rest) = void.len().checked_sub(REASONS_MOST).filter(|rest| *rest > 0) {
         reasons.push(format!("{rest} more blocks"));
     }

@@ -11,7 +11,9 @@ use anyhow::Context;
 use dyno_database::{Endpoint, Place, Products};
 use dyno_host::Keeper;
 use dyno_load::AbortFlag;
-use dyno_record::{Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan};
+use dyno_record::{
+    Environment, Event, EventKind, FailedTrial, Manifest, RunWriter, TrialPlan, WriteErrorKind,
+};
 use dyno_study::{Design, Plan, PlannedTrial, UserProbe};
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 use dyno_workload::catalog::Catalog;
@@ -430,7 +432,11 @@ fn open_record(order: &RunOrder<'_>) -> anyhow::Result<RunWriter> {
     } else {
         RunWriter::create(&order.folder, order.manifest)
     };
-    record.context("cannot open the run's folder")
+    match record {
+        // It says so itself.
+        Err(error) if error.kind == WriteErrorKind::Usage => Err(error.into()),
+        record => record.context("cannot open the run's folder"),
+    }
 }
 
 /// Lets the machine come to rest, in slices so that Ctrl-C is heard.

@@ -182,7 +182,7 @@ impl Changed {
     fn value<T: PartialEq + Display>(&mut self, key: &str, was: &T, is: &T) {
         if was != is {
             let (was, is) = (short(&was.to_string()), short(&is.to_string()));
-            self.0.push(format!("`{key}` was {was} and is {is}"));
+            self.0.push(format!("`{key}` was {was}, is now {is}"));
         }
     }
 
@@ -194,7 +194,7 @@ impl Changed {
             differing("", &was, &is, &mut parts);
             let parts = parts.into_iter().map(|(path, was, is)| {
                 format!(
-                    "{key}: {} was {} and is {}",
+                    "{key}: {} was {}, is now {}",
                     path.trim_matches('.'),
                     short(&was),
                     short(&is)

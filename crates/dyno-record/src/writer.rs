@@ -29,7 +29,7 @@ use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSum
 
 /// A record that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {reason}", path.display())]
+#[error("{}: {reason}", kind.lead(path))]
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
@@ -48,6 +48,17 @@ pub enum WriteErrorKind {
     Usage,
     /// Another Dyno is writing it; nothing was done.
     Held,
+}
+
+impl WriteErrorKind {
+    /// What could not be done.
+    fn lead(self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            WriteErrorKind::Usage => format!("cannot use {path} as the run's folder"),
+            WriteErrorKind::Failed | WriteErrorKind::Held => format!("cannot write {path}"),
+        }
+    }
 }
 
 impl WriteError {
@@ -493,7 +504,7 @@ fn check_empty(folder: &Path) -> Result<(), WriteError> {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
     if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {
-        return Err(WriteError::usage(folder, "the folder already holds a run"));
+        return Err(WriteError::usage(folder, "it already holds a run"));
     }
     let entries = fs::read_dir(folder).map_err(|e| WriteError::io(folder, &e))?;
     for entry in entries {
@@ -501,8 +512,7 @@ fn check_empty(folder: &Path) -> Result<(), WriteError> {
         if !leftovers.contains(&name.as_os_str()) {
             return Err(WriteError::usage(
                 folder,
-                "the folder is not empty and does not hold a run of Dyno; choose another with \
-                 --out",
+                "it is not empty and holds no Dyno run; choose another folder with --out",
             ));
         }
     }

@@ -5,8 +5,8 @@
 //! and in a pull request.
 
 pub(crate) use dyno_analysis::numbers::{
-    EffectStyle, Unit, as_ratio, grouped, interval, p_value, range, value, value_and_spread,
-    with_ci as with_bounds,
+    EffectStyle, Unit, as_ratio, bounds, grouped, interval, p_value, range, value,
+    value_and_spread, with_ci as with_bounds,
 };
 
 use dyno_analysis::Estimate;

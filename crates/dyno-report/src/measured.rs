@@ -1,7 +1,9 @@
 //! What was measured, in one line: the workload, the server, the size of the design; and in another one,
 //! on what machine, for how long, and how quiet it was.
 
-use dyno_analysis::{CaveatKind, StepFacts, VariantFacts, is_watched, metrics};
+use std::collections::BTreeSet;
+
+use dyno_analysis::{CaveatKind, StepFacts, TrialFacts, VariantFacts, is_watched, metrics};
 use dyno_record::sends_nothing;
 
 use crate::format;
@@ -58,7 +60,7 @@ fn design(view: &View<'_>) -> String {
     let planned = |variant: usize| findings.trials.iter().filter(|t| t.variant == variant).count();
     let mut repetitions: Vec<usize> = (0..findings.variants.len()).map(planned).collect();
     repetitions.dedup();
-    let mut parts = vec![words::counted(findings.variants.len(), "variant", "variants")];
+    let mut parts = vec![variants(view)];
     if let [n] = repetitions[..]
         && n > 1
     {
@@ -80,18 +82,48 @@ fn design(view: &View<'_>) -> String {
     format!("{}{time}", parts.join(" × "))
 }
 
+/// `4 variants`, `4 variants in each of 2 runs`.
+fn variants(view: &View<'_>) -> String {
+    let n = view.findings.variants.len();
+    let of = |run: &&[TrialFacts]| -> BTreeSet<usize> { run.iter().map(|t| t.variant).collect() };
+    let of_runs: Vec<BTreeSet<usize>> = runs(&view.findings.trials).iter().map(of).collect();
+    let n_all: usize = of_runs.iter().map(BTreeSet::len).sum();
+    let each = of_runs.first().map_or(0, BTreeSet::len);
+    // Runs that are joined have variants in common.
+    if of_runs.len() < 2 || n_all != n {
+        return words::counted(n, "variant", "variants");
+    }
+    match of_runs.iter().all(|own| own.len() == each) {
+        true => {
+            let each = words::counted(each, "variant", "variants");
+            format!("{each} in each of {} runs", of_runs.len())
+        }
+        false => format!("{n} variants in {} runs", of_runs.len()),
+    }
+}
+
+/// The trials of each run: within one their numbers rise.
+fn runs(trials: &[TrialFacts]) -> Vec<&[TrialFacts]> {
+    trials.chunk_by(|before, trial| before.number < trial.number).collect()
+}
+
 /// `tpcb`, `tpcb; tpcc`, `5 workloads`; none where nothing has a name.
 fn names<'a>(
     view: &View<'a>,
     noun: &str,
     name: impl Fn(&'a VariantFacts) -> &'a str,
 ) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for variant in &view.findings.variants {
         // Servers say at length how they were built; the settings have it all.
         let name = name(variant);
         let end = [" (", " on ", ", "].iter().filter_map(|sign| name.find(sign)).min();
         let name = &name[..end.unwrap_or(name.len())];
+        // What is measured without a server has the kernel's version.
+        let name = match name.split_once(" Linux ") {
+            Some((product, kernel)) => format!("{product} on Linux {kernel}"),
+            None => name.to_owned(),
+        };
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
@@ -111,10 +143,6 @@ fn trials(view: &View<'_>) -> String {
         if in_state(state) > 0 {
             trials += &format!(", {} {state}", in_state(state));
         }
-    }
-    let discarded: usize = findings.void_blocks.iter().map(|block| block.trials.len()).sum();
-    if discarded > 0 {
-        trials += &format!(", {discarded} more discarded");
     }
     trials
 }
@@ -153,18 +181,31 @@ fn machine(view: &View<'_>) -> Option<String> {
 }
 
 /// `run time 1 min 9 s, 2026-11-23`, from the beginning of the first trial to the end of the last one,
-/// those that were discarded included.
+/// those that were discarded included; of several runs the sum.
 fn length(view: &View<'_>) -> Option<String> {
-    let trials = &view.findings.trials;
+    let runs = runs(&view.findings.trials);
+    let ends = |run: &&[TrialFacts]| {
+        let began = run.iter().filter_map(|trial| trial.began_unix_ms).min()?;
+        let ended = run.iter().filter_map(|trial| trial.ended_unix_ms).max()?;
+        Some((began, ended))
+    };
+    let mut times: Vec<(u64, u64)> = runs.iter().filter_map(ends).collect();
     let discarded = view.findings.void_blocks.iter().flat_map(|block| &block.trials);
-    let discarded = discarded.map(|trial| trial.began_unix_ms);
-    let began = trials.iter().filter_map(|trial| trial.began_unix_ms).chain(discarded).min()?;
-    let ended = trials.iter().filter_map(|trial| trial.ended_unix_ms).max()?;
-    let took = format::seconds((ended.saturating_sub(began) as f64 / 1e3).round());
-    let (first, last) = (date(began), date(ended));
+    for began in discarded.map(|trial| trial.began_unix_ms) {
+        // The run that was not over by then.
+        let later = times.iter_mut().filter(|(_, ended)| *ended >= began);
+        if let Some(run) = later.min_by_key(|(_, ended)| *ended) {
+            run.0 = run.0.min(began);
+        }
+    }
+    let (first, last) = (times.iter().map(|t| t.0).min()?, times.iter().map(|t| t.1).max()?);
+    let took: u64 = times.iter().map(|(began, ended)| ended.saturating_sub(*began)).sum();
+    let took = format::seconds((took as f64 / 1e3).round());
+    let n_runs = if times.len() > 1 { format!(" in {} runs", times.len()) } else { String::new() };
+    let (first, last) = (date(first), date(last));
     Some(match first == last {
-        true => format!("run time {took}, {first}"),
-        false => format!("run time {took}, {first} to {last}"),
+        true => format!("run time {took}{n_runs}, {first}"),
+        false => format!("run time {took}{n_runs}, {first} to {last}"),
     })
 }
 
@@ -189,13 +230,12 @@ fn host(view: &View<'_>) -> Option<String> {
         (false, true) => "host otherwise idle",
         (false, false) => "other load on the host unknown",
     };
-    let blocks = words::counted(n, "block", "blocks");
+    let trials: usize = findings.void_blocks.iter().map(|block| block.trials.len()).sum();
+    let trials = words::counted(trials, "more trial", "more trials");
+    let rounds = words::counted(n, "round", "rounds");
     Some(match n {
         0 => state.to_owned(),
-        _ => {
-            let trials = words::counted(findings.variants.len(), "trial", "trials");
-            format!("{state} · {blocks} of {trials} discarded and repeated")
-        }
+        _ => format!("{state} · {trials} discarded and repeated ({rounds} of all variants)"),
     })
 }
 
@@ -248,7 +288,7 @@ mod tests {
             why: Vec::new(),
             trials: vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }],
         }];
-        let busy = "host busy with other work · 1 block of 3 trials discarded and repeated";
+        let busy = "host busy with other work · 1 more trial discarded and repeated (1 round of all variants)";
         let machine = machine.replace("1 min 30 s", "1 min 31 s");
         check(&findings, &format!("{machine} · {busy}"));
         findings.environment.insert("machine".to_owned(), "a; b".to_owned());
@@ -277,10 +317,28 @@ mod tests {
         check(&findings, "workload oltp_read_write · ");
         let trials = vec![dyno_record::VoidTrial { number: 1, began_unix_ms: 0 }; 3];
         findings.void_blocks = vec![dyno_record::VoidBlock { block: 1, why: Vec::new(), trials }];
-        check(
-            &findings,
-            "8 trials, 1 failed, 3 more discarded · smallest difference that matters: 3 %",
-        );
+        check(&findings, "8 trials, 1 failed · smallest difference that matters: 3 %");
+        // The trials that were discarded are said once, in the other line.
+        assert!(!parts(&View::new(&findings)).join(" · ").contains("discarded"));
+        assert!(host(&View::new(&findings)).is_some_and(|text| {
+            text.ends_with(" · 3 more trials discarded and repeated (1 round of all variants)")
+        }));
+        findings.variants.iter_mut().for_each(|v| v.server = "files Linux 6.18.5".to_owned());
+        check(&findings, " · files on Linux 6.18.5 · ");
+        // Of two runs that are compared each has its own variants, and its numbers of trials begin again.
+        let (mut two, _) = fixture::three_variants();
+        let n = two.variants.len();
+        let mut second = two.trials.clone();
+        second.iter_mut().for_each(|trial| trial.variant += n);
+        two.trials.extend(second);
+        two.variants.extend(two.variants.clone());
+        check(&two, " · 3 variants in each of 2 runs × 3 repetitions × ");
+        for trial in &mut two.trials {
+            let began = if trial.variant < n { 0 } else { 1_000_000 };
+            (trial.began_unix_ms, trial.ended_unix_ms) = (Some(began), Some(began + 90_000));
+        }
+        let length = length(&View::new(&two));
+        assert_eq!(length.as_deref(), Some("run time 3 min in 2 runs, 1970-01-01"));
         let mut one = fixture::single().0;
         one.steps[0].duration_s = Some(90.0);
         check(&one, " · 1 variant, measured for 1 min 30 s · 1 trial");

@@ -225,7 +225,7 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "clients",
         CLIENTS,
-        "Number of clients, if not varied; 1 if not given. Under open load, the maximum number of \
+        "Number of clients, if not varied; 1 if not given. Under open-loop load, the maximum number of \
          transactions in flight; 64 if not given. With `find_clients`, the maximum number tried; \
          1024 if not given. A workload that defines its own steps accepts no other key for the \
          load.",
@@ -247,7 +247,7 @@ const DESIGN_ONLY: &[Key] = &[
     key(
         "find_clients",
         Shape::Limit,
-        "Searches for the largest number of clients of a closed load that meets this limit on \
+        "Searches for the largest number of clients of a closed-loop load that meets this limit on \
          response times.",
     ),
     key(
@@ -261,7 +261,7 @@ const DESIGN_ONLY: &[Key] = &[
         "arrivals",
         Shape::Words(&["poisson", "constant"]),
         "\"poisson\"",
-        "Distribution of the arrivals of an open load (only with a rate).",
+        "Distribution of the arrivals of an open-loop load (only with a rate).",
     ),
     key(
         "baseline",

@@ -36,6 +36,13 @@ pub struct KindTotals {
 }
 
 impl AuditTotals {
+    /// Whether no transaction was attempted.
+    pub fn is_empty(&self) -> bool {
+        let attempts =
+            |kind: &KindTotals| kind.committed + kind.rolled_back + kind.undone + kind.lost;
+        self.in_flight == 0 && self.kinds.iter().all(|kind| attempts(kind) == 0)
+    }
+
     /// Attempts that committed, of all kinds.
     pub fn committed(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.committed).sum()

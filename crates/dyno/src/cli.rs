@@ -54,7 +54,7 @@ enum Command {
         #[arg(long, conflicts_with = "canonical")]
         manifests: bool,
     },
-    /// Print the JSON Schema of study files, for editors; or their reference
+    /// Print the JSON Schema of study files for editors, or the reference of all keys
     Schema {
         /// What to print
         #[arg(long, value_enum, default_value = "json")]
@@ -89,7 +89,8 @@ enum Command {
     Capture(capture::CaptureOptions),
     /// Watch a running server, a process or this host, without putting load on it
     Watch(watch::WatchOptions),
-    /// Show what one statement costs the engine: its counters before and after, over several runs
+    /// Execute a statement several times and show how much each of the engine's counters grows per
+    /// execution
     ExplainCost(explain_cost::ExplainCostOptions),
     /// Write the tables of a database into a folder of text files, over several connections at once
     #[cfg(feature = "servers")]
@@ -299,7 +300,7 @@ pub(crate) struct CompareOptions {
     /// Smallest effect that matters, instead of the baseline's own, such as 3%
     #[arg(long, value_name = "PERCENTAGE", value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
-    /// Set the exit code: 0 if a regression of the threshold or more is ruled out in the main metric at
+    /// Set the exit code: 0 if a regression as large as the threshold is ruled out in the main metric at
     /// every load level; 1 if throughput or p95 response time is worse anywhere; 2 if the result is
     /// inconclusive, or the runs cannot be compared
     #[arg(long)]

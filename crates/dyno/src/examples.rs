@@ -238,7 +238,7 @@ const OF_BENCH: &[Example] = &[
     ),
     (
         "dyno bench oltp_point_select --on postgresql://me@db1:5432/test --rate 2000 --json",
-        "a server by URL, open load",
+        "a server by URL, open-loop load",
     ),
 ];
 

@@ -122,7 +122,7 @@ impl Progress {
                     match self.noted.insert(text.clone()) {
                         true => self.line(&text),
                         false if passed.is_empty() => {}
-                        false => self.line(&format!("the audit passed {}", checks(passed.len()))),
+                        false => self.line(&format!("audit: {} passed", checks(passed.len()))),
                     }
                 }
                 for demand in failed {
@@ -358,7 +358,7 @@ impl Progress {
     }
 }
 
-/// What an audit has checked and what not: `the audit passed 5 checks (rows of the history; sums of
+/// What an audit has checked and what not: `audit: 5 checks passed (rows of the history; sums of
 /// balances; 3 more); not checked: …, because …`. None where there is nothing to say.
 fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
     let first_few = |all: &[String]| {
@@ -368,7 +368,7 @@ fn audit_passed(passed: &[String], skipped: &[String]) -> Option<String> {
         named.join("; ")
     };
     let passed = (!passed.is_empty())
-        .then(|| format!("the audit passed {} ({})", checks(passed.len()), first_few(passed)));
+        .then(|| format!("audit: {} passed ({})", checks(passed.len()), first_few(passed)));
     let not = (!skipped.is_empty()).then(|| format!("not checked: {}", first_few(skipped)));
     let parts: Vec<String> = passed.into_iter().chain(not).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -382,10 +382,7 @@ fn checks(n: usize) -> String {
 /// The progress of populating after this time: rows, rate, and time left.
 fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     if rows >= rows_total {
-        return format!(
-            "{} rows populated, building indexes and gathering statistics",
-            grouped(rows)
-        );
+        return format!("{} rows loaded, building indexes and gathering statistics", grouped(rows));
     }
     let rows_per_s = rows as f64 / took.as_secs_f64().max(1e-3);
     let left = match rows {
@@ -397,11 +394,11 @@ fn populating(rows: u64, rows_total: u64, took: Nanoseconds) -> String {
     format!("populating, {rows} of {rows_total} rows ({}, {left} left)", row_rate(rows_per_s))
 }
 
-/// That populating is done: `10,000 rows populated in 37.5 ms (267k rows/s)`.
+/// That populating is done: `10,000 rows loaded in 37.5 ms (267k rows/s)`.
 fn populated(rows: u64, took_s: f64) -> String {
     let rows_per_s = rows as f64 / took_s.max(1e-6);
     let took = Unit::Micros.show(took_s * 1e6);
-    format!("{} rows populated in {took} ({})", grouped(rows), row_rate(rows_per_s))
+    format!("{} rows loaded in {took} ({})", grouped(rows), row_rate(rows_per_s))
 }
 
 fn row_rate(per_second: f64) -> String {
@@ -478,15 +475,15 @@ mod tests {
         };
         check(250, 5, "populating, 250 of 1,000 rows (50 rows/s, 15 s left)");
         check(0, 1, "populating, 0 of 1,000 rows (0 rows/s, unknown time left)");
-        check(1000, 20, "1,000 rows populated, building indexes and gathering statistics");
-        assert_eq!(populated(10_000, 0.0375), "10,000 rows populated in 37.5 ms (267k rows/s)");
+        check(1000, 20, "1,000 rows loaded, building indexes and gathering statistics");
+        assert_eq!(populated(10_000, 0.0375), "10,000 rows loaded in 37.5 ms (267k rows/s)");
         let checks = ["a", "b", "c"].map(str::to_owned);
         let text = |n: usize, skipped: &[String]| audit_passed(&checks[..n], skipped);
         assert_eq!(text(0, &[]), None);
-        assert_eq!(text(2, &[]).as_deref(), Some("the audit passed 2 checks (a; b)"));
+        assert_eq!(text(2, &[]).as_deref(), Some("audit: 2 checks passed (a; b)"));
         let skipped = ["d, because it only reads".to_owned()];
         let expected =
-            "the audit passed 3 checks (a; b; 1 more); not checked: d, because it only reads";
+            "audit: 3 checks passed (a; b; 1 more); not checked: d, because it only reads";
         assert_eq!(text(3, &skipped).as_deref(), Some(expected));
     }
 }

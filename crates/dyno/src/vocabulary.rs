@@ -160,7 +160,7 @@ impl Rules {
                 "`{name}` works on files, but {product} is a database; use the product `files`"
             )),
             (Target::Sql, Target::Files) => Err(format!(
-                "`{name}` needs a database, but {product} have no SQL; choose a database, or one \
+                "`{name}` needs a database, but `{product}` is not one; choose a database, or one \
                  of the workloads file-io and fsync"
             )),
             (Target::Files, Target::Documents) => Err(format!(

@@ -9,8 +9,8 @@ use dyno_units::Unit;
 use super::AnswerWriter;
 use super::compared::MORE_REPETITIONS as MORE;
 use super::ranking::{Ranked, Standing};
-use crate::numbers::EffectStyle;
-use crate::words::{capital, list, share, size};
+use crate::numbers::{self, EffectStyle};
+use crate::words::{capital, ci, list, share, size};
 use crate::{Direction, Metric, MetricId, Verdict, metrics};
 
 /// As many tied variants are named; of more, their number is said.
@@ -46,10 +46,14 @@ impl AnswerWriter<'_> {
         }
         let had =
             format!("{name} had the {} {} ({value})", self.extreme(metric), self.title(metric));
+        let (ahead, worse) = match metric {
+            metrics::THROUGHPUT => ("was not significantly faster than", "slower"),
+            _ => ("was not significantly better than", "worse"),
+        };
         let behind = match n_behind {
             0 => String::new(),
-            1 => "; the other is worse".to_owned(),
-            n => format!("; the other {n} are worse"),
+            1 => format!("; the other was {worse}"),
+            n => format!("; the remaining {n} were {worse}"),
         };
         if !single.is_empty() {
             return match tied.is_empty() && n_behind == 0 {
@@ -70,11 +74,8 @@ impl AnswerWriter<'_> {
         }
         let tied = self.named(&tied);
         match n_behind {
-            0 => format!("No clear winner {place}: {had}, but not significantly ahead of {tied}."),
-            _ => format!(
-                "{}, {had}, but not significantly ahead of {tied}{behind}.",
-                capital(&place)
-            ),
+            0 => format!("No clear winner {place}: {had} but {ahead} {tied}."),
+            _ => format!("{}, {had} but {ahead} {tied}{behind}.", capital(&place)),
         }
     }
 
@@ -93,6 +94,9 @@ impl AnswerWriter<'_> {
         ranked: &[Ranked],
         (metric, steps, place): (MetricId, &[usize], &str),
     ) -> String {
+        if let Some(text) = self.winner_at_two(best.variant, metric, steps) {
+            return text;
+        }
         let name = self.name(best.variant);
         let value = self.value_named(metric, &best.mean);
         let is_best = if self.is_better_at_every_step(best.variant) {
@@ -106,10 +110,19 @@ impl AnswerWriter<'_> {
         let ahead = other.and_then(|other| {
             let (relative, _) = self.ranker.against((best.variant, other), metric, steps)?;
             let other = self.name(other);
-            Some(match EffectStyle::of([&relative]) {
+            let style = EffectStyle::of([&relative]);
+            // Of one load level the line below has the interval; no line has that of a mean over several.
+            let interval = match steps.len() {
+                1 => String::new(),
+                _ => {
+                    let interval = style.interval(&relative);
+                    format!(" ({})", ci(&relative, self.findings.confidence, interval))
+                }
+            };
+            Some(match style {
                 EffectStyle::Ratio => {
                     let effect = EffectStyle::Ratio.show(relative.value);
-                    format!(", {effect} that of {other}")
+                    format!(", {effect} that of {other}{interval}")
                 }
                 EffectStyle::Percent if baseline.is_none() => {
                     // The comparisons below are with the baseline, and so is this one.
@@ -120,11 +133,65 @@ impl AnswerWriter<'_> {
                 }
                 EffectStyle::Percent => {
                     let word = if relative.value > 0.0 { "more" } else { "less" };
-                    format!(", {} {word} than {other}", size(relative.value))
+                    format!(", {} {word} than {other}{interval}", size(relative.value))
                 }
             })
         });
         format!("{name} {is_best} {place}: {value}{}.", ahead.unwrap_or_default())
+    }
+
+    /// The headline over two load levels, each with its own value and effect: a mean over both is what neither
+    /// showed. None of other numbers of them, and where it is not ahead of all others at both.
+    fn winner_at_two(&self, best: usize, metric: MetricId, steps: &[usize]) -> Option<String> {
+        let [first, second] = steps else { return None };
+        let baseline = self.findings.variants[best].baseline?;
+        let own = self.comparisons_of(best, metric);
+        let at = |step: usize| {
+            let comparison = own.iter().copied().find(|c| (c.step, c.baseline) == (step, baseline));
+            Some((comparison?, self.cell(best, step)?.metrics.get(&metric)?))
+        };
+        let ((a, a_value), (b, b_value)) = (at(*first)?, at(*second)?);
+        if !self.is_better_at_every_step(best) {
+            return None;
+        }
+        let style = self.style_of(&[a, b]);
+        let of = match style {
+            EffectStyle::Ratio => "that of",
+            EffectStyle::Percent => "relative to",
+        };
+        let spread = match (style.interval(&a.relative), a.relative.n) {
+            (None, _) => String::new(),
+            (Some(values), 2) => format!("; two repetitions: {values}"),
+            (Some(interval), _) => {
+                format!(", {} CI {interval}", share(self.findings.confidence))
+            }
+        };
+        let beside = style.interval(&b.relative).map_or(String::new(), |text| match b.relative.n {
+            2 => format!("; {text}"),
+            _ => format!(", {text}"),
+        });
+        let is_first = |step: &usize| {
+            let ranked = self.ranker.rank(metric, &[*step]);
+            let is_behind = |r: &Ranked| r.standing == Standing::Behind;
+            ranked.split_first().is_some_and(|(first, others)| {
+                first.variant == best && others.iter().all(is_behind)
+            })
+        };
+        if !steps.iter().all(is_first) {
+            return None;
+        }
+        Some(format!(
+            "{} {}: {} {} ({} {of} {}{spread}) and {} {} ({}{beside}).",
+            self.name(best),
+            self.is_best(metric),
+            self.value_named(metric, a_value),
+            self.at(*first),
+            style.show(a.relative.value),
+            self.name(baseline),
+            numbers::value(b_value),
+            self.at(*second),
+            style.show(b.relative.value),
+        ))
     }
 
     /// `b, c and d`, `7 others`.

@@ -119,7 +119,7 @@ mod tests {
             "Which one?",
             &[2.0, 2.0, 600.0],
             &expect![[r#"
-                At 1000/s offered, without had the shortest p95 response time (3.87 ms), but not significantly ahead of skips; the other is worse.
+                At 1000/s offered, without had the shortest p95 response time (3.87 ms) but was not significantly better than skips; the other was worse.
                 skips vs. without: p95 response time 1.00× (95 % CI 0.988–1.02×, n = 5), no difference."#]],
         );
     }

@@ -145,17 +145,36 @@ impl AnswerWriter<'_> {
     }
 
     /// Why an interval that excludes zero is no verdict, where there are such.
-    pub(super) fn chance_among(&self, comparisons: &[&Comparison]) -> String {
+    fn chance_among(&self, comparisons: &[&Comparison]) -> String {
+        self.chances_among(comparisons).map_or(String::new(), |(places, n_family)| {
+            format!(
+                "significant {places} if tested alone, but not after correcting for {n_family} \
+                 comparisons"
+            )
+        })
+    }
+
+    /// At which loads an interval excludes zero and is no verdict, and for how many comparisons was corrected.
+    pub(super) fn chances_among(&self, comparisons: &[&Comparison]) -> Option<(String, usize)> {
         let is_such = |c: &&&Comparison| c.verdict == Verdict::Inconclusive && excludes_zero(c);
-        let steps: Vec<String> =
-            comparisons.iter().filter(is_such).map(|c| self.step(c.step)).collect();
-        match comparisons.first() {
-            Some(first) if !steps.is_empty() => format!(
-                "significant at {} if tested alone, but not after correcting for {} comparisons",
-                loads(&steps),
-                self.family_size(first.metric),
-            ),
-            _ => String::new(),
+        let such: Vec<&&Comparison> = comparisons.iter().filter(is_such).collect();
+        let places = match such.as_slice() {
+            [] => return None,
+            [only] => self.at(only.step),
+            several => {
+                let steps: Vec<String> = several.iter().map(|c| self.step(c.step)).collect();
+                format!("at {}", loads(&steps))
+            }
+        };
+        Some((places, self.family_size(such[0].metric)))
+    }
+
+    /// The same in few words, of one comparison: ` (not significant after correcting for 11 comparisons)`.
+    pub(super) fn if_only_corrected(&self, c: &Comparison) -> String {
+        let n_family = self.family_size(c.metric);
+        match c.verdict == Verdict::Inconclusive && excludes_zero(c) && n_family > 1 {
+            true => format!(" (not significant after correcting for {n_family} comparisons)"),
+            false => String::new(),
         }
     }
 

@@ -27,8 +27,8 @@ pub(super) struct Contest {
 enum Outcome {
     /// This variant, by the levels that the others do not share, is ahead of all others.
     Best(String),
-    /// Nobody is clearly ahead.
-    Open,
+    /// Nobody is clearly ahead; of two variants, by the levels that they do not share.
+    Open(Option<String>),
     /// There is one repetition, which ranks nothing.
     Single,
 }
@@ -117,8 +117,13 @@ impl AnswerWriter<'_> {
             true => ("with", "combinations"),
             false => ("on", "workloads"),
         };
+        let n_all = contests.len();
+        let any = |names: &[&str]| match names.len() {
+            n if n > NAMED_MOST => format!("{on} {n} of {n_all} {noun}"),
+            _ => format!("{on} {}", alternatives(names)),
+        };
         let on = |names: &[&str]| match names.len() {
-            n if n > NAMED_MOST => format!("{on} {n} of {} {noun}", contests.len()),
+            n if n > NAMED_MOST => format!("{on} {n} of {n_all} {noun}"),
             _ => format!("{on} {}", list(names)),
         };
         if let [(Outcome::Single, names)] = outcomes.as_slice() {
@@ -134,7 +139,10 @@ impl AnswerWriter<'_> {
                     format!("{name} {is_best} {}", on(names))
                 }
                 Outcome::Best(name) => format!("{name} {}", on(names)),
-                Outcome::Open => format!("no clear winner {}", on(names)),
+                Outcome::Open(Some(pair)) => {
+                    format!("no clear difference between {pair} {}", any(names))
+                }
+                Outcome::Open(None) => format!("no clear winner {}", any(names)),
                 Outcome::Single => format!("one repetition cannot rank {}", on(names)),
             });
         }
@@ -150,12 +158,24 @@ impl AnswerWriter<'_> {
         let (first, others) = ranked.split_first()?;
         let has = |standing: Standing| others.iter().any(|other| other.standing == standing);
         Some(match () {
-            () if has(Standing::Same) || has(Standing::Tied) => Outcome::Open,
+            () if has(Standing::Same) || has(Standing::Tied) => {
+                let both: Vec<String> =
+                    contest.variants.iter().map(|idx| self.within(*idx, contest)).collect();
+                Outcome::Open((both.len() == 2).then(|| list(&both)))
+            }
             () if has(Standing::Single) => Outcome::Single,
             // One that commits nothing has no rank, and is behind all the same.
             () if others.is_empty() && contest.variants.len() < 2 => return None,
             () => Outcome::Best(self.within(first.variant, contest)),
         })
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn alternatives(names: &[&str]) -> String {
+    match names {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        names => list(names),
     }
 }
 

@@ -226,7 +226,13 @@ impl AnswerWriter<'_> {
             };
             let most = group.iter().max_by(|a, b| distance(a).total_cmp(&distance(b)));
             let up_to = match most {
-                Some(most) if is_decided => format!(" (up to {})", style.show(most.relative.value)),
+                Some(most) if is_decided => match style {
+                    EffectStyle::Percent => format!(" (by up to {})", size(most.relative.value)),
+                    EffectStyle::Ratio => {
+                        let end = if most.relative.value > 0.0 { "up" } else { "down" };
+                        format!(" ({end} to {})", style.show(most.relative.value))
+                    }
+                },
                 _ => String::new(),
             };
             parts.push(match group.len() {

@@ -9,6 +9,10 @@ use crate::words::{count, list};
 /// As many variants are named with their speed-up; of more, the first and the last.
 const NAMED_MOST: usize = 3;
 
+/// What sentences on saturation mean.
+const TURNS_UP: &str = "Turns up: from there to the next load level, response time grows faster than \
+    the square root of the number of clients. Throughput may still rise.";
+
 /// Where a variant's throughput stops rising.
 enum End {
     /// It is highest at the heaviest load that was tried, and rises up to there.
@@ -95,7 +99,7 @@ impl AnswerWriter<'_> {
         Some(SpeedUp { variant: facts.variant, best, first, last, end })
     }
 
-    /// From how many clients on each variant saturates: where its response time turns, as a multiple of
+    /// From how many clients on each variant saturates: where its response time turns up, as a multiple of
     /// what it is with the fewest clients. None without at least three closed loads.
     pub(super) fn saturation(&self) -> Option<String> {
         let all = &self.findings.scaling;
@@ -103,36 +107,46 @@ impl AnswerWriter<'_> {
             let last = facts.loads.last()?;
             Some((last.clients, Unit::Ratio.show(last.saturation)))
         };
+        let turn = |facts: &ScalingFacts| match facts.turns_at {
+            Some(turn) => format!("at {}", count(turn, "client")),
+            None => "at no load level".to_owned(),
+        };
         if let [only] = all.as_slice() {
             let (name, (last, times)) = (self.name(only.variant), times(only)?);
             let first = count(only.loads.first()?.clients, "client");
-            return Some(match only.turns_at {
-                Some(turn) => format!(
-                    "{name} saturates at {}: response time at {last} clients is {times} that at {first}.",
-                    count(turn, "client")
-                ),
-                None => format!(
-                    "{name} does not saturate up to {last} clients: response time there is {times} \
-                     that at {first}."
-                ),
-            });
+            return Some(format!(
+                "Response time of {name} turns up {}: at {last} clients it is {times} that at {first}.",
+                turn(only)
+            ));
         }
         let part = |(nth, facts): (usize, &ScalingFacts)| {
             let (last, times) = times(facts)?;
             let first = facts.loads.first()?.clients;
-            let turn = facts.turns_at.map_or("at no load".to_owned(), |turn| match nth {
-                0 => format!("at {}", count(turn, "client")),
-                _ => format!("at {turn}"),
-            });
             let grown = match nth {
-                0 => format!("response time at {last} clients: {times} that at {first}"),
-                _ => format!("{times} at {last}"),
+                0 => format!("{times} as long at {last} clients as at {first}"),
+                _ => times,
             };
-            let verb = if nth == 0 { "saturates " } else { "" };
-            Some(format!("{} {verb}{turn} ({grown})", self.name(facts.variant)))
+            Some(format!("{} with {} ({grown})", turn(facts), self.name(facts.variant)))
         };
         let parts: Vec<String> = all.iter().take(NAMED_MOST).enumerate().filter_map(part).collect();
-        (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+        (!parts.is_empty()).then(|| format!("Response time turns up {}.", list(&parts)))
+    }
+
+    /// What [`AnswerWriter::saturation`] means, and how sure it is.
+    pub(super) fn saturation_note(&self) -> String {
+        let with_interval = |facts: &ScalingFacts| {
+            let last = facts.loads.last()?.saturation_estimate.as_ref().filter(|e| e.n > 2)?;
+            let interval = crate::numbers::interval(last)?;
+            Some(format!("{interval} with {}", self.name(facts.variant)))
+        };
+        let all = self.findings.scaling.iter().take(NAMED_MOST);
+        let intervals: Vec<String> = all.filter_map(with_interval).collect();
+        let confidence = crate::words::share(self.findings.confidence);
+        let intervals = match intervals.is_empty() {
+            true => String::new(),
+            false => format!(" {confidence} CI of the multiple: {}.", list(&intervals)),
+        };
+        format!("{TURNS_UP}{intervals}")
     }
 
     /// The speed-ups with their confidence intervals, in one line.

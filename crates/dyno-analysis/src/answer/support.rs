@@ -114,7 +114,8 @@ impl AnswerWriter<'_> {
         let is_ahead = c.is_main && c.verdict == Verdict::Better;
         let is_price = is_ahead && self.is_less_durable(c.variant, c.baseline);
         let note = if is_price { ", less durable" } else { "" };
-        format!("{} ({interval}), {}{note}", style.show(c.relative.value), self.verdict_of(c))
+        let why = self.if_only_corrected(c);
+        format!("{} ({interval}), {}{note}{why}", style.show(c.relative.value), self.verdict_of(c))
     }
 
     /// The least and the largest effect over several steps.
@@ -198,8 +199,12 @@ impl AnswerWriter<'_> {
 
     /// Effects that are significant alone, but not among all comparisons of their metric.
     fn significance(&self, comparisons: &[&Comparison]) -> Option<String> {
-        let text = self.chance_among(comparisons);
-        (!text.is_empty()).then(|| capital(&text) + ".")
+        let (places, n_family) = self.chances_among(comparisons)?;
+        let metric = capital(self.title(comparisons.first()?.metric));
+        Some(format!(
+            "{metric} {places} differs significantly if tested alone, but not after correcting for \
+             {n_family} comparisons."
+        ))
     }
 
     /// A variant over all loads of low, and of high, concurrency.

@@ -208,7 +208,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["slow", "twin1", "twin2"], &[4], 5, &rates),
         &expect![
-            "At 4 clients, twin1 had the highest throughput (1,000 transactions/s), but not significantly ahead of twin2; the other is worse."
+            "At 4 clients, twin1 had the highest throughput (1,000 transactions/s) but was not significantly faster than twin2; the other was slower."
         ],
     );
     // All are tied.
@@ -232,7 +232,7 @@ fn tied_variants_are_not_fastest() {
     check_headline(
         &noisy(&["a", "b", "c", "d"], &[1, 4], 5, &rates),
         &expect![
-            "On average over both load levels, d had the highest throughput (951 transactions/s), but not significantly ahead of b and c; the other is worse."
+            "On average over both load levels, d had the highest throughput (951 transactions/s) but was not significantly faster than b and c; the other was slower."
         ],
     );
 }
@@ -277,7 +277,7 @@ fn the_best_is_ranked_by_the_error_of_the_verdicts() {
     check_headline(
         &run,
         &expect![
-            "At 4 clients, b had the highest throughput (1,310 transactions/s), but not significantly ahead of c; the other 2 are worse."
+            "At 4 clients, b had the highest throughput (1,310 transactions/s) but was not significantly faster than c; the remaining 2 were slower."
         ],
     );
 }
@@ -304,7 +304,7 @@ fn one_repetition_ranks_nothing() {
     check_headline(
         &run,
         &expect![
-            "One repetition cannot rank c at 4 clients: b had the highest throughput (2,000 transactions/s); the other is worse. Raise `repetitions` to at least 3."
+            "One repetition cannot rank c at 4 clients: b had the highest throughput (2,000 transactions/s); the other was slower. Raise `repetitions` to at least 3."
         ],
     );
 }
@@ -500,21 +500,21 @@ fn where_it_saturates_comes_first_if_the_title_asks() {
         &["nvme"],
         &[&nvme],
         expect![
-            "nvme saturates at 16 clients: response time at 256 clients is 13.8× that at 1 client."
+            "Response time of nvme turns up at 16 clients: at 256 clients it is 13.8× that at 1 client."
         ],
     );
     check(
         &["even"],
         &[&even],
         expect![
-            "even does not saturate up to 256 clients: response time there is 0.994× that at 1 client."
+            "Response time of even turns up at no load level: at 256 clients it is 0.994× that at 1 client."
         ],
     );
     check(
         &["nvme", "even"],
         &[&nvme, &even],
         expect![
-            "nvme saturates at 16 clients (response time at 256 clients: 13.8× that at 1); even at no load (0.990× at 256)."
+            "Response time turns up at 16 clients with nvme (13.8× as long at 256 clients as at 1) and at no load level with even (0.990×)."
         ],
     );
 }
@@ -530,7 +530,7 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
     check(
         &run,
         &expect![[r#"
-            lite is fastest on average over all 4 load levels: 485 transactions/s, 2.07× that of pg.
+            lite is fastest on average over all 4 load levels: 485 transactions/s, 2.07× that of pg (95 % CI 2.03–2.11×, n = 3).
             - pg scales furthest: 5.59× from 1 to 8 clients, still rising; maria 3.50×, peak at 4; lite 2.04×, flat from 4.
             - maria vs. pg: faster at 3 of 4 load levels (up to 2.33×) and slower at 8 clients (0.893×).
             - lite vs. pg: faster at all 4 load levels, 1.09× (8 clients) to 3.00× (1 client).
@@ -570,6 +570,87 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
             "Highest speed-up from 1 to 8 clients: c 5.61×, still rising; lowest: d 5.59×, still rising."
         ],
     );
+}
+
+#[test]
+fn a_saturation_says_what_it_means_and_how_sure_it_is() {
+    let clients = [1, 4, 16, 64, 256];
+    let rates = |ms: [f64; 5]| -> Vec<f64> {
+        ms.iter().zip(clients).map(|(ms, n)| n as f64 / ms).collect()
+    };
+    let (nvme, disk) = (rates([0.14, 0.15, 0.21, 0.50, 1.95]), rates([0.14, 0.5, 2.0, 8.0, 32.0]));
+    let mut run = noisy(&["nvme", "disk"], &clients, 3, &[&nvme, &disk]);
+    run.manifest.title = "Where does the disk saturate?".to_owned();
+    let answer = analyse(&[run], &Options::default()).answer;
+    check_size(&answer);
+    expect!["Response time turns up at 16 clients with nvme (13.8× as long at 256 clients as at 1) and at 1 client with disk (228×)."].assert_eq(&answer.headline);
+    expect!["Turns up: from there to the next load level, response time grows faster than the square root of the number of clients. Throughput may still rise. 95 % CI of the multiple: 13.3–14.4× with nvme and 218–238× with disk."].assert_eq(&answer.note.unwrap_or_default());
+}
+
+#[test]
+fn effects_over_many_loads_say_in_which_direction_they_go() {
+    let clients = [1, 2, 4, 8, 16, 32];
+    let steady: &[f64] = &[1000.0; 6];
+    let less: &[f64] = &[1000.0, 990.0, 500.0, 400.0, 350.0, 300.0];
+    check_headline(
+        &noisy(&["a", "b"], &clients, 5, &[steady, less]),
+        &expect![
+            "Compared with a, b is slower at 4 of 6 load levels (down to 0.301×) and no different at 1 and 2 clients."
+        ],
+    );
+    let less: &[f64] = &[1000.0, 990.0, 900.0, 850.0, 800.0, 750.0];
+    check_headline(
+        &noisy(&["a", "b"], &clients, 5, &[steady, less]),
+        &expect![
+            "Compared with a, b is slower at 4 of 6 load levels (by up to 24.8 %) and no different at 1 and 2 clients."
+        ],
+    );
+}
+
+#[test]
+fn the_fastest_at_both_loads_has_the_values_of_both() {
+    let rates: [&[f64]; 3] = [&[100.0, 500.0], &[200.0, 300.0], &[6000.0, 9000.0]];
+    check_headline(
+        &noisy(&["a", "b", "c"], &[1, 8], 3, &rates),
+        &expect![
+            "c is fastest: 6,000 transactions/s at 1 client (59.9× that of a, 95 % CI 58.6–61.3×) and 9,010/s at 8 clients (18.0×, 17.6–18.4×)."
+        ],
+    );
+    let rates: [&[f64]; 3] = [&[100.0, 500.0], &[101.0, 400.0], &[120.0, 600.0]];
+    check_headline(
+        &noisy(&["a", "b", "c"], &[1, 8], 3, &rates),
+        &expect![
+            "c is fastest: 120 transactions/s at 1 client (+19.9 % relative to a, 95 % CI +17.3 to +22.5 %) and 600/s at 8 clients (+20.0 %, +17.4 to +22.6 %)."
+        ],
+    );
+    check_headline(
+        &noisy(&["a", "b", "c"], &[1, 8], 2, &rates),
+        &expect![
+            "c has the highest mean throughput on average over both load levels: 267 transactions/s, 18.9 % more than a (two repetitions: +18.5 % and +19.4 %)."
+        ],
+    );
+    // Fastest on average, and not at each of them: the mean is all that can be said.
+    let rates: [&[f64]; 3] = [&[100.0, 500.0], &[150.0, 600.0], &[120.0, 9000.0]];
+    check_headline(
+        &noisy(&["a", "b", "c"], &[1, 8], 3, &rates),
+        &expect![
+            "c is fastest on average over both load levels: 1,040 transactions/s, 4.65× that of a (95 % CI 4.54–4.76×, n = 3)."
+        ],
+    );
+}
+
+#[test]
+fn what_only_the_correction_makes_inconclusive_is_said_to_be_that() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let of = |names: &[&str]| {
+        run(names, &[4], 5, |variant, step, repetition| {
+            let faster = if variant == 1 { 1.05 } else { 1.0 };
+            1000.0 * faster * (1.0 + 3.2 * (wobble(variant, step, repetition) - 1.0))
+        })
+    };
+    let answer = analyse(&[of(&names)], &Options::default()).answer;
+    let line = answer.lines.iter().find(|line| line.starts_with("b vs. a"));
+    expect!["b vs. a: throughput +4.8 % (95 % CI +0.6 to +9.2 %, n = 5), inconclusive (not significant after correcting for 5 comparisons); p95 −4.4 %."].assert_eq(line.expect("b is compared"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{Canary, Run, StepSummary, TrialSummary};
+use dyno_record::{Canary, Run, StepSummary};
 use dyno_units::reading::{Role, known};
 
 use crate::attribution::readings::{mean_rate, measured_values};
@@ -146,17 +146,28 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings, runs: &[Run]) -> Option<
     let others = |v: f64| {
         format!("other processes and the kernel's own threads used up to {v:.2} of {n_cpus} CPUs")
     };
-    if let Some((text, trial, of)) =
-        over(&places, findings, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT, stolen)
+    if let Some((value, worst, of)) =
+        over(&places, |s| mean_rate(s, known::CPU_STEAL_PCT).ok(), STEAL_PCT)
     {
-        let limit = limits(runs, trial).steal.map(share);
-        parts.push(format!("{text}{}", discarded_above(limit)));
+        let limit = limits(runs, worst.trial);
+        let limit = beside_limit(value / 100.0, limit.steal, limit.is_last, share);
+        parts.push(format!(
+            "{} ({}{limit})",
+            stolen(value),
+            place_name(findings, worst.variant, worst.step)
+        ));
         variants.extend(of);
     }
-    if let Some((text, trial, of)) = over(&places, findings, used_by_others, others_most, others) {
-        let limit = limits(runs, trial).others;
-        let limit = limit.map(|share| format!("{:.2} CPUs", share * f64::from(n_cpus.max(1))));
-        parts.push(format!("{text}{}", discarded_above(limit)));
+    if let Some((value, worst, of)) = over(&places, used_by_others, others_most) {
+        let limit = limits(runs, worst.trial);
+        let n_cpus = f64::from(n_cpus.max(1));
+        let cpus = |share: f64| format!("{:.2} CPUs", share * n_cpus);
+        let limit = beside_limit(value / n_cpus, limit.others, limit.is_last, cpus);
+        parts.push(format!(
+            "{} ({}{limit})",
+            others(value),
+            place_name(findings, worst.variant, worst.step)
+        ));
         variants.extend(of);
     }
     (!parts.is_empty()).then(|| Caveat {
@@ -168,11 +179,24 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings, runs: &[Run]) -> Option<
     })
 }
 
-/// The limit beyond which a trial like the one just named is discarded; nothing where there is none.
-fn discarded_above(limit: Option<String>) -> String {
-    limit.map_or(String::new(), |limit| {
-        format!(", where trials of this variant are discarded above {limit}")
-    })
+/// The limit beyond which a trial like the one just named is discarded, behind its name; nothing where there is
+/// none. One beyond it was kept if no more blocks could be discarded.
+fn beside_limit(
+    value: f64,
+    limit: Option<f64>,
+    is_last: bool,
+    show: impl Fn(f64) -> String,
+) -> String {
+    let Some(limit) = limit else { return String::new() };
+    let is_over = value > limit;
+    let limit = show(limit);
+    match (is_over, is_last) {
+        (false, _) => format!("; limit {limit}"),
+        (true, true) => format!(
+            "; above this variant's limit of {limit}, but kept: no more blocks could be discarded"
+        ),
+        (true, false) => format!("; above this variant's limit of {limit}, but kept"),
+    }
 }
 
 /// What to do about a busy host, and what it means for the numbers.
@@ -195,22 +219,19 @@ fn used_by_others(summary: &StepSummary) -> Option<f64> {
     Some(rest - mean_rate(summary, known::CPU_UNSAMPLED).unwrap_or(0.0))
 }
 
-/// Where a mean is above what it may be: the worst in words, with its trial, and all variants.
-fn over<'a>(
-    places: &[Place<'a>],
-    findings: &Findings,
+/// Where a mean is above what it may be: the worst, its place, and all variants.
+fn over<'p, 'a>(
+    places: &'p [Place<'a>],
     mean: impl Fn(&StepSummary) -> Option<f64>,
     most: f64,
-    words: impl Fn(f64) -> String,
-) -> Option<(String, &'a TrialSummary, Vec<usize>)> {
+) -> Option<(f64, &'p Place<'a>, Vec<usize>)> {
     let over: Vec<(f64, &Place<'a>)> = places
         .iter()
         .filter_map(|place| Some((mean(place.summary)?, place)))
         .filter(|(value, _)| *value > most)
         .collect();
-    let (value, worst) = over.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let text = format!("{} ({})", words(*value), place_name(findings, worst.variant, worst.step));
-    Some((text, worst.trial, over.iter().map(|(_, place)| place.variant).collect()))
+    let (value, worst) = over.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some((value, worst, over.iter().map(|(_, place)| place.variant).collect()))
 }
 
 /// The slowest canary (the CPU probe, in words), against the median of all trials on the same machine, with the variants
@@ -240,13 +261,14 @@ fn slow_canary<'a>(
     }
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
     let ((variant, number, most, _, _, summary), ordinary) = worst;
+    let limit = limits(runs, summary);
     let text = format!(
         "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} in trial \
-         {number} ({}){} (median over all trials that were kept: {})",
+         {number} ({}; median over all trials that were kept: {}{})",
         seconds(*most),
         findings.variants[*variant].name,
-        discarded_above(limits(runs, summary).canary.map(seconds)),
         seconds(*ordinary),
+        beside_limit(*most, limit.canary, limit.is_last, seconds),
     );
     Some((text, slow.iter().map(|(one, _)| one.0).collect()))
 }

@@ -191,16 +191,20 @@ fn one_data_set(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
     let names: Vec<&str> = of.iter().map(|&v| findings.variants[v].name.as_str()).collect();
     Some(Caveat {
         kind: CaveatKind::OneDataSet,
-        message: format!(
-            "Each variant's repetitions start from copies of one data set, and these variants have \
-             different ones: {}.",
-            list(&names)
-        ),
+        message: match joined.n_first {
+            0 => format!(
+                "Each variant's repetitions start from copies of one data set, and these variants have \
+                 different ones: {}.",
+                list(&names)
+            ),
+            _ => "Each run's trials start from copies of one data set; the two runs have different ones."
+                .to_owned(),
+        },
         advice:
             "Two data sets with the same contents may be laid out differently, and that difference \
                  is not in the confidence intervals: a difference of 1 % between data sets gives a \
                  false positive in about 14 of 100 studies with 5 repetitions. Set `reuse = false` to \
-                 populate for each trial."
+                 populate anew in each trial."
                 .to_owned(),
         variants: of,
         steps: Vec::new(),

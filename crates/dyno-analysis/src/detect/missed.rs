@@ -113,7 +113,7 @@ fn advice(findings: &Findings, at: (usize, usize), worst: &Arrivals<'_>) -> Stri
     let worth = seconds(worst.missed as f64 / rate.max(f64::MIN_POSITIVE));
     if stalled >= worst.missed as f64 {
         return format!(
-            "Its stalls (about {} transactions missing) explain them: investigate the stalls. The \
+            "Its stalls (about {} fewer transactions than expected) explain them: investigate the stalls. The \
              missed arrivals do not mean that the rate is too high.",
             number(stalled),
         );

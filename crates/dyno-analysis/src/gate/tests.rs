@@ -45,6 +45,24 @@ fn what_is_sound_is_judged_by_its_verdicts() {
     assert_eq!(reasons[0], "throughput of a (second) at 1 client (50.0 % worse)");
 }
 
+#[test]
+fn runs_with_nothing_in_common_say_what_each_has() {
+    let (first, mut second) = (
+        run(&["a", "b", "c", "d", "e"], &[4], 3, |_, _, _| 1000.0),
+        run(&["synced", "relaxed"], &[4], 3, |_, _, _| 1000.0),
+    );
+    second.folder = PathBuf::from("runs/second");
+    second.manifest.variants.iter_mut().for_each(|variant| variant.baseline = None);
+    let found = analyse_against(&first, &second, &Options::default());
+    let lines = found.answer.lines.join(" ");
+    assert!(lines.contains("a, b, c, d and e are in the first run only."), "{lines}");
+    let Some(Gate::Inconclusive(reasons)) = &found.gate else { panic!("{:?}", found.gate) };
+    assert!(reasons.contains(&"synced and relaxed are in the second run only".to_owned()));
+    let text = found.gate.as_ref().map(Gate::in_lines).unwrap_or_default();
+    assert!(text.starts_with("inconclusive:\n  a, b, c, d and e are"), "{text}");
+    assert!(text.contains("\n  synced and relaxed are in the second run only"), "{text}");
+}
+
 /// Comparisons of the first run among itself are another question: they weaken neither the gate nor the
 /// verdicts of the second run, and the other way round.
 #[test]

@@ -136,7 +136,7 @@ fn stalls(findings: &Findings) -> Option<Caveat> {
         let done = cell.outcomes.get("committed").copied().unwrap_or(0) as f64;
         let rate = words::rate(missing);
         let detail = format!(
-            "{}, {}{}; about {} transactions missing, {}",
+            "{}, {}{}; about {} fewer transactions than expected, {} of the total",
             count(all.len() as u64, "stall"),
             seconds(length),
             of_kinds(&findings.variants[cell.variant].workload, cell, &all),

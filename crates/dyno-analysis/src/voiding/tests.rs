@@ -251,7 +251,31 @@ fn a_caveat_says_that_no_more_blocks_could_be_discarded_and_what_the_probe_is() 
     let first = first.expect("it is about the trial of block 5, which was kept");
     assert!(first.message.contains("a fixed piece of CPU work"), "{}", first.message);
     let limit =
-        "took 100 ms in trial 9 (a), where trials of this variant are discarded above 63.8 ms";
+        "; above this variant's limit of 63.8 ms, but kept: no more blocks could be discarded)";
+    assert!(
+        first.message.contains("took 100 ms in trial 9 (a; median over all"),
+        "{}",
+        first.message
+    );
     assert!(first.message.contains(limit), "{}", first.message);
     assert!(!caveat.message.contains("a fixed piece of CPU work"), "{}", caveat.message);
+}
+
+#[test]
+fn a_caveat_on_two_runs_says_in_which_run_a_block_was_discarded() {
+    let run = || {
+        let mut run = quiet(5, 2);
+        for block in [2, 4] {
+            let hit =
+                run.trials.iter().position(|trial| trial.block == block).expect("it is there");
+            run.trials[hit].canary = Some(Canary { before_s: 0.050, after_s: 0.100 });
+        }
+        repeated(run)
+    };
+    let findings = analyse(&[run(), run()], &Options::default());
+    let is_it = |caveat: &&Caveat| caveat.message.contains(". Block 2 of run 1, trial ");
+    let caveat = findings.caveats.iter().find(is_it).expect("a caveat names the block");
+    assert!(caveat.message.contains(". Block 4 of run 2, trial "), "{}", caveat.message);
+    let advice = "In each run 2 of 5 blocks were discarded, the most allowed for 5 repetitions;";
+    assert!(caveat.advice.contains(advice), "{}", caveat.advice);
 }

@@ -27,7 +27,7 @@ pub(crate) const READINGS: &[Reading] = &[
     reading("sqlite.wal_frames_pending", Count, "WAL frames to checkpoint", "frames of the WAL that are not yet in the database").worse().up(StallCause::Checkpoint),
     reading("sqlite.pages", Count, "pages", "pages of the database"),
     reading("sqlite.free_pages", Count, "free pages", "free pages in the database file"),
-    reading("sqlite.pages_read_per_s", PerSecond, "pages read", "page cache misses of the clients: bytes read from files by their threads, divided by the page size (not where mmap_size is set)"),
+    reading("sqlite.pages_read_per_s", PerSecond, "pages read", "misses in SQLite's own page cache: bytes read from files by their threads, divided by the page size (not where mmap_size is set)"),
     reading("sqlite.pages_written_per_s", PerSecond, "pages written", "pages that the clients wrote, to database, journal and WAL: bytes written by their threads, divided by the page size"),
     reading("sqlite.file_reads_per_s", PerSecond, "file reads", "system calls by which the clients' threads read files"),
     reading("sqlite.file_writes_per_s", PerSecond, "file writes", "system calls by which the clients' threads wrote files"),

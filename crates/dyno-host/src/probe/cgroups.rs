@@ -16,8 +16,8 @@ pub(super) const READINGS: &[Reading] = &[
     reading("cgroup.*.memory_limit_bytes", Bytes, "memory limit", "memory that the control groups allow").topic(Topic::Instance),
     reading("cgroup.*.memory_bytes", Bytes, "memory", "memory of the control group, page cache included").topic(Topic::Instance),
     reading("cgroup.*.throttled_periods_per_s", PerSecond, "throttled periods", "periods (usually of 100 ms) in which the group used up its CPU time and had to wait").topic(Topic::Instance).worse().up(StallCause::CpuQuota),
-    reading("cgroup.*.throttled_s_per_s", Waiters, "throttled", "time that the group was throttled, summed over its CPUs").topic(Topic::Instance).worse().up(StallCause::CpuQuota),
-    reading("cgroup.server.throttled_s_per_s", Waiters, "server held back by its quota", "time that the server's group was throttled, summed over its CPUs").topic(Topic::Instance).worse().up(StallCause::CpuQuota).row(980).instance_of("cgroup.*.throttled_s_per_s"),
+    reading("cgroup.*.throttled_s_per_s", Cpus, "throttled", "time that the group was throttled, summed over its CPUs").topic(Topic::Instance).worse().up(StallCause::CpuQuota),
+    reading("cgroup.server.throttled_s_per_s", Cpus, "server held back by its quota", "time that the server's group was throttled, summed over its CPUs").topic(Topic::Instance).worse().up(StallCause::CpuQuota).row(980).instance_of("cgroup.*.throttled_s_per_s"),
 ];
 
 /// The control groups of one process.

@@ -18,7 +18,7 @@ use crate::own::thread_cpu;
 
 #[rustfmt::skip]
 pub(super) const READINGS: &[Reading] = &[
-    reading("data.bytes", Bytes, "data on disk", "blocks that the data take on disk, logs included").row(960),
+    reading("data.bytes", Bytes, "data on disk", "disk space that the data take, logs included").row(960),
     reading("data.apparent_bytes", Bytes, "length of the files", "length of the same files; less is on disk if they have holes or are compressed"),
     reading("data.files", Unit::other("files"), "files", "files in the data folder"),
     reading("data.tables_bytes", Bytes, "Tables", "on disk: files that hold rows only").chart(Topic::Files, 1),

@@ -214,6 +214,12 @@ fn another_studys_folder_is_refused() {
     assert!(error.contains("another study"), "{error}");
     let error = RunWriter::create(&path, &manifest("2-b")).err().unwrap().to_string();
     assert!(error.contains("holds a run"), "{error}");
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("notes.txt"), "").unwrap();
+    let error = RunWriter::create(&other, &manifest("2-b")).err().unwrap().to_string();
+    let expected = "other as the run's folder: it is not empty and holds no Dyno run; choose";
+    assert!(error.starts_with("cannot use ") && error.contains(expected), "{error}");
 }
 
 #[test]
@@ -627,14 +633,14 @@ fn what_would_make_trials_incomparable_is_refused_by_name() {
     let set = |map: &mut BTreeMap<String, String>, key: &str, value: &str| {
         map.insert(key.into(), value.into());
     };
-    check(&|m| m.seed = 8, "`seed` was 7 and is 8");
-    check(&|m| m.steps[0].duration_s = 9.0, "step `1 client`: duration_s was 2.0 and is 9.0");
+    check(&|m| m.seed = 8, "`seed` was 7, is now 8");
+    check(&|m| m.steps[0].duration_s = 9.0, "step `1 client`: duration_s was 2.0, is now 9.0");
     check(
         &|m| set(&mut m.variants[0].settings, "cache_size", "9"),
-        "`only · x=1: setting cache_size` was not set and is 9",
+        "`only · x=1: setting cache_size` was not set, is now 9",
     );
-    check(&|m| set(&mut m.conditions, "rest", "5 s"), "`rest` was not set and is 5 s");
-    check(&|m| m.variants[0].name = "other".into(), "`the variants` was only · x=1 and is other");
+    check(&|m| set(&mut m.conditions, "rest", "5 s"), "`rest` was not set, is now 5 s");
+    check(&|m| m.variants[0].name = "other".into(), "`the variants` was only · x=1, is now other");
     check(&|m| m.trials.truncate(1), "`repetitions` was lowered");
     check(&|m| m.trials.reverse(), "order of its trials");
     check(

@@ -13,7 +13,7 @@ const ROW: f64 = 15.0;
 const LETTER: f64 = 6.0;
 
 /// How many times as wide, in a drawing whose texts are set larger on a narrow screen.
-const NARROW: f64 = 1.25;
+const NARROW: f64 = 1.5;
 
 /// From this width on texts are set larger on a narrow screen.
 const BIG_FROM: f64 = 500.0;

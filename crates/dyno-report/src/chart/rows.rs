@@ -13,6 +13,8 @@ use crate::markup::{Markup, coordinate, escape};
 const ROW: f64 = 27.0;
 /// Width of a letter of a name, about.
 const LETTER: f64 = 6.3;
+/// What stands between the levels of a name.
+const BETWEEN: &str = " · ";
 /// Letters of a name that are shown.
 const LETTERS_MOST: usize = 28;
 /// Room at the right for the values in numbers.
@@ -48,26 +50,52 @@ impl RowsChart {
         let label = described(&self.label, self.rows.iter().map(|(_, mark)| mark));
         open_svg(&mut out, &frame, &label, " data-rows=\"\" tabindex=\"0\"");
         self.background(&mut out, &frame, &x);
-        for (i, (name, mark)) in self.rows.iter().enumerate() {
+        let names = self.names();
+        for (i, ((_, mark), name)) in self.rows.iter().zip(&names).enumerate() {
             let y = frame.top + (i as f64 + 0.5) * ROW;
-            text(&mut out, frame.left - 10.0, y + 4.0, "a e", &shorten(name));
+            text(&mut out, frame.left - 10.0, y + 4.0, "a e", name);
             self.mark(&mut out, mark, y, &x);
             if mark.value.is_finite() {
                 let shown = self.unit.show(mark.value);
-                let bounds = mark.bounds.filter(|_| self.width >= WIDE);
-                let bounds = bounds.map(|(low, high)| {
-                    format!(" ({})", range(&self.unit.show(low), &self.unit.show(high)))
-                });
-                let shown = shown + &bounds.unwrap_or_default();
-                text(&mut out, frame.width - 4.0, y + 4.0, "val e", &shown);
+                let spread = if self.width >= WIDE { self.spread(mark) } else { String::new() };
+                text(&mut out, frame.width - 4.0, y + 4.0, "val e", &(shown + &spread));
             }
         }
         out.raw("</svg>");
         out.finish()
     }
 
+    /// The names as they fit: if one is too long, all without the parts that they share, and what is still too
+    /// long without its middle.
+    fn names(&self) -> Vec<String> {
+        let names = self.rows.iter().map(|(name, _)| name.as_str());
+        if names.clone().all(|name| name.chars().count() <= LETTERS_MOST) {
+            return names.map(str::to_owned).collect();
+        }
+        let parts: Vec<Vec<&str>> = names.map(|name| name.split(BETWEEN).collect()).collect();
+        let is_own = |part: &&str| parts.iter().any(|parts| !parts.contains(part));
+        let own = |parts: &Vec<&str>| {
+            let own: Vec<&str> = parts.iter().copied().filter(is_own).collect();
+            shorten(&if own.is_empty() { parts.join(BETWEEN) } else { own.join(BETWEEN) })
+        };
+        parts.iter().map(own).collect()
+    }
+
+    /// ` (1.20–1.30 ms)`; of two repetitions their values, ` (13.8 and 15.5×)`.
+    fn spread(&self, mark: &Mark) -> String {
+        if let Some((low, high)) = mark.bounds {
+            return format!(" ({})", range(&self.unit.show(low), &self.unit.show(high)));
+        }
+        let [a, b] = mark.dots[..] else { return String::new() };
+        let (low, high) = (self.unit.show(a.min(b)), self.unit.show(a.max(b)));
+        let shared = ["/s", " %", "×", " µs", " ms", " s"].into_iter();
+        let mut bare =
+            shared.filter_map(|unit| low.strip_suffix(unit).filter(|_| high.ends_with(unit)));
+        format!(" ({} and {high})", bare.next().unwrap_or(&low))
+    }
+
     fn frame(&self) -> Frame {
-        let letters = self.rows.iter().map(|(name, _)| shorten(name).chars().count()).max();
+        let letters = self.names().iter().map(|name| name.chars().count()).max();
         let height = 6.0 + self.rows.len() as f64 * ROW + 26.0;
         Frame {
             width: self.width,
@@ -178,7 +206,10 @@ fn shorten(name: &str) -> String {
     if name.chars().count() <= LETTERS_MOST {
         return name.to_owned();
     }
-    name.chars().take(LETTERS_MOST - 1).chain(['…']).collect()
+    let letters: Vec<char> = name.chars().collect();
+    let n_end = LETTERS_MOST / 2;
+    let begin = &letters[..LETTERS_MOST - 1 - n_end];
+    begin.iter().chain(&['…']).chain(&letters[letters.len() - n_end..]).collect()
 }
 
 #[cfg(test)]
@@ -231,6 +262,41 @@ mod tests {
             <text x="296" y="23.5" class="val e">80/s</text>
             </svg>"#]]
         .assert_eq(&svg);
+    }
+
+    #[test]
+    fn names_that_are_too_long_stay_apart() {
+        let names = |all: &[&str]| {
+            let mark = chart().rows[0].1.clone();
+            let rows = all.iter().map(|name| ((*name).to_owned(), mark.clone())).collect();
+            RowsChart { rows, ..chart() }.names()
+        };
+        let short = ["ext4 · direct=yes", "ext4 · direct=no"];
+        assert_eq!(names(&short), short);
+        assert_eq!(
+            names(&["ext4 · sync=fdatasync · direct=yes", "ext4 · sync=fdatasync · direct=no"]),
+            ["direct=yes", "direct=no"]
+        );
+        let long = names(&["one beginning of a long name, a", "one beginning of a long name, b"]);
+        assert_eq!(
+            long,
+            ["one beginning… a long name, a", "one beginning… a long name, b"].map(shorten)
+        );
+        assert!(long.iter().all(|name| name.chars().count() == LETTERS_MOST), "{long:?}");
+        assert_ne!(long[0], long[1]);
+    }
+
+    #[test]
+    fn two_repetitions_show_their_values_and_no_interval() {
+        let mut chart = chart();
+        (chart.width, chart.unit) = (WIDE, Unit::Ratio);
+        chart.rows[0].1 =
+            Mark { value: 14.6, bounds: None, dots: vec![15.5, 13.8], ..chart.rows[0].1.clone() };
+        let svg = chart.svg();
+        assert!(
+            svg.contains(">14.6× (13.8 and 15.5×)</text>") && !svg.contains("class=\"eb"),
+            "{svg}"
+        );
     }
 
     #[test]

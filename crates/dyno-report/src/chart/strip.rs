@@ -45,7 +45,8 @@ impl Ruler {
         let (mut values, mut ends) = (least, least);
         for effect in effects.filter(|e| ruler.place(e.value).is_finite()) {
             values = values.max(ruler.place(effect.value).abs());
-            for end in [effect.low, effect.high].into_iter().flatten() {
+            let bounds = format::bounds(effect).map(|(low, high)| [low, high]);
+            for end in bounds.into_iter().flatten() {
                 let end = ruler.place(end);
                 ends = if end.is_finite() { ends.max(end.abs()) } else { ends };
             }
@@ -102,8 +103,8 @@ pub(crate) fn effect(effect: &Estimate, ruler: &Ruler, threshold: f64, class: &s
         coordinate(right - left)
     ));
     out.raw(format_args!("<path d=\"M{} 1V21\" class=\"zero\"/>", coordinate(x.at(0.0))));
-    let finite = |end: Option<f64>| end.map(|e| ruler.place(e)).filter(|e| e.is_finite());
-    if let Some((low, high)) = finite(effect.low).zip(finite(effect.high)) {
+    let bounds = format::bounds(effect).map(|(low, high)| (ruler.place(low), ruler.place(high)));
+    if let Some((low, high)) = bounds.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (low_x, high_x) = (coordinate(x.at(low)), coordinate(x.at(high)));
         let mut caps = String::new();
         // An end that lies outside of the strip has no cap: the line runs on.

@@ -1,5 +1,7 @@
 //! Blocks as plain text for a terminal. No text from outside can steer it.
 
+use std::collections::BTreeSet;
+
 use dyno_analysis::{Caveat, Verdict};
 
 use super::{Block, Cell, Table};
@@ -86,14 +88,19 @@ impl Screen {
     fn table(&self, out: &mut String, table: &Table) {
         self.paragraph(out, &table.title, "", Ink::Plain);
         let texts = texts(table);
-        let widths = widths(&texts, self.width);
+        let widths = widths(&texts, &explanations(table), self.width);
+        let is_alike: Vec<bool> =
+            (0..widths.len()).map(|i| is_alike(&texts, i, widths[i])).collect();
         for (idx, row) in texts.iter().enumerate() {
             let before = idx.checked_sub(1).filter(|before| *before > 0);
             let is_repeated = before.is_some_and(|before| texts[before][0] == row[0]);
             let mut text = String::new();
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let cell = if column == 0 && is_repeated { "" } else { cell };
-                let cell = shorten(cell, *width);
+                let cell = match is_alike[column] {
+                    true => shorten_middle(cell, *width),
+                    false => shorten(cell, *width),
+                };
                 let padding = " ".repeat(width - cell.chars().count());
                 let ink = match idx.checked_sub(1).map(|idx| &table.rows[idx][column]) {
                     None => Ink::Quiet,
@@ -189,12 +196,33 @@ fn needed(rows: &[Vec<String>]) -> Vec<usize> {
     (0..rows[0].len()).map(of).collect()
 }
 
-/// Widths of the columns: what they need, the first one shortened until the table fits.
-fn widths(rows: &[Vec<String>], width: usize) -> Vec<usize> {
+/// The columns of text behind those that say what a row is of, verdicts apart; the last of them first.
+fn explanations(table: &Table) -> Vec<usize> {
+    let is_verdict =
+        |idx: usize| table.rows.iter().any(|row| matches!(row.get(idx), Some(Cell::Verdict(_))));
+    let is_one = |idx: &usize| !table.columns[*idx].is_number && !is_verdict(*idx);
+    (2..table.columns.len()).filter(is_one).rev().collect()
+}
+
+/// Least width to which a column is shortened.
+const COLUMN_MIN: usize = 8;
+
+/// Widths of the columns: what they need, explanations and then the first one shortened until the table fits.
+fn widths(rows: &[Vec<String>], explanations: &[usize], width: usize) -> Vec<usize> {
     let mut widths = needed(rows);
-    let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
-    widths[0] = widths[0].saturating_sub(total.saturating_sub(width)).max(widths[0].min(8));
+    for &idx in explanations.iter().chain(&[0]) {
+        let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+        let room = widths[idx].saturating_sub(total.saturating_sub(width));
+        widths[idx] = room.max(widths[idx].min(COLUMN_MIN));
+    }
     widths
+}
+
+/// Whether texts of a column look the same if their ends are cut off.
+fn is_alike(rows: &[Vec<String>], column: usize, width: usize) -> bool {
+    let whole: BTreeSet<&str> = rows.iter().map(|row| row[column].as_str()).collect();
+    let short: BTreeSet<String> = whole.iter().map(|text| shorten(text, width)).collect();
+    short.len() < whole.len()
 }
 
 fn verdict_ink(judged: Judged) -> Ink {
@@ -215,6 +243,17 @@ fn shorten(text: &str, width: usize) -> String {
     short
 }
 
+/// The same without its middle.
+fn shorten_middle(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let n_end = width / 2;
+    let begin = &letters[..width.saturating_sub(1 + n_end)];
+    begin.iter().chain(&['…']).chain(&letters[letters.len() - n_end..]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +267,27 @@ mod tests {
         check("abcdefghij k", 4, &["abcd", "efgh", "ij k"]);
         check("above 2 % of it", 7, &["above", "2 % of", "it"]);
         check("", 10, &[]);
+    }
+
+    #[test]
+    fn rows_that_are_too_long_stay_apart() {
+        let mut table = Table::new("", &["variant", "load", "n", "relative to"], 2).with_text(&[3]);
+        table.row([
+            "wal-sync-full (run-before)",
+            "1 client",
+            "5",
+            "wal-sync-full of the other run",
+        ]);
+        table.row(["wal-sync-full (run-after)", "1 client", "5", "wal-sync-full"]);
+        let mut out = String::new();
+        Screen::new(50, false).blocks(&mut out, &[Block::Table(table.clone())]);
+        // What a row is relative to gives way first.
+        assert!(out.contains("wal-sync-full (run-before)  ") && out.contains("  5  wal-"), "{out}");
+        let mut out = String::new();
+        Screen::new(40, false).blocks(&mut out, &[Block::Table(table)]);
+        let rows: Vec<&str> = out.lines().skip(1).collect();
+        assert!(rows[0].starts_with("wal-sync…-before)"), "{out}");
+        assert!(rows[1].starts_with("wal-sync…n-after)"), "{out}");
     }
 
     #[test]

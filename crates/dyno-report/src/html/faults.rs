@@ -13,7 +13,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let lead = "Faults that the study injected, and how the load responded. Under closed load, clients \
+    let lead = "Faults that the study injected, and how the load responded. Under closed-loop load, clients \
                 wait while the server is down, so an outage causes only a few slow transactions, and \
                 percentiles hardly show it. The audit says whether committed transactions survived.";
     let mut section = Section::new("faults", "Faults", "Faults and recovery", lead);

@@ -46,7 +46,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     }
     let (nav, title) = match (view.findings.steps.len(), step_axis(view).name) {
         (1, _) => ("Charts", "Charts"),
-        (_, "clients") => ("By clients", "By number of clients"),
+        (_, "number of clients") => ("By clients", "By number of clients"),
         (_, "offered rate") => ("By rate", "By offered rate"),
         (_, "step") => ("By step", "By step"),
         _ => ("By load level", "By load level"),
@@ -178,7 +178,7 @@ pub(crate) fn step_axis(view: &View<'_>) -> StepAxis {
     } else {
         steps.iter().map(|s| s.name.clone()).collect()
     };
-    let name = if is_plain { "clients" } else { "load level" };
+    let name = if is_plain { "number of clients" } else { "load level" };
     StepAxis { labels, places: places(&clients), name }
 }
 
@@ -195,13 +195,13 @@ fn frame(n_marks: usize) -> (Frame, &'static str) {
     }
 }
 
-/// The mark of an estimate; bounds that are no numbers are left out.
+/// The mark of an estimate; bounds that are no numbers are left out, as are those of two repetitions.
 pub(crate) fn mark(view: &View<'_>, (variant, step): (usize, usize), estimate: &Estimate) -> Mark {
     Mark {
         variant,
         step,
         value: estimate.value,
-        bounds: estimate.low.zip(estimate.high).filter(|b| b.0.is_finite() && b.1.is_finite()),
+        bounds: format::bounds(estimate),
         dots: estimate.values.clone(),
         tip: parts::describe(view.variant(variant), view.step(step), estimate),
     }

@@ -396,8 +396,8 @@ fn plan(out: &mut Markup, view: &View<'_>) {
         out.classed(
             "p",
             "quiet",
-            "rerun: measured again after all other trials, because the first trials of its block were \
-             discarded (see the caveats on the host); the time shown is that of the rerun.",
+            "rerun: measured again after all other trials, because its block was discarded the first time \
+             (see the caveats on the host); the time shown is that of the rerun.",
         );
     }
     out.raw("</details>");
@@ -507,8 +507,14 @@ fn deeper(out: &mut Markup, runs: &[Run]) {
     out.element("h3", "Reproduce or examine this run");
     out.raw("<ul>");
     if runs.iter().any(|run| !run.manifest.study_source.is_empty()) {
-        out.raw("<li>Save the study file above as <code>study.toml</code> and run <code>dyno run ");
-        out.raw("study.toml</code>. With the same seed the trials come in the same order.</li>");
+        out.raw("<li>Save the study file above as <code>study.toml</code> and run ");
+        let mut seeds: Vec<u64> = runs.iter().map(|run| run.manifest.seed).collect();
+        seeds.dedup();
+        for (idx, seed) in seeds.iter().enumerate() {
+            out.raw(if idx > 0 { " or " } else { "" });
+            out.element("code", format!("dyno run study.toml --seed {seed}"));
+        }
+        out.raw(": with this seed the trials come in the same order.</li>");
     }
     for run in runs {
         out.raw("<li>The record is in ");
@@ -543,13 +549,15 @@ fn glossary(out: &mut Markup, view: &View<'_>) {
          repetitions, both values are shown instead."
     );
     let verdict = format!(
-        "Better or worse: the difference exceeds what noise explains, however small it is. No \
-         difference: the whole CI lies within ± {threshold}. Inconclusive: not enough evidence for \
-         either."
+        "No difference: the whole CI lies within ± {threshold}. Otherwise better or worse if the \
+         difference exceeds what noise explains (p ≤ 5 %), however small it is. Otherwise inconclusive."
     );
     let words: [(&str, &str); 12] = [
         ("throughput", "Committed transactions per second of the measurement phase."),
-        ("response time", "done − due: how long a user waited. Under closed load, due = sent."),
+        (
+            "response time",
+            "done − due: how long a user waited. Under closed-loop load, due = sent.",
+        ),
         ("service time", "done − sent: how long the server took."),
         ("lag", "sent − due: how late the load generator was."),
         (

@@ -147,7 +147,8 @@ const SECTIONS: &[fn(&Page<'_>) -> Option<Section>] = &[
 /// The legends that charts refer to, one for each width of drawing.
 fn legends(out: &mut Markup, view: &View<'_>) {
     out.raw("<svg class=\"defs\" aria-hidden=\"true\"><defs>");
-    [370.0, 560.0, 1140.0].into_iter().for_each(|width| view.legend(width).define(out));
+    let widths = [370.0, 560.0, picture::LINES_WIDE, 1140.0];
+    widths.into_iter().for_each(|width| view.legend(width).define(out));
     out.raw("</defs></svg>");
 }
 

@@ -377,14 +377,16 @@ impl Panel<'_> {
                 } else {
                     "almost nothing committed for"
                 };
-                let text = format!("{what} {length} s, {missing} transactions missing");
+                let text = format!("{what} {length} s, {missing} fewer transactions than expected");
                 push(stall.trial, (stall.start_s, stall.length_s), text);
             }
             for facts in &cell.time {
                 for stall in facts.stalls.iter().filter(|_| fine.is_empty()) {
                     let missing = Unit::Count.show(stall.missing.round());
-                    let text =
-                        format!("stall of {} s, {missing} transactions missing", stall.seconds);
+                    let text = format!(
+                        "stall of {} s, {missing} fewer transactions than expected",
+                        stall.seconds
+                    );
                     push(facts.trial, (stall.at_s, f64::from(stall.seconds)), text);
                 }
                 for change in facts.changes.iter().filter(|_| is_agreed) {

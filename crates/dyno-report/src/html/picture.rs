@@ -15,6 +15,9 @@ use crate::view::View;
 /// Most rows of a picture; with more steps than that, those of the last one are shown.
 const ROWS_MOST: usize = 16;
 
+/// Width of a picture of lines.
+pub(super) const LINES_WIDE: f64 = 640.0;
+
 /// Width of a picture of rows.
 const WIDE: f64 = 720.0;
 
@@ -71,9 +74,11 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     };
     let axis = loads::step_axis(view);
     let title = format!("{} by {}", view.heading_with_unit(metric), axis.name);
-    let note = format!("error bars: {} CI; hollow dots: repetitions", view.confidence());
+    let bars = marks.iter().any(|mark| mark.bounds.is_some());
+    let bars = if bars { format!("error bars: {} CI; ", view.confidence()) } else { String::new() };
+    let note = format!("{bars}hollow dots: {}", dots(&marks));
     let spoken: Vec<String> = marks.iter().take(SPOKEN_MOST).map(|mark| mark.tip.clone()).collect();
-    let frame = Frame::new(640.0, 270.0);
+    let frame = Frame::new(LINES_WIDE, 270.0);
     let legend = view.legend(frame.width);
     let chart = MarksChart {
         label: format!("{title}. {}", spoken.join("; ")),
@@ -89,6 +94,22 @@ fn by_load(out: &mut Markup, view: &View<'_>, metric: MetricId) {
         legend,
     };
     figure(out, (&title, &note), &chart.svg());
+}
+
+/// What hollow dots are.
+fn dots<'a>(marks: impl IntoIterator<Item = &'a Mark>) -> &'static str {
+    match marks.into_iter().all(|mark| mark.dots.len() == 2) {
+        true => "the two repetitions",
+        false => "repetitions",
+    }
+}
+
+/// What dots and lines of these rows are.
+fn key(view: &View<'_>, rows: &[(String, Mark)]) -> String {
+    let has_line = rows.iter().any(|(_, mark)| mark.bounds.is_some());
+    let line =
+        if has_line { format!("; line: its {} CI", view.confidence()) } else { String::new() };
+    format!("filled dot: mean{line}; hollow dots: {}", dots(rows.iter().map(|(_, mark)| mark)))
 }
 
 /// The effects against the baseline, a picture for each metric: steps that end when their work is done are
@@ -153,9 +174,8 @@ fn forest(out: &mut Markup, view: &View<'_>, mut effects: Vec<&Comparison>) {
     let better = if view.is_more_better(first.metric) { "right" } else { "left" };
     let scale = if is_log { ", log scale" } else { "" };
     let note = format!(
-        "{better} is better{scale}; filled dot: mean; line: its {} CI; hollow dots: repetitions; grey \
-         band: no difference (± {})",
-        view.confidence(),
+        "{better} is better{scale}; {}; grey band: no difference (± {})",
+        key(view, &rows),
         view.threshold()
     );
     let most = ratio(threshold);
@@ -188,9 +208,9 @@ fn values(out: &mut Markup, view: &View<'_>, metric: MetricId) {
     let is_log = loads::needs_log(&found, &Unit::of(first));
     let better = if view.is_more_better(metric) { "right" } else { "left" };
     let note = format!(
-        "{better} is better{}; filled dot: mean; line: its {} CI; hollow dots: repetitions",
+        "{better} is better{}; {}",
         if is_log { ", log scale" } else { "" },
-        view.confidence()
+        key(view, &rows)
     );
     let spoken: Vec<String> = rows.iter().map(|(_, mark)| mark.tip.clone()).collect();
     let chart = RowsChart {

@@ -32,7 +32,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
              second are shown."
         }
     };
-    let mut section = Section::new("price", "Price", "Price", &lead.replace('`', ""));
+    let title = if has_price { "Price" } else { "Cost" };
+    let mut section = Section::new("price", title, title, &lead.replace('`', ""));
     let out = section.drawn();
     for step in 0..view.findings.steps.len() {
         let own: Vec<&CostFacts> = facts.iter().copied().filter(|c| c.step == step).collect();
@@ -134,7 +135,7 @@ fn frontier(out: &mut Markup, view: &View<'_>, step: usize, own: &[&CostFacts]) 
                     variant: cost.variant,
                     x: price.amount,
                     y: speed.value,
-                    bounds: speed.low.zip(speed.high),
+                    bounds: format::bounds(speed),
                     is_joined: cost.on_frontier.unwrap_or(false),
                     tip: parts::describe(view.variant(cost.variant), view.step(step), speed),
                 })

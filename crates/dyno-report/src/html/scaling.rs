@@ -77,9 +77,9 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         "p",
         "lead",
         "Speed-up is throughput and slowdown is mean response time, each as a multiple of its value \
-         with the fewest clients. A variant saturates at the load from which response time grows \
-         faster than the square root of the number of clients; the knee may lie anywhere between \
-         that load and the next one tested. Contention and coherency are parameters of the \
+         with the fewest clients. A variant saturates at the load at which its response time turns up: \
+         from there it grows faster than the square root of the number of clients; the knee may lie anywhere \
+         between that load and the next one tested. Contention and coherency are parameters of the \
          Universal Scalability Law (Gunther), fitted to each repetition: the share of work that is \
          serialised, and the cost of keeping each pair of clients consistent. Peaks beyond the tested \
          loads are extrapolations. If R² is low or the fitted curve misses measured points, ignore the parameters.",
@@ -134,7 +134,8 @@ fn multiples(
     clients.sort_unstable();
     clients.dedup();
     out.raw("<div class=\"scroll\"><table class=\"heat dense\"><caption>").text(title);
-    out.raw(" ").element("span", "by clients, as a multiple of the value with the fewest");
+    out.raw(" ")
+        .element("span", "by number of clients, as a multiple of the value with the fewest");
     out.raw("</caption><thead><tr><th>Variant</th>");
     clients.iter().for_each(|clients| {
         out.classed("th", "n", clients.to_string());

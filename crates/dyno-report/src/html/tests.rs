@@ -148,10 +148,44 @@ fn the_first_screen_is_the_answer_a_picture_and_a_few_lines() {
     assert!(!screen.contains(&findings.caveats[0].message));
     // The picture says in words what it shows.
     assert!(screen.contains(
-        "aria-label=\"Throughput (transactions/s) by clients. MariaDB 11.8 · 1 client: "
+        "aria-label=\"Throughput (transactions/s) by number of clients. MariaDB 11.8 · 1 client: "
     ));
     // Who does not see it may skip what is above.
     assert!(html.find("href=\"#answer\">Skip to the answer").unwrap() < start);
+}
+
+#[test]
+fn every_key_of_a_chart_is_defined() {
+    let (findings, runs) = fixture::three_variants();
+    let html = render(&findings, &runs, MADE);
+    let used: Vec<&str> =
+        html.split("<use href=\"#").skip(1).filter_map(|t| t.split('"').next()).collect();
+    assert!(used.contains(&"legend640"), "the picture of lines has a key: {used:?}");
+    for id in used {
+        assert!(html.contains(&format!("<g id=\"{id}\"")), "{id}");
+    }
+}
+
+#[test]
+fn a_picture_of_two_repetitions_shows_both_and_no_interval() {
+    let (mut findings, _) = fixture::three_variants();
+    findings.steps.truncate(1);
+    findings.cells.retain(|cell| cell.step == 0);
+    findings.comparisons.retain(|c| c.step == 0);
+    let picture = |findings: &Findings| {
+        let mut out = Markup::new();
+        picture::draw(&mut out, &View::new(findings));
+        out.finish()
+    };
+    let three = picture(&findings);
+    assert!(three.contains("; line: its 95 % CI; hollow dots: repetitions; "), "{three}");
+    for comparison in &mut findings.comparisons {
+        comparison.relative.n = 2;
+        comparison.relative.values = vec![200.0, 100.0];
+    }
+    let two = picture(&findings);
+    assert!(two.contains("; filled dot: mean; hollow dots: the two repetitions; "), "{two}");
+    assert!(two.contains(" (+100 and +200 %)</text>") && !two.contains("class=\"eb"), "{two}");
 }
 
 #[test]
@@ -200,11 +234,9 @@ fn the_answer_comes_before_the_evidence() {
 fn what_could_not_be_measured_says_why() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
-    assert!(
-        html.contains(
-            "Disk read per transaction</b>: not available. The server&#39;s files are on"
-        )
-    );
+    assert!(html.contains(
+        "Data read from disk per transaction</b>: not available. The server&#39;s files are on"
+    ));
     assert!(html.contains("the server ended while tables were populated"));
     assert!(html.contains("Disk full (/var/tmp)"));
     assert!(html.contains("0 B/s throughout"));
@@ -278,7 +310,7 @@ fn values_that_are_no_numbers_are_left_out_of_charts() {
 fn stalls_and_changes_of_level_are_marked() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
-    assert!(html.contains("trial 2, 12 s: stall of 2 s, 81,000 transactions missing"));
+    assert!(html.contains("trial 2, 12 s: stall of 2 s, 81,000 fewer transactions than expected"));
     assert!(html.contains("trial 2, 20 s: level changes from 41,000/s to 38,000/s"));
 }
 
@@ -389,7 +421,7 @@ fn a_demand_that_was_not_met_is_told_first_and_unfolded() {
 fn kinds_are_told_apart_and_steps_of_the_workload_have_no_axis_of_clients() {
     let (findings, runs) = fixture::own_steps();
     let html = render(&findings, &runs, MADE);
-    assert!(html.contains("<h2>By step</h2>") && !html.contains("by clients"));
+    assert!(html.contains("<h2>By step</h2>") && !html.contains("by number of clients"));
     for text in ["Throughput of query by step", "Throughput of insert by step", "l.i0"] {
         assert!(html.contains(text), "{text}");
     }
@@ -421,7 +453,7 @@ fn evidence_has_its_place() {
     let (findings, runs) = fixture::three_variants();
     let html = render(&findings, &runs, MADE);
     for text in [
-        "nothing committed for 1.4 s, 41,300 transactions missing",
+        "nothing committed for 1.4 s, 41,300 fewer transactions than expected",
         "What moved first",
         "a blocked or suspended process",
         "<code>cpupq</code>",

@@ -65,7 +65,7 @@ fn spots(view: &View<'_>, facts: &VectorFacts) -> Vec<Spot> {
             variant: facts.variant,
             x: point.recall.value,
             y: point.rate.value,
-            bounds: point.rate.low.zip(point.rate.high),
+            bounds: crate::format::bounds(&point.rate),
             is_joined: true,
             tip: format!("{rate} · recall {}", recall_text(point.recall.value)),
         }

@@ -12,11 +12,11 @@ use crate::keys::{BASELINE, names};
 use crate::nearest::{did_you_mean, list};
 use crate::{Diagnostic, Vocabulary};
 
-/// Reads the baseline's level of each factor that it names.
+/// Reads the baseline's level of each factor that it names. `has_loads`: whether loads are varied.
 pub(super) fn read(
     problems: &mut Problems,
     entry: &Entry<'_>,
-    factors: &[ReadFactor<'_>],
+    (factors, has_loads): (&[ReadFactor<'_>], bool),
     involved: &Involved<'_>,
     vocabulary: &Vocabulary,
 ) -> BTreeMap<String, String> {
@@ -29,10 +29,11 @@ pub(super) fn read(
                 .with_help("leave it out; the baseline then has the first level of each factor"),
         );
     }
-    let mut reader = Reader { problems, factors, involved, vocabulary, baseline: &mut baseline };
+    let mut reader =
+        Reader { problems, factors, has_loads, involved, vocabulary, baseline: &mut baseline };
     for Leaf { path, entry } in leaves(entry) {
         match FieldPath::parse(&path) {
-            Some(path) if path.kind.is_chosen => reader.level(&entry, &path.name()),
+            Some(field) if field.kind.is_chosen => reader.level(&entry, &field.name(), &path),
             _ => reader.unknown(&Entry { key: &path, ..entry }),
         }
     }
@@ -42,16 +43,17 @@ pub(super) fn read(
 struct Reader<'r> {
     problems: &'r mut Problems,
     factors: &'r [ReadFactor<'r>],
+    has_loads: bool,
     involved: &'r Involved<'r>,
     vocabulary: &'r Vocabulary,
     baseline: &'r mut BTreeMap<String, String>,
 }
 
 impl Reader<'_> {
-    /// Reads the level of one factor.
-    fn level(&mut self, entry: &Entry<'_>, name: &str) {
+    /// Reads the level of one factor, which the study calls `written`.
+    fn level(&mut self, entry: &Entry<'_>, name: &str, written: &str) {
         let Some(read) = self.factors.iter().find(|read| read.factor.name == name) else {
-            self.not_varied(entry, name);
+            self.not_varied(entry, written);
             return;
         };
         let tables = self.involved.of(read.path.kind);
@@ -74,7 +76,7 @@ impl Reader<'_> {
             return;
         }
         if self.baseline.insert(name.to_owned(), level).is_some() {
-            let message = format!("the baseline names `{name}` twice");
+            let message = format!("the baseline names `{written}` twice");
             self.problems.add(
                 Diagnostic::new(entry.key_span.clone(), message)
                     .with_label("one of the two occurrences"),
@@ -82,17 +84,18 @@ impl Reader<'_> {
         }
     }
 
-    fn not_varied(&mut self, entry: &Entry<'_>, name: &str) {
-        let words: Vec<&str> = self.factors.iter().map(|read| read.factor.name.as_str()).collect();
+    fn not_varied(&mut self, entry: &Entry<'_>, written: &str) {
+        let words: Vec<&str> = self.factors.iter().map(|read| read.written.as_str()).collect();
         let help = if words.is_empty() {
-            "`baseline` needs a factor in `vary`; this study varies only the load".to_owned()
+            let what = if self.has_loads { "only the load" } else { "nothing" };
+            format!("`baseline` needs a factor in `vary`; this study varies {what}")
         } else {
             format!("the study varies {}", list(&words))
         };
         self.problems.add(
             Diagnostic::new(
                 entry.key_span.clone(),
-                format!("`{name}` is not varied, so it cannot be part of the baseline"),
+                format!("`{written}` is not varied, so it cannot be part of the baseline"),
             )
             .with_label("not a factor of this study")
             .with_help(help),
@@ -111,8 +114,12 @@ impl Reader<'_> {
             );
             return;
         }
-        let varied = self.factors.iter().map(|read| read.factor.name.as_str());
-        let words = varied.chain(names(&BASELINE));
-        self.problems.add(unknown_key(entry, "`baseline`", words));
+        let mut words: Vec<&str> = self.factors.iter().map(|read| read.written.as_str()).collect();
+        for name in names(&BASELINE) {
+            if !words.contains(&name) {
+                words.push(name);
+            }
+        }
+        self.problems.add(unknown_key(entry, "`baseline`", words.into_iter()));
     }
 }

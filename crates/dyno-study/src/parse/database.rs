@@ -726,7 +726,7 @@ fn check_engine(problems: &mut Problems, raw: &RawTable<'_>, word: &ProductWord)
         return;
     }
     let problem = if word.engines.is_empty() {
-        let message = format!("product `{}` has just one storage engine", word.name);
+        let message = format!("product `{}` has only one storage engine", word.name);
         Diagnostic::new(given.key_span.clone(), message)
             .with_label("no other engine to choose")
             .with_help("leave this key out")

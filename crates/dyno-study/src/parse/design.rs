@@ -67,10 +67,11 @@ pub(super) fn read(
     let involved = Involved::new(&chosen, &vary);
     let loads = read_loads(problems, &section, &vary);
     let vary_span = vary.span.clone();
+    let has_loads = vary.clients.is_some() || vary.rate.is_some();
     let factors = vary.factors(problems, &involved, vocabulary);
     let baseline = section
         .entry("baseline")
-        .map(|entry| baseline::read(problems, &entry, &factors, &involved, vocabulary))
+        .map(|entry| baseline::read(problems, &entry, (&factors, has_loads), &involved, vocabulary))
         .unwrap_or_default();
     let whole: Option<Vec<Factor>> = factors.iter().map(ReadFactor::whole).collect();
     let scalars = Scalars::read(problems, &section, &vocabulary.probes);

@@ -114,10 +114,10 @@ fn report_circle(tables: &[RawTable<'_>], circle: &[usize], problems: &mut Probl
             like.span.clone(),
             format!("{} `{}` inherits from itself", tables[first].kind.name, tables[first].name),
         )
-        .with_label(names.join(" is like "))
-        .with_help(
-            "define one of them itself, with a `product` or a `url` for example, instead \
-            of `like`",
-        ),
+        .with_label(names.join(" → "))
+        .with_help(match tables[first].kind.name {
+            "database" => "give one of them a `product` or `url` instead of `like`",
+            _ => "define one of them itself instead of by `like`",
+        }),
     );
 }

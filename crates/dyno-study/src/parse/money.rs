@@ -10,7 +10,7 @@ use crate::{Diagnostic, Price};
 
 /// An amount with its currency, such as `"0.192 USD"`.
 pub(super) fn price(problems: &mut Problems, entry: &Entry<'_>) -> Option<Price> {
-    const EXAMPLE: &str = "an amount and its currency such as \"0.192 USD\"";
+    const EXAMPLE: &str = "an amount with its currency, such as \"0.192 USD\"";
     let DeValue::String(text) = entry.value else {
         wrong_type(problems, entry, EXAMPLE);
         return None;

@@ -46,6 +46,8 @@ pub(super) struct Vary<'a> {
 #[derive(Debug)]
 struct Varying<'a> {
     path: FieldPath,
+    /// The same as it is written.
+    written: String,
     entry: Entry<'a>,
     /// Of names of tables, which are read first.
     names: Option<ReadFactor<'a>>,
@@ -129,7 +131,7 @@ impl<'a> Vary<'a> {
     ) {
         let Some(path) = path(problems, text, &entry) else { return };
         if self.varying.iter().any(|other| other.path == path) {
-            let message = format!("`{}` is varied twice", path.name());
+            let message = format!("`{text}` is varied twice");
             problems.add(
                 Diagnostic::new(entry.key_span, message).with_label("one of the two occurrences"),
             );
@@ -142,9 +144,9 @@ impl<'a> Vary<'a> {
             let read = |problems: &mut Problems, entry: &Entry<'_>| {
                 known_name(problems, entry, kind, &known)
             };
-            ReadFactor::new(problems, &path, &entry, read)
+            ReadFactor::new(problems, (&path, text), &entry, read)
         });
-        self.varying.push(Varying { path, entry, names });
+        self.varying.push(Varying { path, written: text.to_owned(), entry, names });
     }
 
     /// The tables of a kind, if they are varied.
@@ -161,10 +163,10 @@ impl<'a> Vary<'a> {
         involved: &Involved<'_>,
         vocabulary: &Vocabulary,
     ) -> Vec<ReadFactor<'a>> {
-        let factors = self.varying.into_iter().map(|Varying { path, entry, names }| {
+        let factors = self.varying.into_iter().map(|Varying { path, written, entry, names }| {
             names.unwrap_or_else(|| {
                 let tables = involved.of(path.kind);
-                ReadFactor::new(problems, &path, &entry, |problems, entry| {
+                ReadFactor::new(problems, (&path, &written), &entry, |problems, entry| {
                     level(problems, &path, entry, tables, vocabulary)
                 })
             })
@@ -267,6 +269,8 @@ pub(super) struct ReadFactor<'a> {
     pub(super) factor: Factor,
     /// What it varies.
     pub(super) path: FieldPath,
+    /// The same as it is written.
+    pub(super) written: String,
     /// Its right levels as they are written.
     pub(super) entries: Vec<Entry<'a>>,
     /// Its levels that are wrong, as far as they are texts or numbers; and whether there are any,
@@ -279,7 +283,7 @@ pub(super) struct ReadFactor<'a> {
 impl<'a> ReadFactor<'a> {
     fn new(
         problems: &mut Problems,
-        path: &FieldPath,
+        (path, written): (&FieldPath, &str),
         entry: &Entry<'a>,
         read: impl FnMut(&mut Problems, &Entry<'_>) -> Option<String>,
     ) -> ReadFactor<'a> {
@@ -295,6 +299,7 @@ impl<'a> ReadFactor<'a> {
         ReadFactor {
             factor,
             path: path.clone(),
+            written: written.to_owned(),
             entries: right.map(|(item, _)| item_entry(entry, item)).collect(),
             wrong: wrongs(entry, list.as_deref()),
             key_span: entry.key_span.clone(),

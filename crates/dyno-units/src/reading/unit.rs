@@ -93,6 +93,8 @@ impl Unit {
         match self {
             Unit::Cpus => 0.02,
             Unit::Waiters | Unit::AtATime => 0.01,
+            // A mean over time, of threads that wait for a CPU.
+            Unit::Other(name) if name == "threads" => 0.01,
             Unit::BytesPerSecond => 65_536.0,
             Unit::PerSecond | Unit::Milliseconds => 1.0,
             Unit::Percent => 2.0,

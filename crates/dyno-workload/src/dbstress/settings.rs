@@ -63,7 +63,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     OptionSpec::real(
         "think_time_ms",
         "0",
-        "mean pause of a client after a read and the write that follows it (closed load only)",
+        "mean pause of a client after a read and the write that follows it (closed-loop load only)",
     ),
     OptionSpec::word(
         "think_time",

@@ -65,7 +65,7 @@ const SCRIPTS: &[Script] = &[
     Script { name: "oltp_point_select", summary: "one row by its primary key, no transaction" },
     Script { name: "oltp_update_index", summary: "adds 1 to an indexed column of one row" },
     Script { name: "oltp_update_non_index", summary: "overwrites an unindexed column of one row" },
-    Script { name: "oltp_delete", summary: "deletes one row; soon most are already gone" },
+    Script { name: "oltp_delete", summary: "deletes one row; soon most rows are already gone" },
     Script { name: "oltp_insert", summary: "inserts one row" },
     Script { name: "bulk_insert", summary: "inserts thousands of small rows per statement" },
     Script {

@@ -42,7 +42,8 @@ const NAME: &str = "tpcb";
 
 /// The workload, for the catalogue.
 pub fn spec() -> WorkloadSpec {
-    let summary = "pgbench's TPC-B: a delta goes to an account, a teller and a branch";
+    let summary =
+        "pgbench's TPC-B: adds an amount to the balances of an account, a teller and a branch";
     WorkloadSpec::new(NAME, summary, settings::option_specs(), plan)
 }
 

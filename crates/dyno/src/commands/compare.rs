@@ -22,7 +22,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
     if !options.gate {
         return Ok(if is_compared { End::Good } else { End::Bad });
     }
-    terminal::say(&format!("gate: {gate}"));
+    terminal::say(&format!("gate: {}", gate.in_lines()));
     Ok(match gate {
         Gate::NoWorse => End::Good,
         Gate::Worse(_) => End::Bad,
@@ -45,7 +45,7 @@ fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
 
 /// The verdict of the gate, whether the runs have anything in common, and the text to show.
 fn compare(options: &CompareOptions) -> anyhow::Result<(Gate, bool, String)> {
-    let runs = report::read(&[options.baseline.clone(), options.candidate.clone()])?;
+    let runs = report::read_two(&options.baseline, &options.candidate)?;
     let analysis = Options { threshold: options.threshold, ..Options::default() };
     let findings = analyse_against(&runs[0], &runs[1], &analysis);
     let text = match (options.format, options.format.rows()) {

@@ -199,7 +199,7 @@ pub(crate) fn lines(plan: &Plan, design: &Design, noise: &Noise) -> Vec<String> 
         lines.push("in sequential order, drift of the machine looks like a difference".to_owned());
     }
     if plan.steps.iter().any(|step| matches!(step.load, LoadLevel::Given(Load::Open { .. }))) {
-        lines.push("under open load the differences are in p95 response time".to_owned());
+        lines.push("under open-loop load the differences are in p95 response time".to_owned());
     }
     lines
 }

@@ -236,12 +236,23 @@ fn joined_name(names: &[String]) -> String {
 
 /// Reads runs, each of which may be there once.
 pub(crate) fn read(folders: &[PathBuf]) -> anyhow::Result<Vec<Run>> {
+    read_apart(folders, "its trials would count twice; name different runs")
+}
+
+/// Two runs, one to be compared with the other.
+pub(crate) fn read_two(baseline: &Path, candidate: &Path) -> anyhow::Result<Vec<Run>> {
+    let folders = [baseline.to_owned(), candidate.to_owned()];
+    read_apart(&folders, "a run cannot be compared with itself")
+}
+
+/// Reads runs; `why` says why one may not be there twice.
+fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
     folders.iter().try_for_each(|folder| check_run_folder(folder))?;
     let runs: Vec<Run> =
         folders.iter().map(|folder| crate::readings::read_run(folder)).collect::<Result<_, _>>()?;
     if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
         anyhow::bail!(
-            "{} and {} hold the same run: its trials would count twice; name different runs",
+            "{} and {} hold the same run: {why}",
             folders[first].display(),
             folders[second].display()
         );

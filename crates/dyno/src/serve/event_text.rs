@@ -164,9 +164,9 @@ fn audited(n_passed: usize, (failed, skipped): (&[String], &[String]), took_s: f
         some => format!("; not checked: {}", some.join("; ")),
     };
     match failed {
-        [] => format!("the audit passed: {n} of {n} checks, in {}{not}", time_s(took_s)),
+        [] => format!("audit: {n} of {n} checks passed, in {}{not}", time_s(took_s)),
         _ => format!(
-            "the audit FAILED: {} of {n} checks failed: {}{not}",
+            "audit FAILED: {} of {n} checks failed: {}{not}",
             failed.len(),
             failed.join("; ")
         ),
@@ -209,11 +209,11 @@ mod tests {
         };
         check(
             r#"{"event":"audited","n_passed":2,"failed":[],"took_s":0.000009094}"#,
-            "the audit passed: 2 of 2 checks, in 9.09 µs",
+            "audit: 2 of 2 checks passed, in 9.09 µs",
         );
         check(
             r#"{"event":"audited","n_passed":1,"failed":[],"skipped":["a, because b"],"took_s":1}"#,
-            "the audit passed: 1 of 1 checks, in 1 s; not checked: a, because b",
+            "audit: 1 of 1 checks passed, in 1 s; not checked: a, because b",
         );
         check(
             r#"{"event":"audited","n_passed":1,"failed":["rows: expected 3, found 2"],"took_s":1}"#,

@@ -138,7 +138,7 @@ impl Server {
             baseline.changed_unix_ms.max(candidate.changed_unix_ms),
         );
         self.made(of, state, &|| {
-            let runs = report::read(&[baseline.folder.clone(), candidate.folder.clone()])?;
+            let runs = report::read_two(&baseline.folder, &candidate.folder)?;
             let findings = analyse_against(&runs[0], &runs[1], &Options::default());
             report::html(&findings, &runs, self.clock.unix_millis())
         })

@@ -178,7 +178,11 @@ fn one_run_is_not_compared_with_itself() {
         {
             let answer = bench.dyno(&[command, &["runs/before", other]].concat());
             assert_eq!(answer.code, code, "{command:?} {other}: {}", answer.err);
-            let message = format!("runs/before and {other} hold the same run");
+            let why = match command[0] {
+                "compare" => "a run cannot be compared with itself",
+                _ => "its trials would count twice; name different runs",
+            };
+            let message = format!("runs/before and {other} hold the same run: {why}");
             assert!(answer.err.contains(&message), "{}", answer.err);
         }
     }

@@ -81,7 +81,7 @@ fn a_folder_of_another_study_is_refused() {
     let answer = bench.dyno(&["run", "two.toml", "--out", "here"]);
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("another study"), "{}", answer.err);
-    assert!(answer.err.contains("setting service_time` was 1ms and is 2ms"), "{}", answer.err);
+    assert!(answer.err.contains("setting service_time` was 1ms, is now 2ms"), "{}", answer.err);
     assert!(answer.err.contains("`dyno run --new`"), "{}", answer.err);
     assert_eq!(std::fs::read(bench.path("here/manifest.json")).unwrap(), before);
 
@@ -178,7 +178,7 @@ fn a_study_that_asks_for_more_goes_on_with_the_same_run() {
     assert!(answer.code == 2 && answer.err.contains("`repetitions` was lowered"), "{}", answer.err);
     bench.write("study.toml", &simulated("Is it?", 3, "3%").replace("\"3s\"", "\"4s\""));
     let answer = bench.dyno(&["run", "study.toml"]);
-    assert!(answer.err.contains("duration_s was 3.0 and is 4.0"), "{}", answer.err);
+    assert!(answer.err.contains("duration_s was 3.0, is now 4.0"), "{}", answer.err);
 }
 
 #[test]

@@ -48,13 +48,15 @@ fn different_workloads_are_not_ranked_against_each_other() {
         &works,
         5,
         &[[9000.0, 200.0], [100.0, 100.1], [50.0, 3000.0]],
-        expect!["At 4 clients, pg is fastest on point; ch on inserts; no clear winner on sums."],
+        expect![
+            "At 4 clients, pg is fastest on point; ch on inserts; no clear difference between pg and ch on sums."
+        ],
     );
     headline(
         &works,
         5,
         &[[100.0, 100.1], [100.0, 100.1], [100.0, 100.1]],
-        expect!["At 4 clients, no clear winner on point, sums and inserts."],
+        expect!["At 4 clients, no clear difference between pg and ch on point, sums or inserts."],
     );
     headline(
         &works,

@@ -29,8 +29,8 @@ const DATABASE: &[Item] = &[
     rate("conflicts", reading("pg.conflicts_per_s", PerSecond, "recovery conflicts", "statements cancelled by recovery (on a standby)").worse()),
     rate("blk_read_time", reading("pg.block_read_s_per_s", Waiters, "waiting for block reads", "time waited for reads (needs track_io_timing)")).times(1e-3),
     rate("blk_write_time", reading("pg.block_write_s_per_s", Waiters, "waiting for block writes", "time waited for writes (needs track_io_timing)")).times(1e-3),
-    rate("active_time", reading("pg.active_s_per_s", AtATime, "sessions at work", "time that sessions were at work, all together (from 14)")).times(1e-3),
-    rate("idle_in_transaction_time", reading("pg.idle_in_transaction_s_per_s", AtATime, "idle in transaction", "time that sessions idled inside a transaction (from 14)").worse()).times(1e-3),
+    rate("active_time", reading("pg.active_s_per_s", AtATime, "sessions at work", "time that sessions were at work, all together (PostgreSQL 14 or later)")).times(1e-3),
+    rate("idle_in_transaction_time", reading("pg.idle_in_transaction_s_per_s", AtATime, "idle in transaction", "time that sessions idled inside a transaction (PostgreSQL 14 or later)").worse()).times(1e-3),
     gauge("uptime_s", reading("pg.uptime_s", Seconds, "uptime", "time since the server was started").role(Role::Uptime)),
     gauge("numbackends", reading("pg.connections", Count, "connections", "connections to this database")),
     gauge("freeze_age", reading("pg.freeze_age", Unit::other("transactions"), "freeze age", "age of the oldest transaction id in this database that is not frozen")),
@@ -39,12 +39,12 @@ const DATABASE: &[Item] = &[
 /// pg_stat_wal, from 14; what 18 moved to pg_stat_io is missing there.
 #[rustfmt::skip]
 const WAL: &[Item] = &[
-    rate("wal_records", reading("pg.wal_records_per_s", PerSecond, "WAL records", "WAL records (from 14)")),
-    rate("wal_fpi", reading("pg.wal_page_images_per_s", PerSecond, "WAL page images", "whole pages in the WAL: first changes after a checkpoint (from 14)")),
-    rate("wal_bytes", reading("pg.wal_bytes_per_s", BytesPerSecond, "WAL written", "bytes of WAL (from 14)").row(640)),
-    rate("wal_buffers_full", reading("pg.wal_buffers_full_per_s", PerSecond, "WAL buffers full", "WAL written because its buffers were full (from 14)").worse().up(StallCause::Flushing)),
-    rate("wal_write", reading("pg.wal_writes_per_s", PerSecond, "WAL writes", "writes of WAL (14 to 17)")),
-    rate("wal_sync", reading("pg.wal_syncs_per_s", PerSecond, "WAL syncs", "syncs of WAL (14 to 17)")),
+    rate("wal_records", reading("pg.wal_records_per_s", PerSecond, "WAL records", "WAL records (PostgreSQL 14 or later)")),
+    rate("wal_fpi", reading("pg.wal_page_images_per_s", PerSecond, "WAL page images", "whole pages in the WAL: first changes after a checkpoint (PostgreSQL 14 or later)")),
+    rate("wal_bytes", reading("pg.wal_bytes_per_s", BytesPerSecond, "WAL written", "bytes of WAL (PostgreSQL 14 or later)").row(640)),
+    rate("wal_buffers_full", reading("pg.wal_buffers_full_per_s", PerSecond, "WAL buffers full", "WAL written because its buffers were full (PostgreSQL 14 or later)").worse().up(StallCause::Flushing)),
+    rate("wal_write", reading("pg.wal_writes_per_s", PerSecond, "WAL writes", "writes of WAL (PostgreSQL 14 to 17)")),
+    rate("wal_sync", reading("pg.wal_syncs_per_s", PerSecond, "WAL syncs", "syncs of WAL (PostgreSQL 14 to 17)")),
     rate("wal_write_time", reading("pg.wal_write_s_per_s", Waiters, "time in WAL writes", "time in writes of WAL (needs track_wal_io_timing)")).times(1e-3),
     rate("wal_sync_time", reading("pg.wal_sync_s_per_s", Waiters, "time in WAL syncs", "time in syncs of WAL (needs track_wal_io_timing)").up(StallCause::Fsync)).times(1e-3),
 ];
@@ -60,8 +60,8 @@ const CHECKPOINTS: &[Item] = &[
     rate("buffers_checkpoint", reading("pg.checkpoint_buffers_per_s", PerSecond, "buffers written by checkpoints", "buffers that checkpoints wrote").up(StallCause::Checkpoint)),
     rate("buffers_clean", reading("pg.bgwriter_buffers_per_s", PerSecond, "buffers written by the background writer", "buffers that the background writer wrote").up(StallCause::Flushing)),
     rate("maxwritten_clean", reading("pg.bgwriter_stops_per_s", PerSecond, "background writer at its limit", "rounds of the background writer that stopped at bgwriter_lru_maxpages").worse()),
-    rate("buffers_backend", reading("pg.backend_buffers_per_s", PerSecond, "buffers written by sessions", "buffers that sessions had to write themselves (up to 16)").worse().up(StallCause::Flushing)),
-    rate("buffers_backend_fsync", reading("pg.backend_fsyncs_per_s", PerSecond, "syncs by sessions", "syncs that sessions had to do themselves (up to 16)").worse().up(StallCause::Fsync)),
+    rate("buffers_backend", reading("pg.backend_buffers_per_s", PerSecond, "buffers written by sessions", "buffers that sessions had to write themselves (PostgreSQL 16 or earlier)").worse().up(StallCause::Flushing)),
+    rate("buffers_backend_fsync", reading("pg.backend_fsyncs_per_s", PerSecond, "syncs by sessions", "syncs that sessions had to do themselves (PostgreSQL 16 or earlier)").worse().up(StallCause::Fsync)),
     rate("buffers_alloc", reading("pg.buffers_allocated_per_s", PerSecond, "buffers allocated", "buffers allocated for other blocks")),
 ];
 
@@ -77,12 +77,12 @@ const POSITION: &[Item] = &[
 #[rustfmt::skip]
 const PATTERNS: &[Reading] = &[
     reading("pg.block_hit_percent", Percent, "shared buffer hit ratio", "share of requested blocks found in shared buffers; the operating system's page cache may have served the others").better().row(630),
-    reading("pg.io.*.reads_per_s", PerSecond, "reads", "reads by processes of this kind (from 16)"),
-    reading("pg.io.*.writes_per_s", PerSecond, "writes", "writes by processes of this kind (from 16)"),
-    reading("pg.io.*.extends_per_s", PerSecond, "file extensions", "extensions of files by processes of this kind (from 16)"),
-    reading("pg.io.*.fsyncs_per_s", PerSecond, "fsyncs", "syncs by processes of this kind (from 16)").up(StallCause::Fsync),
-    reading("pg.io.*.evictions_per_s", PerSecond, "evictions", "blocks evicted by processes of this kind (from 16)"),
-    reading("pg.io.*.hits_per_s", PerSecond, "buffer hits", "blocks found in shared buffers by processes of this kind (from 16)"),
+    reading("pg.io.*.reads_per_s", PerSecond, "reads", "reads by processes of this kind (PostgreSQL 16 or later)"),
+    reading("pg.io.*.writes_per_s", PerSecond, "writes", "writes by processes of this kind (PostgreSQL 16 or later)"),
+    reading("pg.io.*.extends_per_s", PerSecond, "file extensions", "extensions of files by processes of this kind (PostgreSQL 16 or later)"),
+    reading("pg.io.*.fsyncs_per_s", PerSecond, "fsyncs", "syncs by processes of this kind (PostgreSQL 16 or later)").up(StallCause::Fsync),
+    reading("pg.io.*.evictions_per_s", PerSecond, "evictions", "blocks evicted by processes of this kind (PostgreSQL 16 or later)"),
+    reading("pg.io.*.hits_per_s", PerSecond, "buffer hits", "blocks found in shared buffers by processes of this kind (PostgreSQL 16 or later)"),
 ];
 
 /// The readings that it may give.

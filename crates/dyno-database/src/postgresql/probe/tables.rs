@@ -15,7 +15,7 @@ const TOTALS: &[Item] = &[
     gauge("live", reading("pg.live_tuples", Count, "live rows", "live row versions, as the server estimates them")),
     gauge("dead", reading("pg.dead_tuples", Count, "dead rows", "dead row versions that are not yet removed").worse().row(660)),
     gauge("modified", reading("pg.modified_since_analyze", Count, "rows changed since ANALYZE", "rows changed since the tables were analysed")),
-    gauge("inserted", reading("pg.inserted_since_vacuum", Count, "rows inserted since VACUUM", "rows inserted since the tables were vacuumed (from 13)")),
+    gauge("inserted", reading("pg.inserted_since_vacuum", Count, "rows inserted since VACUUM", "rows inserted since the tables were vacuumed (PostgreSQL 13 or later)")),
     rate("seq_scan", reading("pg.table_scans_per_s", PerSecond, "table scans", "scans of whole tables")),
     rate("seq_tup_read", reading("pg.table_scan_rows_per_s", PerSecond, "rows read by table scans", "rows read by scans of whole tables")),
     rate("idx_scan", reading("pg.index_scans_per_s", PerSecond, "index scans", "scans of indexes")),

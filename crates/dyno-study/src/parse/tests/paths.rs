@@ -229,7 +229,7 @@ fn what_cannot_be_varied_is_refused_with_the_reason() {
             11 | ...1], 'design.retries' = [1], 'database.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
                |                                                      ^^^ wrong type for `settings`
 
-            error: `setting.x` is varied twice
+            error: `database.settings.x` is varied twice
               --> study.toml:11:220
                |
             11 | ...ase.settings' = [1], 'setting.x' = [1], 'database.settings.x' = [2] }
@@ -244,7 +244,7 @@ fn a_level_that_its_table_cannot_have_is_refused_at_its_place() {
         "vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], \
          'database.engine' = ['Aria', 'Arai'] }",
         expect![[r#"
-            error: product `postgresql` has just one storage engine
+            error: product `postgresql` has only one storage engine
               --> study.toml:10:81
                |
             10 | vary = { database = ['a', 'b'], 'database.product' = ['mariadb', 'postgresql'], 'database.engine' = ['Aria', 'Arai'] }

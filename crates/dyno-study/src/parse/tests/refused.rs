@@ -357,7 +357,7 @@ fn embedded_product_has_no_programs() {
               |
               = help: leave this key out
 
-            error: product `sqlite` has just one storage engine
+            error: product `sqlite` has only one storage engine
              --> study.toml:6:1
               |
             6 | engine = 'x'
@@ -494,9 +494,9 @@ fn like_leads_nowhere_or_in_a_circle() {
              --> study.toml:3:8
               |
             3 | like = 'b'
-              |        ^^^ `a` is like `b` is like `a`
+              |        ^^^ `a` → `b` → `a`
               |
-              = help: define one of them itself, with a `product` or a `url` for example, instead of `like`
+              = help: give one of them a `product` or `url` instead of `like`
 
             error: there is no database `e` to inherit from
              --> study.toml:9:8
@@ -510,9 +510,9 @@ fn like_leads_nowhere_or_in_a_circle() {
               --> study.toml:11:8
                |
             11 | like = 'f'
-               |        ^^^ `f` is like `f`
+               |        ^^^ `f` → `f`
                |
-               = help: define one of them itself, with a `product` or a `url` for example, instead of `like`
+               = help: give one of them a `product` or `url` instead of `like`
         "#]],
     );
 }
@@ -995,6 +995,73 @@ fn baseline_level_is_no_level() {
               |
               = help: did you mean `200`?
         "#]],
+    );
+}
+
+#[test]
+fn a_baseline_is_told_in_the_words_of_the_study() {
+    check(
+        &with_design(
+            "vary = { 'workload.table_size' = [1000, 2000], database = ['a', 'b'] }\n\
+         baseline = { 'workload.tables' = 3, zzzzzzzz = 'a' }",
+        ),
+        expect![[r#"
+            error: `workload.tables` is not varied, so it cannot be part of the baseline
+             --> study.toml:9:14
+              |
+            9 | baseline = { 'workload.tables' = 3, zzzzzzzz = 'a' }
+              |              ^^^^^^^^^^^^^^^^^ not a factor of this study
+              |
+              = help: the study varies `workload.table_size`, `database`
+
+            error: unknown key `zzzzzzzz` in `baseline`
+             --> study.toml:9:37
+              |
+            9 | baseline = { 'workload.tables' = 3, zzzzzzzz = 'a' }
+              |                                     ^^^^^^^^ unknown key
+              |
+              = help: choose one of `workload.table_size`, `database`, `workload`, `volume`, `job`, `fault`, `setting`, `option`
+        "#]],
+    );
+    check(
+        &with_design("vary = { clients = [1, 2] }\nbaseline = { database = 'a' }"),
+        expect![[r#"
+        error: `[design]` must select a database
+         --> study.toml:7:2
+          |
+        7 | [design]
+          |  ^^^^^^ the study defines `a`, `b`
+          |
+          = help: choose one with database = "…", or vary them with vary = { database = ["…", "…"] }
+
+        error: `database` is not varied, so it cannot be part of the baseline
+         --> study.toml:9:14
+          |
+        9 | baseline = { database = 'a' }
+          |              ^^^^^^^^ not a factor of this study
+          |
+          = help: `baseline` needs a factor in `vary`; this study varies only the load
+    "#]],
+    );
+    check(
+        &with_design("baseline = { database = 'a' }"),
+        expect![[r#"
+        error: `[design]` must select a database
+         --> study.toml:7:2
+          |
+        7 | [design]
+          |  ^^^^^^ the study defines `a`, `b`
+          |
+          = help: choose one with database = "…", or vary them with vary = { database = ["…", "…"] }
+
+        error: `database` is not varied, so it cannot be part of the baseline
+         --> study.toml:8:14
+          |
+        8 | baseline = { database = 'a' }
+          |              ^^^^^^^^ not a factor of this study
+          |
+          = help: `baseline` needs a factor in `vary`; this study varies nothing
+    "#]],
     );
 }
 

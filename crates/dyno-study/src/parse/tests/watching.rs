@@ -129,35 +129,35 @@ fn wrong_prices() {
     refused(
         &with("", "[machine]\nprice_per_hour = '12'\nprice = 3"),
         expect![[r#"
-        error: `12` is not an amount and its currency such as "0.192 USD"
-          --> study.toml:11:18
-           |
-        11 | price_per_hour = '12'
-           |                  ^^^^ not accepted for `price_per_hour`
+            error: `12` is not an amount with its currency, such as "0.192 USD"
+              --> study.toml:11:18
+               |
+            11 | price_per_hour = '12'
+               |                  ^^^^ not accepted for `price_per_hour`
 
-        error: unknown key `price` in `[machine]`
-          --> study.toml:12:1
-           |
-        12 | price = 3
-           | ^^^^^ unknown key
-           |
-           = help: only `price_per_hour` is accepted here
-    "#]],
+            error: unknown key `price` in `[machine]`
+              --> study.toml:12:1
+               |
+            12 | price = 3
+               | ^^^^^ unknown key
+               |
+               = help: only `price_per_hour` is accepted here
+        "#]],
     );
     refused(
         &with("", "[machine]\nprice_per_hour = '-1 USD'"),
         expect![[r#"
-        error: `-1 USD` is not an amount and its currency such as "0.192 USD"
-          --> study.toml:11:18
-           |
-        11 | price_per_hour = '-1 USD'
-           |                  ^^^^^^^^ not accepted for `price_per_hour`
-    "#]],
+            error: `-1 USD` is not an amount with its currency, such as "0.192 USD"
+              --> study.toml:11:18
+               |
+            11 | price_per_hour = '-1 USD'
+               |                  ^^^^^^^^ not accepted for `price_per_hour`
+        "#]],
     );
     refused(
         &with("", "[machine]\nprice_per_hour = 0.2"),
         expect![[r#"
-            error: expected an amount and its currency such as "0.192 USD", found a number with a decimal point
+            error: expected an amount with its currency, such as "0.192 USD", found a number with a decimal point
               --> study.toml:11:18
                |
             11 | price_per_hour = 0.2

@@ -143,7 +143,7 @@ pub(super) fn load_arguments() -> Vec<Arg> {
         option(
             "rate",
             "R",
-            "Offered rate in transactions per second (open load): 500, 2k; or a schedule that \
+            "Offered rate in transactions per second (open-loop load): 500, 2k; or a schedule that \
              repeats: \"500 for 10s, 2k for 5s\"",
         ),
         proposing(

@@ -24,7 +24,7 @@ pub(super) fn with_options(command: Command) -> Command {
         .arg(option(
             "find-clients",
             "LIMIT",
-            "Search for the largest number of clients of a closed load that meets a limit; at \
+            "Search for the largest number of clients of a closed-loop load that meets a limit; at \
              most --clients [default: 1024]",
         ))
         .arg(

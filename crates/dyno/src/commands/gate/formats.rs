@@ -69,6 +69,7 @@ pub(super) fn text(findings: &Findings, gate: &Gate, folder: &Path) -> String {
     for caveat in &findings.caveats {
         text += &format!("note: {}\n", caveat.message);
     }
+    let gate = gate.in_lines();
     text + &format!("record and report in {}\ngate: {gate}\n", folder.display())
 }
 

@@ -333,7 +333,7 @@ fn initialize(
 
 /// The help.
 const HELP: &str = "\
-pgbench is a benchmarking tool for PostgreSQL; this is Dyno, which takes its command lines and scripts.
+pgbench is a benchmarking tool for PostgreSQL; this is Dyno, which accepts its command lines and scripts.
 
 Usage:
   dyno pgbench [OPTION]... [DBNAME]

@@ -29,9 +29,10 @@ pub(super) fn resolve(
     variable: &dyn Fn(&str) -> Option<String>,
     exists: &dyn Fn(&Path) -> bool,
 ) -> Result<Endpoint, String> {
-    match dialect(options) {
-        Dialect::PostgreSql => pgsql(options, variable),
-        _ => mysql(options, variable, exists),
+    match options.text("db_driver").as_str() {
+        "pgsql" => pgsql(options, variable),
+        "mysql" => mysql(options, variable, exists),
+        other => Err(format!("invalid database driver name: '{other}'")),
     }
 }
 
@@ -124,6 +125,7 @@ mod tests {
         check("--mysql-host=h --mysql-port=4 --mysql-user=u", "mysql://u@h:4/sbtest secret");
         check("--mysql-socket=/s --mysql-db=d", "mysql://sbtest@localhost/d?socket=/s secret");
         check("--mysql-host=a,b", "--mysql-host: dyno connects to one server; name only one");
+        check("--db-driver=oracle", "invalid database driver name: 'oracle'");
         let pgsql = "--db-driver=pgsql --pgsql-password=p";
         check(pgsql, "postgresql://sbtest@localhost:5432/sbtest p");
         check(
