@@ -160,3 +160,41 @@ impl Catalog {
         self.workloads.iter().find(|spec| spec.name == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dyno_units::Nanoseconds;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// A study is checked with a plan of another seed than its trials have.
+        #[test]
+        fn the_seed_of_a_plan_does_not_change_its_steps(
+            seed in any::<u64>(),
+            clients in 1_usize..64,
+            seconds in 1_u64..600,
+        ) {
+            let request = StepRequest { clients, duration: Nanoseconds::from_secs(seconds) };
+            for spec in Catalog::built_in().workloads() {
+                let planned = |seed| spec.plan(&BTreeMap::new(), request, Seed(seed));
+                let (ours, theirs) = match (planned(seed), planned(0)) {
+                    (Ok(ours), Ok(theirs)) => (ours, theirs),
+                    (ours, theirs) => {
+                        prop_assert_eq!(ours.err(), theirs.err(), "{}", spec.name);
+                        continue;
+                    }
+                };
+                prop_assert_eq!(ours.steps(), theirs.steps(), "{}", spec.name);
+                prop_assert_eq!(ours.kinds(), theirs.kinds(), "{}", spec.name);
+                prop_assert_eq!(ours.table_shapes(), theirs.table_shapes(), "{}", spec.name);
+                for is_open in [false, true] {
+                    prop_assert_eq!(ours.check_load(is_open), theirs.check_load(is_open));
+                }
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use dyno_analysis::statistics::{Effect, pooled_errors};
+use dyno_analysis::statistics::{Effect, Rule, pooled_errors};
 use dyno_analysis::{GateCall, GateInput, gate_calls};
 use dyno_units::{RandomStream, Seed};
 
@@ -54,12 +54,17 @@ fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -
 
 /// How many of all gates pass, and how many say worse. The harm is at one step only.
 fn rates(setup: Setup, harm: f64) -> (u32, u32) {
+    rates_of(setup, harm, (&RULE, STUDIES))
+}
+
+/// The same under another rule, of so many gates.
+fn rates_of(setup: Setup, harm: f64, (rule, studies): (&Rule, u32)) -> (u32, u32) {
     let mut random = Seed(9)
         .derive("gate", (setup.repetitions * 100 + setup.steps) as u64)
         .derive("harm", harm.to_bits() ^ setup.shift.to_bits() ^ setup.noise.to_bits())
         .stream();
     let (mut passed, mut stopped) = (0, 0);
-    for _ in 0..STUDIES {
+    for _ in 0..studies {
         let shift = setup.shift * random.normal();
         let mut inputs = Vec::new();
         for (is_required, noise) in [(true, setup.noise), (false, 2.0 * setup.noise)] {
@@ -69,13 +74,13 @@ fn rates(setup: Setup, harm: f64) -> (u32, u32) {
                 let own = Effect { value: effect.value + added, ..effect };
                 GateInput {
                     harm: Some(own),
-                    level: 1.0 - RULE.confidence,
+                    level: 1.0 - rule.confidence,
                     is_required,
                     is_total_loss: false,
                 }
             }));
         }
-        let calls = gate_calls(&inputs, &RULE);
+        let calls = gate_calls(&inputs, rule);
         let is_worse = calls.iter().any(|(call, _)| *call == GateCall::Worse);
         let mut required = calls.iter().zip(&inputs).filter(|(_, input)| input.is_required);
         let is_passed = !is_worse && required.all(|((call, _), _)| *call == GateCall::NoWorse);
@@ -120,6 +125,38 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     cells.join(" | ")
                 )?;
             }
+        }
+    }
+    Ok(())
+}
+
+/// Gates for each number of repetitions that is tried.
+const TRIED: u32 = 10_000;
+
+/// The fewest repetitions with which 80 of 100 gates of an equally good build pass.
+pub(crate) fn repetitions(out: &mut dyn Write) -> std::io::Result<()> {
+    head(out, &["noise", "load levels", "3 %", "5 %", "10 %"], 0)?;
+    for noise in [0.005, 0.01, 0.02, 0.03, 0.05] {
+        for steps in [1, 4] {
+            let needed = [0.03, 0.05, 0.1].map(|threshold| {
+                let rule = Rule { threshold, ..RULE };
+                let is_enough = |repetitions: usize| {
+                    let setup = Setup { paired: true, steps, repetitions, noise, shift: 0.0 };
+                    let (passed, _) = rates_of(setup, 0.0, (&rule, TRIED));
+                    passed * 10 >= TRIED * 8
+                };
+                let mut high = 2;
+                while !is_enough(high) {
+                    high *= 2;
+                }
+                let mut low = high / 2 + 1;
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if is_enough(middle) { high = middle } else { low = middle + 1 }
+                }
+                high.to_string()
+            });
+            writeln!(out, "| {} % | {steps} | {} |", noise * 100.0, needed.join(" | "))?;
         }
     }
     Ok(())

@@ -7,7 +7,9 @@ use std::io::Write;
 use dyno_analysis::statistics::{Call, Effect, calls_at, incomplete_beta, t_two_sided_p, variance};
 use dyno_units::Seed;
 
-use crate::verdicts::{Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects, study};
+use crate::noise::{
+    Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects, is_difference, study,
+};
 use crate::{RULE, head, percent};
 
 /// When a difference that was found is withheld.
@@ -83,8 +85,7 @@ fn line(setup: Setup, guard: Guard) -> (u32, u32, u32) {
                 .collect();
             let is_found = |i: &usize, call: Call| {
                 let value = shifted[*i].0.map_or(0.0, |effect| effect.value);
-                matches!(call, Call::Higher | Call::Lower)
-                    && !guard.withholds(&table, (i / STEPS + 1, i % STEPS), value)
+                is_difference(call) && !guard.withholds(&table, (i / STEPS + 1, i % STEPS), value)
             };
             let calls = calls_at(&shifted, &RULE).into_iter().enumerate();
             calls.filter(|(i, (call, _))| is_found(i, *call)).map(|(i, _)| i).collect()
@@ -105,7 +106,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let guards = [Guard::None, Guard::Spread, Guard::OwnPairs, Guard::BelowThreshold];
     for (noise, repetitions) in noises.into_iter().flat_map(|noise| [(noise, 3), (noise, 4)]) {
         for guard in guards {
-            let setup = Setup { noise, order: Order::Interleaved, repetitions };
+            let setup = Setup::new(noise, Order::Interleaved, repetitions);
             let (alarms, five, ten) = line(setup, guard);
             let with_effect = STUDIES * STEPS as u32;
             writeln!(

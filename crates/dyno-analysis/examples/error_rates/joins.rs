@@ -86,6 +86,25 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
     (naive, looked)
 }
 
+/// Studies of the table `looks`.
+const LOOKED_AT: u32 = 20_000;
+
+/// A t-test after each repetition, each at the full level: what sequential stopping (METHOD 7.1) avoids.
+pub(crate) fn looks(out: &mut dyn Write) -> std::io::Result<()> {
+    head(out, &["a test at 5 % after each of", "finds a difference where there is none"], 1)?;
+    for most in [10, 20, 40] {
+        let mut random = Seed(41).derive("looks", most as u64).stream();
+        let mut alarms = 0;
+        for _ in 0..LOOKED_AT {
+            let differences: Vec<f64> = (0..most).map(|_| random.normal()).collect();
+            let p = |n: usize| Effect::paired(&differences[..n], 0.0).expect("pairs").p_value();
+            alarms += u32::from((3..=most).any(|n| p(n) <= 1.0 - RULE.confidence));
+        }
+        writeln!(out, "| 3 to {most} repetitions | {} |", percent(alarms, LOOKED_AT))?;
+    }
+    Ok(())
+}
+
 pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
     let columns =
         ["how", "noise", "judged", "1 run", "at most 2", "at most 3", "at most 5", "at most 10"];

@@ -1,14 +1,19 @@
 //! Simulates studies whose truth is known and prints, as Markdown tables, how often the rules err.
-//! METHOD.md holds the tables.
+//! docs/method/error-rates.md and docs/gate.md hold the tables.
 //!
-//! `cargo run --release -p dyno-analysis --example error_rates [TABLE…]`, of `verdicts`, `guards`,
-//! `designs`, `gate`, `joined`, `quantiles`, `needed`, `steadiness` and `sequential`; without a name all of them.
+//! `cargo run --release -p dyno-analysis --example error_rates [TABLE…]`, of the names in `TABLES`; without a
+//! name all of them.
 
+mod alike;
+mod bootstrap;
 mod designs;
 mod gates;
 mod guards;
 mod joins;
+mod metrics;
 mod needed;
+mod noise;
+mod pooling;
 mod quantiles;
 mod seconds;
 mod steadiness;
@@ -40,14 +45,20 @@ pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::
 /// Prints one table.
 type Table = fn(&mut dyn Write) -> std::io::Result<()>;
 
-const TABLES: [(&str, Table); 9] = [
+const TABLES: [(&str, Table); 15] = [
     ("verdicts", verdicts::table),
+    ("pooling", pooling::table),
     ("guards", guards::table),
+    ("metrics", metrics::table),
     ("designs", designs::table),
     ("gate", gates::table),
+    ("gate-repetitions", gates::repetitions),
     ("joined", joins::table),
+    ("looks", joins::looks),
     ("quantiles", quantiles::table),
+    ("bootstrap", bootstrap::table),
     ("needed", needed::table),
+    ("alike", alike::table),
     ("steadiness", steadiness::table),
     ("sequential", seconds::table),
 ];

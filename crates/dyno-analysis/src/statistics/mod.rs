@@ -24,7 +24,7 @@ pub use describe::{
 };
 pub use effect::Effect;
 pub use permutation::{sign_flip_p, two_sample_p};
-pub use pooled::{POOLED_BLOCKS_LEAST, PooledError, pooled_errors};
+pub use pooled::{POOLED_BLOCKS_LEAST, PooledError, pooled_error_unguarded, pooled_errors};
 pub use power::{Design, probability_of_significance};
 pub use special::{incomplete_beta, ln_gamma, normal_probability};
 pub use student::{t_quantile, t_two_sided_p};

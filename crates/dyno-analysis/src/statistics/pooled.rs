@@ -39,28 +39,13 @@ pub struct PooledError {
 /// 3. the mean of those of this variant over all steps,
 /// 4. twice that of what is left at this step, of all variants.
 pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
-    let n_variants = table.len();
-    let n_steps = table.first()?.len();
-    let n_blocks = table.first()?.first()?.len();
-    if n_variants < 2 || (n_variants - 1) * n_steps < 2 || n_blocks < POOLED_BLOCKS_LEAST {
-        return None;
-    }
-    let freedom = (n_blocks - 1) * (n_variants - 1);
-    if freedom < FREEDOM_LEAST {
-        return None;
-    }
-    let left: Vec<Vec<Vec<f64>>> = (0..n_steps).map(|step| residuals(table, step)).collect();
-    let covariance = |a: usize, b: usize| {
-        let products = left[a].iter().flatten().zip(left[b].iter().flatten());
-        products.map(|(a, b)| a * b).sum::<f64>() / freedom as f64
-    };
-    let at_step: Vec<f64> = (0..n_steps).map(|step| 2.0 * covariance(step, step)).collect();
+    let Residuals { at_step, freedom } = Residuals::of(table)?;
+    let (n_variants, n_steps) = (table.len(), at_step.len());
     let of_all = mean(&at_step);
     let own: Vec<Vec<f64>> = (1..n_variants)
         .map(|variant| (0..n_steps).map(|step| own_variance(table, variant, step)).collect())
         .collect();
     let of_differences = mean(&own.concat());
-    let freedom = freedom as f64 * independent_steps(n_steps, freedom as f64, &covariance);
     let error = |variances: &Vec<f64>, step: usize| PooledError {
         variance: of_all.max(of_differences).max(mean(variances)).max(at_step[step]),
         freedom,
@@ -70,6 +55,46 @@ pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
             .map(|variances| (0..n_steps).map(|step| error(variances, step)).collect())
             .collect(),
     )
+}
+
+/// The first of the four variances of [`pooled_errors`] alone: right only where all trials spread alike. No
+/// verdict rests on it; the example `error_rates` shows what the other three save and cost.
+pub fn pooled_error_unguarded(table: &[Vec<Vec<f64>>]) -> Option<PooledError> {
+    let Residuals { at_step, freedom } = Residuals::of(table)?;
+    Some(PooledError { variance: mean(&at_step), freedom })
+}
+
+/// What is left of all values when the means of variants, steps and blocks are taken out.
+struct Residuals {
+    /// The variance of a difference, by step.
+    at_step: Vec<f64>,
+    /// Degrees of freedom of all steps together.
+    freedom: f64,
+}
+
+impl Residuals {
+    /// None where there are too few values, or only one difference.
+    fn of(table: &[Vec<Vec<f64>>]) -> Option<Residuals> {
+        let n_variants = table.len();
+        let n_steps = table.first()?.len();
+        let n_blocks = table.first()?.first()?.len();
+        if n_variants < 2 || (n_variants - 1) * n_steps < 2 || n_blocks < POOLED_BLOCKS_LEAST {
+            return None;
+        }
+        let freedom = (n_blocks - 1) * (n_variants - 1);
+        if freedom < FREEDOM_LEAST {
+            return None;
+        }
+        let freedom = freedom as f64;
+        let left: Vec<Vec<Vec<f64>>> = (0..n_steps).map(|step| residuals(table, step)).collect();
+        let covariance = |a: usize, b: usize| {
+            let products = left[a].iter().flatten().zip(left[b].iter().flatten());
+            products.map(|(a, b)| a * b).sum::<f64>() / freedom
+        };
+        let at_step = (0..n_steps).map(|step| 2.0 * covariance(step, step)).collect();
+        let freedom = freedom * independent_steps(n_steps, freedom, &covariance);
+        Some(Residuals { at_step, freedom })
+    }
 }
 
 /// What is left at a step of each variant and block without their means.

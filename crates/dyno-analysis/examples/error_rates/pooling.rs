@@ -1,0 +1,108 @@
+//! What the pooled error variance and its guard save and cost.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{Effect, calls_at};
+use dyno_units::Seed;
+
+use crate::noise::{
+    Errors, Noise, Order, STEPS, STUDIES, Setup, VARIANTS, WITH_EFFECT, effects_with,
+    is_difference, study,
+};
+use crate::{RULE, head, percent};
+
+#[derive(Default)]
+struct Tally {
+    alarms: u32,
+    five: u32,
+    ten: u32,
+    /// Sum of the standard errors, over those of all values together without a guard.
+    width: f64,
+}
+
+/// The effects with `shift` added to those of the variant that has one: which of them are called differences.
+fn found(effects: &[Effect], steps: usize, shift: f64) -> Vec<bool> {
+    let shifted = |(i, own): (usize, &Effect)| {
+        let value = own.value + if i / steps + 1 == WITH_EFFECT { shift } else { 0.0 };
+        (Some(Effect { value, ..*own }), 1.0 - RULE.confidence)
+    };
+    let shifted: Vec<_> = effects.iter().enumerate().map(shifted).collect();
+    calls_at(&shifted, &RULE).into_iter().map(|(call, _)| is_difference(call)).collect()
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns = [
+        "noise",
+        "variants × load levels",
+        "n",
+        "error variance",
+        "false alarm",
+        "+5 % found",
+        "+10 % found",
+        "standard error, × that without guard",
+    ];
+    head(out, &columns, 2)?;
+    let of = |noise, repetitions| Setup::new(noise, Order::Interleaved, repetitions);
+    let mut setups = Vec::new();
+    for (noise, all) in [
+        (Noise::Normal, vec![3, 5, 10]),
+        (Noise::NoisyVariant, vec![3]),
+        (Noise::NoisyBaseline, vec![3]),
+        (Noise::NoisyStep, vec![3]),
+        (Noise::BimodalVariant, vec![3, 5]),
+        (Noise::DataSets, vec![3, 5, 10]),
+    ] {
+        setups.extend(all.into_iter().map(|repetitions| of(noise, repetitions)));
+    }
+    setups.push(Setup { variants: 7, steps: 1, ..of(Noise::NoisyBaseline, 3) });
+    setups.push(Setup { variants: VARIANTS, steps: 1, ..of(Noise::BimodalVariant, 3) });
+    setups.push(Setup { variants: 2, steps: STEPS, ..of(Noise::BimodalVariant, 5) });
+    let kinds = [
+        (Errors::Guarded, "pooled, with guard (Dyno)"),
+        (Errors::Unguarded, "pooled, without guard"),
+        (Errors::Own, "each comparison's own"),
+    ];
+    for setup in setups {
+        let mut random = Seed(23)
+            .derive(setup.noise.name(), setup.repetitions as u64)
+            .derive("variants", (setup.variants * 10 + setup.steps) as u64)
+            .stream();
+        let mut tallies = kinds.map(|_| Tally::default());
+        for _ in 0..STUDIES {
+            let table = study(setup, &mut random);
+            let plain = effects_with(&table, true, Errors::Unguarded);
+            for ((errors, _), tally) in kinds.iter().zip(&mut tallies) {
+                let effects = effects_with(&table, true, *errors);
+                let of_effect = |found: &[bool]| {
+                    let own = found.iter().enumerate();
+                    own.filter(|(i, hit)| **hit && i / setup.steps + 1 == WITH_EFFECT).count()
+                };
+                tally.alarms += u32::from(found(&effects, setup.steps, 0.0).contains(&true));
+                let five = found(&effects, setup.steps, 1.05_f64.ln());
+                tally.five += of_effect(&five) as u32;
+                let ten = found(&effects, setup.steps, 1.1_f64.ln());
+                tally.ten += of_effect(&ten) as u32;
+                let sum =
+                    |effects: &[Effect]| effects.iter().map(|e| e.standard_error).sum::<f64>();
+                tally.width += sum(&effects) / sum(&plain);
+            }
+        }
+        let with_effect =
+            if setup.variants > WITH_EFFECT { STUDIES * setup.steps as u32 } else { 0 };
+        for ((_, name), tally) in kinds.iter().zip(&tallies) {
+            writeln!(
+                out,
+                "| {} | {} × {} | {} | {name} | {} | {} | {} | {:.2} |",
+                setup.noise.name(),
+                setup.variants - 1,
+                setup.steps,
+                setup.repetitions,
+                percent(tally.alarms, STUDIES),
+                percent(tally.five, with_effect),
+                percent(tally.ten, with_effect),
+                tally.width / f64::from(STUDIES),
+            )?;
+        }
+    }
+    Ok(())
+}
