@@ -187,6 +187,8 @@ fn unit(family: &str, unit: &Unit) -> &'static str {
         Unit::Seconds => &["s"],
         Unit::Milliseconds => &["ms"],
         Unit::Cpus | Unit::Waiters | Unit::AtATime => &["s_per_s"],
+        // A mean over time, of threads that wait.
+        Unit::Other(name) if name == "threads" => &["s_per_s"],
         _ => &[],
     };
     let is_end = |word: &&&str| family.strip_suffix(**word).is_some_and(|head| head.ends_with('_'));

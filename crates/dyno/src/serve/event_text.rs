@@ -217,7 +217,7 @@ mod tests {
         );
         check(
             r#"{"event":"audited","n_passed":1,"failed":["rows: expected 3, found 2"],"took_s":1}"#,
-            "the audit FAILED: 1 of 2 checks failed: rows: expected 3, found 2",
+            "audit FAILED: 1 of 2 checks failed: rows: expected 3, found 2",
         );
         check(
             r#"{"event":"phase_began","step":0,"name":"4 clients","phase":"measure"}"#,

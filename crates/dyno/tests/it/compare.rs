@@ -61,7 +61,8 @@ fn ten_percent_slower_is_worse() {
     let bench = two_runs(&study("1ms", 7, 6), &study("1.1ms", 8, 6));
     let answer = bench.dyno(&[&PAIR[..], &["--gate"]].concat());
     assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
-    assert!(answer.err.contains("gate: worse: throughput of server (after)"), "{}", answer.err);
+    let expected = "gate: worse:\n  throughput of server (after)";
+    assert!(answer.err.contains(expected), "{}", answer.err);
     // In a pull request the gate's word comes first, then what it rests on.
     let markdown = ["--gate", "--format", "markdown"];
     let answer = bench.dyno(&[&PAIR[..], &markdown].concat());

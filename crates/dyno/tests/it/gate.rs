@@ -51,7 +51,7 @@ fn an_equal_build_passes_and_a_slower_one_does_not() {
     assert!(passed.out.ends_with("gate: no worse\n"), "{}", passed.out);
     assert!(passed.err.contains("2 variants × 6 repetitions = 12 trials"), "{}", passed.err);
     let failed = gate(&bench, &["old", "slow"], 1);
-    let expected = "gate: worse: throughput of slow at 4 clients (";
+    let expected = "gate: worse:\n  throughput of slow at 4 clients (";
     assert!(failed.out.contains(expected), "{}", failed.out);
     assert!(failed.out.contains("record and report in runs/gate-2"), "{}", failed.out);
     assert!(bench.path("runs/gate-2/report.html").is_file());

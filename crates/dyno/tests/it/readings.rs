@@ -19,8 +19,10 @@ fn every_reading_is_registered_once_and_whole() {
         // The end of a name says that it is a rate, and so does its unit.
         let is_rate = ["bytes/s", "1/s", "CPUs", "waiting", "at a time"];
         let unit = reading.unit.code();
+        // Time waited per second is a number of threads that wait, on average.
+        let is_rate = is_rate.contains(&unit) || unit == "threads" && id.ends_with("wait_s_per_s");
         let is_limit = id == "cgroup.*.cpu_limit";
-        assert!(is_limit || id.ends_with("_per_s") == is_rate.contains(&unit), "{id} in {unit}");
+        assert!(is_limit || id.ends_with("_per_s") == is_rate, "{id} in {unit}");
         let family = reading.family();
         assert!(family == id || fits(family, id), "{id} is no instance of {family}");
     }
