@@ -482,8 +482,9 @@ impl Keeper {
                 process.pid
             )));
         }
-        self.clean_up_after_crash(&owner);
+        // What still uses a server's shared memory keeps it from being removed.
         leftovers::end_detached(&self.proc_root, folder, self.uid_of_processes());
+        self.clean_up_after_crash(&owner);
         owner.remove_containers()?;
         owner.remove_groups()?;
         leftovers::remove(folder)?;

@@ -376,6 +376,15 @@ impl Kept {
         self.description.contents.key()
     }
 
+    /// That it could not be copied, and how to do without it: with a damaged one, each trial would fail.
+    fn not_copied(&self, why: &str, staging: &Staging) -> String {
+        let (key, root) = (self.key(), staging.keeper.root().display());
+        format!(
+            "the data set {key} could not be copied: {why}; if its files are damaged, remove it with \
+             `dyno datasets --data-folder {root} --remove {key}`, and the next trial populates a new one"
+        )
+    }
+
     /// Copies its data into the staging folder, as `data`, for a server that the keeper starts.
     pub(crate) fn copy(
         &self,
@@ -385,7 +394,12 @@ impl Kept {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), CopyError> {
         let (from, owner) = (self.folder.join("data"), staging.keeper.run_as());
-        dyno_host::copy_folder(&from, &staging.data(), owner, layout, is_stopped)?;
+        dyno_host::copy_folder(&from, &staging.data(), owner, layout, is_stopped).map_err(
+            |error| match error {
+                CopyError::Failed(why) => CopyError::Failed(self.not_copied(&why, staging)),
+                CopyError::Stopped => CopyError::Stopped,
+            },
+        )?;
         // When it was last used only decides which one goes first.
         let _ = self.lock.set_modified(UNIX_EPOCH + Duration::from_millis(now_unix_ms));
         Ok(())

@@ -486,6 +486,18 @@ impl Deployment {
         logs.find(|log| !log.is_empty()).unwrap_or_default()
     }
 
+    /// The servers by URL, without passwords, from which tables of Dyno's are to be dropped.
+    pub(crate) fn to_drop_from(&self) -> Vec<String> {
+        let to_drop = |member: &Member| match &member.source {
+            Source::Attach { endpoint, options, .. } => {
+                let drops = !options.keep_tables && !options.makes_nothing;
+                (drops && member.instance.is_some()).then(|| endpoint.to_string())
+            }
+            _ => None,
+        };
+        self.members.iter().filter_map(to_drop).collect()
+    }
+
     /// Stops all members, the last first, and then gives their places back.
     ///
     /// # Errors

@@ -337,6 +337,10 @@ impl Trial<'_, '_> {
             if result.is_err() && !phase.runs_after_failure() {
                 continue;
             }
+            if let Err(TrialError::Failed { message, .. }) = &result {
+                let announced = self.announce_wait(message);
+                result = announced.and(result);
+            }
             let outcome = self.run_phase(phase.as_ref());
             result = result.and(outcome.map_err(|error| self.explain(error)));
         }
@@ -368,6 +372,20 @@ impl Trial<'_, '_> {
     /// Emits an event of something worth knowing that is no failure.
     pub(crate) fn note(&mut self, message: String) -> Result<(), TrialError> {
         self.event(EventKind::Noted { message })
+    }
+
+    /// Says why the trial has failed, before servers by URL are waited for: one that no longer answers takes
+    /// its time.
+    fn announce_wait(&mut self, failure: &str) -> Result<(), TrialError> {
+        let servers = self.deployment.to_drop_from();
+        // Whoever has stopped the trial knows why it ends.
+        if servers.is_empty() || self.lab.abort.is_raised() {
+            return Ok(());
+        }
+        let servers = servers.join(" and ");
+        self.note(foreign(&format!(
+            "the trial has failed: {failure}; waiting for {servers} to drop Dyno's tables; Ctrl-C ends the wait"
+        )))
     }
 
     /// Ends the trial if the user wants to stop.

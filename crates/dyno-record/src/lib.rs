@@ -38,7 +38,7 @@ pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts, Place
 pub use reader::{ReadError, Run, read_manifest, read_run, trial_folders};
 pub use received::{TrialReceiver, cleaned};
 pub use server::{BuildFacts, CommitSafety, ProductFacts, ServerFacts};
-pub use sqlite::{QueryError, QueryRows, build_database, query};
+pub use sqlite::{QueryError, QueryRows, query};
 pub use summary::{
     ActivitySummary, AuditRow, Canary, ClockFacts, ClockReading, DataSet, Fault, GeneratorSummary,
     HostSummary, ImportedFrom, IntervalColumns, KindSummary, LoadProbe, Promotion, RunOff,

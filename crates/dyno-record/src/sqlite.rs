@@ -66,10 +66,14 @@ CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t
   FROM result r JOIN trial t USING(trial) JOIN variant v USING(variant) JOIN step s USING(step);
 ";
 
-/// Builds `record.sqlite` in the run's folder from its files, replacing an older one; returns its
-/// path.
-pub fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
+/// Builds `record.sqlite` in the run's folder from its files, replacing whatever has that name; returns
+/// its path.
+fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
+    // Of two queries at once, one builds it after the other; where folders cannot be locked, they take the
+    // risk of an error.
+    let building = std::fs::File::open(folder).ok();
+    let _ = building.as_ref().map(std::fs::File::lock);
     let path = folder.join("record.sqlite");
     let part = folder.join("record.sqlite.part");
     let io =
@@ -356,13 +360,11 @@ fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), Que
     Ok(())
 }
 
-/// Runs one query, read-only, on the run's SQLite file (built if it is missing or older than a
-/// trial of the run).
+/// Runs one query, read-only, on the run's SQLite file, which is built anew for it: the one that is there
+/// may be out of date, damaged or changed, and the record itself has checksums. Whoever wants to ask much
+/// opens the file afterwards with a client of SQLite.
 pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
-    let path = folder.join("record.sqlite");
-    if !is_current(folder, &path) {
-        build_database(folder)?;
-    }
+    let path = build_database(folder)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(absolute(&path)?, flags)?;
     // The file may have come from anybody.
@@ -396,17 +398,4 @@ fn absolute(file: &Path) -> Result<PathBuf, QueryError> {
     let folder =
         folder.map_err(|error| QueryError(format!("cannot find {}: {error}", file.display())))?;
     Ok(folder.join(file.file_name().unwrap_or_default()))
-}
-
-/// Whether the database is at least as new as every trial's summary.
-fn is_current(folder: &Path, database: &Path) -> bool {
-    let modified = |path: &Path| {
-        let facts = std::fs::symlink_metadata(path).ok()?;
-        facts.is_file().then(|| facts.modified().ok()).flatten()
-    };
-    let Some(built) = modified(database) else { return false };
-    trial_folders(folder)
-        .iter()
-        .filter_map(|(_, trial)| modified(&trial.join("summary.json")))
-        .all(|summary| summary <= built)
 }

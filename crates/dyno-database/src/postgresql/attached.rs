@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
+use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::PgConnection;
@@ -11,6 +12,7 @@ use super::startup::{self, OpenError};
 use super::{connect, facts, quote_name, routines, statement_failed, thread_group};
 use crate::catalog::contents;
 use crate::transport::CATALOG_LIMIT;
+use crate::waiting::SET_UP_LIMIT;
 use crate::{
     AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts,
     claim_catalog, drop_claimed_tables,
@@ -158,6 +160,34 @@ impl AttachedServer {
     fn with_guard<T>(&self, work: impl FnOnce(&mut PgConnection) -> T) -> T {
         work(&mut self.guard.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Drops what Dyno made on the server, if that still answers within `alive_limit`. What dropping may take
+    /// is far more, and would be waited for in vain.
+    fn remove(self, alive_limit: Nanoseconds) -> Result<(), DeployError> {
+        let AttachedServer { endpoint, guard, made_with, keeps_tables, backends, .. } = self;
+        if keeps_tables {
+            return Ok(());
+        }
+        let failed = |error: String| {
+            DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
+        };
+        let mut guard = guard.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if guard.lost().is_some() {
+            guard = connect(&endpoint).map_err(|error| failed(error.to_string()))?;
+        }
+        guard.set_cold_limit(alive_limit.0);
+        guard.query("SELECT 1").map_err(|error| failed(error.to_string()))?;
+        guard.set_cold_limit(CATALOG_LIMIT.0);
+        drop_claimed_tables(&mut guard).map_err(|error| failed(error.to_string()))?;
+        let Some(made_with) = made_with else { return Ok(()) };
+        let left = contents(&mut guard).map_err(deploy_error)?;
+        drop(guard);
+        // Objects of others prevent its removal.
+        if left.iter().all(|thing| made_with.contains(thing)) {
+            return drop_catalog(&endpoint, &backends);
+        }
+        Ok(())
+    }
 }
 
 impl Server for AttachedServer {
@@ -227,26 +257,46 @@ impl Server for AttachedServer {
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {
-        let AttachedServer { endpoint, guard, made_with, keeps_tables, backends, .. } = *self;
-        if keeps_tables {
-            return Ok(());
-        }
-        let mut guard = guard.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if guard.lost().is_some() {
-            guard = connect(&endpoint).map_err(deploy_error)?;
-        }
-        guard.set_cold_limit(CATALOG_LIMIT.0);
-        let failed = |error: String| {
-            DeployError::new(format!("Dyno's tables on {endpoint} were not dropped: {error}"))
+        self.remove(SET_UP_LIMIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_has_fallen_silent_is_not_given_the_time_to_drop_tables() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            // Come in, I am ready.
+            stream.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
+            let mut asked = Vec::new();
+            let _ = stream.read_to_end(&mut asked);
+            asked
+        });
+        let url = format!("postgresql://me@127.0.0.1:{port}/t");
+        let endpoint = Endpoint::from_url(&url).unwrap();
+        let backends = Backends::default();
+        let attached = AttachedServer {
+            connector: noting_connector(&endpoint, &backends),
+            guard: Mutex::new(connect(&endpoint).unwrap()),
+            endpoint,
+            made_with: None,
+            keeps_tables: false,
+            backends,
+            local: None,
         };
-        drop_claimed_tables(&mut guard).map_err(|error| failed(error.to_string()))?;
-        let Some(made_with) = made_with else { return Ok(()) };
-        let left = contents(&mut guard).map_err(deploy_error)?;
-        drop(guard);
-        // Objects of others prevent its removal.
-        if left.iter().all(|thing| made_with.contains(thing)) {
-            return drop_catalog(&endpoint, &backends);
-        }
-        Ok(())
+        let error = attached.remove(Nanoseconds::from_millis(50)).unwrap_err().message;
+        assert!(error.contains("were not dropped"), "{error}");
+        assert!(error.contains("within 50 ms"), "{error}");
+        let asked = String::from_utf8_lossy(&server.join().unwrap()).into_owned();
+        assert!(asked.contains("SELECT 1") && !asked.contains("dyno_tables"), "{asked:?}");
     }
 }

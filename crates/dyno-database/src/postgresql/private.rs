@@ -80,8 +80,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
         log: folder.log(),
         cpus: spec.cpus.clone(),
         limits: spec.limits,
-        // What a container leaves in memory ends with it.
-        after_crash: programs.image.is_none().then(|| after_crash(&folder, &programs)),
+        after_crash: after_crash(&folder, &programs),
         image: programs.image.clone(),
         mounts: folder.mounts(),
         ..ProcessSpec::default()
@@ -128,12 +127,16 @@ fn make_data(
                 // Data that are not there yet need no sync; the server keeps its own. The long form of
                 // this option has two spellings.
                 "-N".to_owned(),
+                // What is in the folder when it fails shows what it has left in memory. The long form has two
+                // spellings as well.
+                "-n".to_owned(),
             ]
             .into_iter()
             .chain(folder.logs().map(|logs| format!("--waldir={}", logs.display())))
             .collect(),
             log: folder.path().join("initdb.log"),
             needs_name: true,
+            after_crash: after_crash(folder, programs),
             image: programs.image.clone(),
             mounts: folder.mounts(),
             ..ProcessSpec::default()
@@ -147,17 +150,24 @@ fn make_data(
     .map_err(|error| DeployError::new(format!("PostgreSQL: {error}")))
 }
 
-/// A server that dies leaves shared memory to the system, which only a reboot would free. A server
-/// that is started on its data finds and removes it; this one only looks, and recovers nothing.
-fn after_crash(folder: &ServerFolder, programs: &Programs) -> AfterCrash {
+/// A server that dies leaves shared memory to the system, which only a reboot would free; one that `initdb`
+/// starts does, too. A server that is started on its data finds and removes it; this one only looks, and
+/// recovers nothing. None in a container: what it leaves in memory ends with it.
+fn after_crash(folder: &ServerFolder, programs: &Programs) -> Option<AfterCrash> {
+    if programs.image.is_some() {
+        return None;
+    }
     let look: &[&str] = if programs.major() >= 15 { &["--check"] } else { &["--boot", "-x0"] };
     let mut arguments: Vec<String> = look.iter().map(|&word| word.to_owned()).collect();
     arguments.extend(["-D".to_owned(), folder.data().display().to_string()]);
-    AfterCrash {
-        if_there: "data/postmaster.pid".into(),
+    Some(AfterCrash {
+        // The data may be on a volume.
+        if_there: folder.data().join("postmaster.pid"),
         program: programs.folder.join("postgres"),
         arguments,
-    }
+        // Of this process, PostgreSQL does not ask whether it runs: it is meant for one that starts servers.
+        pid_variable: Some("PG_GRANDPARENT_PID".to_owned()),
+    })
 }
 
 /// The error of a server that did not start, with the last lines of its log.

@@ -31,6 +31,7 @@ pub(crate) fn check(fixture: &Fixture) {
     let mut mallory = product::connect(&endpoint("mallory", "mal", "shared")).unwrap();
     forged_notes(root.as_mut(), &mut mallory, &shared);
     kept_catalogs(root.as_mut(), &|name| endpoint("victim", "vic", name));
+    other_kinds(root.as_mut(), &endpoint("victim", "vic", "named"));
     let me = fixture.socket_endpoint(&user_name(), None);
     kept_tables(root.as_mut(), &Endpoint { catalog: "keeping".to_owned(), ..me });
 }
@@ -89,6 +90,17 @@ fn kept_catalogs(root: &mut dyn Connection, endpoint: &dyn Fn(&str) -> Endpoint)
     check("with_event", "CREATE EVENT theirs ON SCHEDULE EVERY 1 YEAR DO SELECT 1", "1");
     check("with_sequence", "CREATE SEQUENCE theirs", "1");
     check("with_own", "CREATE PROCEDURE dyno_tpcc_x() SELECT 1", "0");
+}
+
+/// What has the name of a table of Dyno's and is no table is refused before anything is made.
+fn other_kinds(root: &mut dyn Connection, endpoint: &Endpoint) {
+    let attached = attach(endpoint, AttachOptions::default()).unwrap();
+    root.query("CREATE SEQUENCE named.sbtest1").unwrap();
+    let mut client = (attached.connector())().unwrap();
+    let error = note_tables(client.as_mut(), &["sbtest1".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("a sequence `sbtest1`"), "{error}");
+    attached.stop().unwrap();
+    assert_eq!(value(root, "SELECT NEXT VALUE FOR named.sbtest1"), "1");
 }
 
 fn kept_tables(root: &mut dyn Connection, endpoint: &Endpoint) {

@@ -1,14 +1,18 @@
 //! Starting, asking, attaching and stopping servers.
 
+use std::path::Path;
+use std::process::Command;
+
 use dyno_database::postgresql::{PgConnection, connect};
 use dyno_database::{
-    AttachOptions, CatalogError, DeployError, Endpoint, Products, Secret, Server, attach,
-    claim_catalog, note_tables,
+    AttachOptions, CatalogError, DeployError, Endpoint, Products, Secret, Server, ServerSpec,
+    attach, claim_catalog, note_tables,
 };
+use dyno_host::Keeper;
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::Connection;
 
-use crate::server::{Laboratory, TestServer, server, spec};
+use crate::server::{Laboratory, TestServer, programs, server, spec};
 
 fn start_with(
     laboratory: &Laboratory,
@@ -97,6 +101,91 @@ fn a_server_that_is_killed_is_reported_and_leaves_no_shared_memory() {
     assert_eq!(segments_of(pid), 0);
     let left: Vec<&String> = files.iter().filter(|path| std::fs::exists(path).unwrap()).collect();
     assert!(left.is_empty(), "{left:?}");
+    assert_eq!(leftovers(&laboratory), [""; 0]);
+}
+
+/// Makes all that is noted in a laboratory look as if a Dyno had made it that was killed.
+fn abandon(laboratory: &Laboratory) {
+    let notes: Vec<String> =
+        leftovers(laboratory).into_iter().filter(|name| name.ends_with(".owner.json")).collect();
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    let path = laboratory.path().join(&notes[0]);
+    let mut owner: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    // No process ever gets an id above 2^22.
+    owner["dyno"]["pid"] = 2_000_000_000.into();
+    // A file of its own: the old one stays locked as long as this process lives.
+    let fresh = laboratory.path().join("fresh");
+    std::fs::write(&fresh, owner.to_string()).unwrap();
+    std::fs::rename(fresh, path).unwrap();
+}
+
+/// A process that has ended looks as if it ran until its parent has collected it, and a new parent may never
+/// do so.
+#[test]
+fn what_a_killed_dyno_and_its_killed_server_leave_in_memory_is_removed() {
+    let laboratory = Laboratory::new();
+    let server = start_with(&laboratory, &[]).unwrap();
+    let pid = server.processes()[0];
+    let files = shared_files_of(pid);
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    let stat = format!("/proc/{pid}/stat");
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    assert!(segments_of(pid) > 0);
+    abandon(&laboratory);
+    let keeper = Keeper::new(laboratory.path()).unwrap();
+    let done = keeper.end_leftovers(laboratory.clock.as_ref());
+    assert_eq!(segments_of(pid), 0, "{done:?}");
+    let left: Vec<&String> = files.iter().filter(|path| std::fs::exists(path).unwrap()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(leftovers(&laboratory), [""; 0], "{done:?}");
+    // Collects it; its folder is gone.
+    drop(server);
+}
+
+/// The newest programs of this machine, of which the server dies while `initdb` runs it, as on a full disk;
+/// its process is in the file `who`.
+fn dying_programs(folder: &Path, laboratory: &Laboratory) {
+    const SCRIPT: &str = r#"#!/bin/sh
+case " $* " in *' --boot '*) ;; *) exec REAL/postgres "$@" ;; esac
+# It waits for its input, which never comes, until it is killed.
+mkfifo FOLDER/never
+exec 3<>FOLDER/never
+REAL/postgres "$@" <&3 &
+# This line says where its shared memory is.
+until [ "$(sed -n 7p "$PGDATA/postmaster.pid")" ]; do kill -0 $! || exit; done
+echo $! > FOLDER/who
+kill -9 $!
+wait $!
+"#;
+    let (real, folder) = (programs(&laboratory.keeper), folder.to_str().unwrap());
+    let real = real.to_str().unwrap();
+    let script = SCRIPT.replace("REAL", real).replace("FOLDER", folder);
+    // By another process: what is open for writing in this one is so in the children of other tests for a
+    // moment, and cannot be run.
+    let make = "cp \"$1/initdb\" \"$2\" && printf %s \"$3\" > \"$2/postgres\" && \
+                chmod 755 \"$2/postgres\" && chmod 777 \"$2\"";
+    let made = Command::new("sh").args(["-c", make, "sh", real, folder, &script]).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn a_server_that_dies_while_its_data_are_made_leaves_no_shared_memory() {
+    let laboratory = Laboratory::new();
+    let folder = tempfile::tempdir().unwrap();
+    dying_programs(folder.path(), &laboratory);
+    let spec = ServerSpec { programs: Some(folder.path().to_owned()), ..spec(&[]) };
+    let started = Products::built_in().start(&spec, &laboratory.place(), &laboratory.clock);
+    let error = started.err().expect("it fails").message;
+    assert!(error.contains("child process exited with exit code 137"), "{error}");
+    let who = std::fs::read_to_string(folder.path().join("who")).unwrap();
+    assert_eq!(segments_of(who.trim().parse().unwrap()), 0, "{error}");
     assert_eq!(leftovers(&laboratory), [""; 0]);
 }
 

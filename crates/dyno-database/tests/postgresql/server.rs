@@ -109,7 +109,7 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 const MINUTE: Nanoseconds = Nanoseconds::from_secs(60);
 
 /// The folder with the newest programs of this machine.
-fn programs(keeper: &Keeper) -> PathBuf {
+pub(crate) fn programs(keeper: &Keeper) -> PathBuf {
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let found = debian.map(|version| version.path().join("bin/postgres")).max();
     let found = found.or_else(|| keeper.find_program("postgres", &[]));

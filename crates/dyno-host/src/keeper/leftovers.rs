@@ -10,13 +10,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dyno_units::{Clock, Nanoseconds};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
 use super::files::open_own;
@@ -35,6 +35,8 @@ const ROUNDS_MAX: usize = 5;
 /// process that is being started runs its own program.
 const LOCK_TRIES: u32 = 400;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
+/// The most bytes that are read of a file that begins with a process id.
+const PID_LINE_MAX: u64 = 32;
 /// How long a killed process may take to vanish.
 const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
@@ -43,12 +45,15 @@ impl Keeper {
     /// the folder.
     pub(super) fn clean_up_after_crash(&self, owner: &Owner) {
         let Some(after) = &owner.after_crash else { return };
-        if fs::symlink_metadata(owner.folder.join(&after.if_there)).is_err() {
+        let trace = owner.folder.join(&after.if_there);
+        if fs::symlink_metadata(&trace).is_err() {
             return;
         }
+        let told = after.pid_variable.clone().zip(noted_pid(&trace));
         let spec = ProcessSpec {
             program: after.program.clone(),
             arguments: after.arguments.clone(),
+            environment: told.into_iter().collect(),
             log: owner.folder.join("after-crash.log"),
             ..ProcessSpec::default()
         };
@@ -59,6 +64,21 @@ impl Keeper {
             let _ = child.wait();
         }
     }
+}
+
+/// The process id in the first line of a server's file, without the sign that PostgreSQL gives it while it
+/// runs alone. The server's user may have written anything there: only a number comes of it.
+fn noted_pid(path: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(PID_LINE_MAX).read_to_end(&mut bytes).ok()?;
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    let pid: i32 = std::str::from_utf8(line).ok()?.trim().parse().ok()?;
+    Some(pid.unsigned_abs().to_string())
 }
 
 /// Ends the leftovers of all dead Dyno runs under the keeper's root.

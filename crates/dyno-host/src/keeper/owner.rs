@@ -60,12 +60,17 @@ pub(super) struct Owner {
 /// A program that removes what a dead server leaves outside of its folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AfterCrash {
-    /// If this file exists (a path in the folder), the server died without cleaning up itself.
+    /// If this file exists (a path in the folder, or an absolute one), the server died without cleaning up
+    /// itself.
     pub if_there: PathBuf,
     /// Path of the program.
     pub program: PathBuf,
     /// The arguments, without the program's name.
     pub arguments: Vec<String>,
+    /// The environment variable that tells it the process id with which that file begins: nobody may have
+    /// collected the process yet, which then looks to others as if it ran.
+    #[serde(default)]
+    pub pid_variable: Option<String>,
 }
 
 /// The machine, boot and namespace of this Dyno, which make a process id unique.

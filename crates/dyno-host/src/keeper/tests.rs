@@ -714,6 +714,7 @@ fn a_server_that_died_is_cleaned_up_after() {
             if_there: "data/pid".into(),
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), format!("echo > {}", cleaned.display())],
+            pid_variable: None,
         };
         let spec = ProcessSpec { after_crash: Some(after_crash), ..shell(&folder, "true") };
         let process = keeper.spawn(&folder, &spec).expect("starts");
@@ -726,6 +727,42 @@ fn a_server_that_died_is_cleaned_up_after() {
     };
     check(None, false);
     check(Some("pid"), true);
+}
+
+/// The end of a process that nobody has collected looks to others as if it ran.
+#[test]
+fn who_cleans_up_is_told_which_process_has_ended() {
+    let (_outer, keeper) = keeper();
+    let check = |noted: &str, expected: &str| {
+        let folder = keeper.make_folder("db").expect("a folder");
+        keeper.make_inner(&folder, "data").expect("made");
+        let outside = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(outside.path(), fs::Permissions::from_mode(0o777)).expect("its mode");
+        let told = outside.path().join("told");
+        let after_crash = AfterCrash {
+            if_there: folder.join("data/pid"),
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), format!("echo \"$ENDED\" > {}", told.display())],
+            pid_variable: Some("ENDED".into()),
+        };
+        let spec = ProcessSpec { after_crash: Some(after_crash), ..shell(&folder, "exit") };
+        let process = keeper.spawn(&folder, &spec).expect("starts");
+        let pid = process.pid();
+        let stat = format!("/proc/{pid}/stat");
+        while !fs::read_to_string(&stat).expect("not collected").contains(") Z ") {
+            std::thread::yield_now();
+        }
+        let noted = noted.replace("PID", &pid.to_string());
+        fs::write(folder.join("data/pid"), noted).expect("written");
+        abandon(&keeper, &folder);
+        keeper.end_leftovers(&RealClock);
+        assert!(!folder.exists());
+        let expected = expected.replace("PID", &pid.to_string());
+        assert_eq!(fs::read_to_string(&told).expect("told").trim(), expected);
+    };
+    check("PID\n/data\n", "PID");
+    check("-PID", "PID");
+    check("$(id)\n", "");
 }
 
 #[test]

@@ -158,6 +158,21 @@ fn what_is_kept_is_found_listed_copied_and_removed() {
 }
 
 #[test]
+fn one_that_cannot_be_copied_is_reported_with_the_way_out() {
+    let bench = Bench::new();
+    let kept = bench.keep(&contents(1), "one").unwrap();
+    // As a server may leave it that wants to harm.
+    std::os::unix::fs::symlink("/etc/passwd", kept.folder.join("data/link")).unwrap();
+    let staging = Staging::make(&bench.keeper, "data").unwrap();
+    let copied = kept.copy(&staging, CopyLayout::AsOriginal, 0, &|| false);
+    let Err(CopyError::Failed(why)) = copied else { panic!("{copied:?}") };
+    assert!(why.contains("data/link cannot be copied"), "{why}");
+    let root = bench.keeper.root().display();
+    let command = format!("`dyno datasets --data-folder {root} --remove {}`", kept.key());
+    assert!(why.contains(&command), "{why}");
+}
+
+#[test]
 fn one_that_is_being_copied_is_not_removed() {
     let bench = Bench::new();
     let kept = bench.keep(&contents(1), "one").unwrap();

@@ -191,8 +191,6 @@ pub(super) fn copy(lab: &Lab, kept: &Kept, place: &Place) -> Result<Staging, Tri
     match kept.copy(&staging, place.copies(), now, &|| lab.abort.is_raised()) {
         Ok(()) => Ok(staging),
         Err(CopyError::Stopped) => Err(TrialError::Abandoned),
-        Err(CopyError::Failed(why)) => {
-            Err(TrialError::new(format!("the data set {} could not be copied: {why}", kept.key())))
-        }
+        Err(CopyError::Failed(why)) => Err(TrialError::new(why)),
     }
 }

@@ -289,12 +289,33 @@ fn a_run_can_be_queried() {
     let outcome = TrialOutcome::Failed { message: "it is gone".into(), server_log: Vec::new() };
     let failed = TrialSummary { outcome, steps: Vec::new(), ..summary(2) };
     write_trial(&mut run, 2).finish(failed).unwrap();
-    fs::remove_file(path.join("record.sqlite")).unwrap();
     check(
         "SELECT trial, at_s, name, value FROM log_reading",
         &["2", "0.000000001", "cpu.user_pct", "1"],
     );
     assert!(query(&path, "DELETE FROM run").is_err());
+}
+
+#[test]
+fn only_the_record_itself_is_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+    write_trial(&mut run, 1).finish(summary(1)).unwrap();
+    let check = || {
+        let rows = query(&path, "SELECT throughput FROM result").unwrap().rows;
+        assert_eq!(rows, [[Some("5".to_owned())]]);
+    };
+    check();
+    let file = path.join("record.sqlite");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database.execute("UPDATE result SET throughput = 1e9", []).unwrap();
+    drop(database);
+    check();
+    for bytes in ["", "no database"] {
+        fs::write(&file, bytes).unwrap();
+        check();
+    }
 }
 
 /// A trial of a step and a search with two load probes, each of `n_seconds`, with `n_names` readings a

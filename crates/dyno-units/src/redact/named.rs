@@ -54,6 +54,34 @@ const HARMLESS_BEGINNINGS: [&str; 5] = [
     "caching_sha2_password_",
 ];
 
+/// Options whose next word is a password, by the programs that have them: of others, they mean something
+/// else.
+const PASSWORD_OPTIONS: [(&str, &[&str]); 4] = [
+    ("-p", &["sshpass"]),
+    ("-a", &["redis-cli", "valkey-cli", "keydb-cli"]),
+    (
+        "-p",
+        &[
+            "mongo",
+            "mongosh",
+            "mongodump",
+            "mongorestore",
+            "mongoexport",
+            "mongoimport",
+            "mongostat",
+            "mongotop",
+        ],
+    ),
+    ("-k", &["openssl"]),
+];
+
+/// The option of a program whose next word is a password.
+fn password_option(program: &str) -> Option<&'static str> {
+    let name = program.rsplit(['/', '=']).next()?;
+    let mut all = PASSWORD_OPTIONS.iter();
+    all.find(|(_, programs)| programs.contains(&name)).map(|(option, _)| *option)
+}
+
 /// Whether the value of what has this name (a setting, a variable, an option) is a secret. A name behind
 /// those of tables (`setting.NAME`) counts as well as the whole.
 pub fn is_secret_name(name: &str) -> bool {
@@ -82,7 +110,7 @@ pub(super) fn secrets(text: &str) -> Vec<Range<usize>> {
 
 /// The words of a command, with those replaced whose predecessor is an option for a secret.
 pub(super) fn redact_words(words: &[String]) -> Vec<String> {
-    let is_sshpass = words.iter().any(|word| word.ends_with("sshpass"));
+    let mut option = None;
     let mut is_value = false;
     let mut redacted = Vec::with_capacity(words.len());
     for word in words {
@@ -91,15 +119,17 @@ pub(super) fn redact_words(words: &[String]) -> Vec<String> {
             word if word.len() > 2 && word.starts_with("-p") => format!("-p{}", super::MASK),
             word => word.clone(),
         });
-        is_value = !is_value && announces_value(word, is_sshpass);
+        option = password_option(word).or(option);
+        is_value = !is_value && announces_value(word, option);
     }
     redacted
 }
 
-/// Whether the word after this one is a secret.
-fn announces_value(word: &str, is_sshpass: bool) -> bool {
+/// Whether the word after this one is a secret; `option` announces one to the program that was named
+/// last.
+fn announces_value(word: &str, option: Option<&str>) -> bool {
     let is_long = word.starts_with("--") && !word.contains('=') && is_secret_name(word);
-    is_long || (is_sshpass && word == "-p")
+    is_long || option == Some(word)
 }
 
 fn is_name_byte(byte: u8) -> bool {
@@ -177,9 +207,14 @@ fn in_words(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut expected = false;
     let mut is_user = false;
-    let mut is_sshpass = false;
+    let mut option = None;
+    let mut end = 0;
     for word in words(text) {
         let shown = &text[word.clone()];
+        if ends_command(&text[..end], &text[end..word.start]) {
+            option = None;
+        }
+        end = word.end;
         if expected {
             found.push(word.clone());
         } else if is_user && let Some(colon) = shown.find(':') {
@@ -187,13 +222,20 @@ fn in_words(text: &str) -> Vec<Range<usize>> {
         } else if shown.len() > 2 && shown.starts_with("-p") {
             found.push(word.start + 2..word.end);
         }
-        is_sshpass |= shown.ends_with("sshpass");
+        option = password_option(shown).or(option);
         let was_expected = std::mem::take(&mut expected);
-        expected = !was_expected && announces_value(shown, is_sshpass);
+        expected = !was_expected && announces_value(shown, option);
         is_user = matches!(shown, "-u" | "--user");
     }
     found.retain(|span| span.start < span.end);
     found
+}
+
+/// Whether a command ends between two words: with a line that goes on neither as a list nor behind a
+/// backslash, and where a shell ends it.
+fn ends_command(before: &str, between: &str) -> bool {
+    let is_line_end = between.contains('\n') && !between.contains(',') && !before.ends_with('\\');
+    is_line_end || between.contains([';', '|'])
 }
 
 /// Words as a shell or a list of texts has them: between white space, quotes, commas and brackets.
@@ -299,6 +341,10 @@ mod tests {
             "curl -H 'X-Auth: a' --token ***",
         );
         check("restore_command", "sshpass -p hunter2 scp a b", "sshpass -p *** scp a b");
+        check("x", "redis-cli -h a -a hunter2 ping", "redis-cli -h a -a *** ping");
+        check("x", "/usr/bin/mongosh -u me -p hunter2", "/usr/bin/mongosh -u me -p ***");
+        check("x", "openssl enc -k hunter2 -in a", "openssl enc -k *** -in a");
+        check("x", "redis-cli ping; cp -a b c", "redis-cli ping; cp -a b c");
         check("x", "curl -H 'Authorization: Bearer hunter2' h", "curl -H 'Authorization:***' h");
         check("x", "CREATE USER a IDENTIFIED BY 'hunter2'", "CREATE USER a IDENTIFIED BY '***'");
         check("x", "SET PASSWORD = PASSWORD('hunter2')", "SET PASSWORD = ***'***')");
@@ -333,6 +379,15 @@ mod tests {
             "command = [\"sh\", \"-c\", \"PGPASSWORD=\\\"hun ter2\\\" psql\"]",
             "command = [\"sh\", \"-c\", \"PGPASSWORD=\\\"***\\\" psql\"]",
         );
+        check(
+            "command = [\n \"redis-cli\",\n \"-a\",\n \"hunter2\",\n]",
+            "command = [\n \"redis-cli\",\n \"-a\",\n \"***\",\n]",
+        );
+        check("redis-cli \\\n -a hunter2", "redis-cli \\\n -a ***");
+        check(
+            "database = 'mongo'\nx = 'mkdir -p /data'",
+            "database = 'mongo'\nx = 'mkdir -p /data'",
+        );
         check("{\"password\": \"hunter2\"}", "{\"password\": \"***\"}");
         check(
             "vary = { setting = { init_connect = [\"a ']'\", \"hunter2\"], x = [1] } }",
@@ -361,6 +416,9 @@ mod tests {
         check(&["mysql", "-ph unter2", "-e", "x"], &["mysql", "-p***", "-e", "x"]);
         check(&["x", "--password", "hun ter2", "y"], &["x", "--password", "***", "y"]);
         check(&["sshpass", "-p", "hunter2", "ssh"], &["sshpass", "-p", "***", "ssh"]);
+        check(&["redis-cli", "-a", "hun ter2", "get"], &["redis-cli", "-a", "***", "get"]);
+        check(&["mongo", "-p", "hunter2", "x"], &["mongo", "-p", "***", "x"]);
+        check(&["cp", "-a", "b", "c"], &["cp", "-a", "b", "c"]);
         check(&["env", "PGPASSWORD=hunter2", "psql"], &["env", "PGPASSWORD=***", "psql"]);
     }
 

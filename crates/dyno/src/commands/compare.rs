@@ -35,8 +35,7 @@ pub(crate) fn run(options: &CompareOptions) -> anyhow::Result<End> {
 fn show(options: &CompareOptions) -> anyhow::Result<(Gate, bool)> {
     let (gate, is_compared, text) = compare(options)?;
     match options.out.as_ref().filter(|_| options.format.rows().is_none()) {
-        Some(path) => std::fs::write(path, text)
-            .with_context(|| format!("cannot write {}", path.display()))?,
+        Some(path) => report::write(path, text.as_bytes())?,
         None => terminal::out(&text),
     }
     terminal::check_output()?;

@@ -118,8 +118,7 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
     let findings = analyse(&[run], &analysis);
     let gate = findings.gate.clone().context("there is nothing to judge")?;
     if let Some(path) = &options.junit {
-        std::fs::write(path, formats::junit(&findings, &gate))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        report::write(path, formats::junit(&findings, &gate).as_bytes())?;
     }
     terminal::out(&match options.format {
         _ if options.quiet => format!("{gate}\n"),

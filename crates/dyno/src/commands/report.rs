@@ -277,7 +277,7 @@ fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Writes the file that the user names, whole or not at all; what is no regular file and no link,
 /// such as `/dev/stdout`, is written to.
-fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let is_special = std::fs::symlink_metadata(path).is_ok_and(|facts| {
         let kind = facts.file_type();
         kind.is_char_device() || kind.is_fifo()

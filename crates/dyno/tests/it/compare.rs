@@ -106,6 +106,12 @@ fn every_format_is_written() {
         let text = std::fs::read_to_string(bench.path(&out)).expect("it was written");
         assert!(text.starts_with(sign), "{format}: {}", &text[..40]);
     }
+    // A link that lies there already leads nowhere.
+    bench.write("outside", "mine");
+    std::os::unix::fs::symlink(bench.path("outside"), bench.path("answer")).unwrap();
+    bench.dyno_good(&[&PAIR[..], &["--format", "markdown", "--out", "answer"]].concat());
+    assert_eq!(std::fs::read_to_string(bench.path("outside")).unwrap(), "mine");
+    assert!(std::fs::read_to_string(bench.path("answer")).unwrap().starts_with("## Is it"));
 }
 
 /// Changes a JSON file of the bench.

@@ -393,6 +393,37 @@ fn a_trial_whose_clean_up_is_refused_keeps_its_result() {
     assert!(result["transactions"].as_u64().unwrap() > 0);
 }
 
+/// A server that no longer answers is waited for while it is cleaned up after: why is said before that.
+#[test]
+fn a_failure_is_told_before_tables_are_dropped() {
+    let standing = Standing::start("postgresql");
+    let folder = standing.socket.parent().unwrap().display().to_string();
+    let port = standing.socket.extension().unwrap().to_string_lossy().into_owned();
+    standing.connection().query("CREATE DATABASE closed").unwrap();
+    let url = format!("postgresql://dyno@x:{port}/closed?host={folder}");
+    let endpoint = dyno_database::Endpoint::from_url(&url).unwrap();
+    let mut closed = dyno_database::postgresql::connect(&endpoint).unwrap();
+    for sql in [
+        "CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE 'nothing is made here'; END $$",
+        "CREATE EVENT TRIGGER guard ON ddl_command_start WHEN TAG IN ('CREATE TABLE') \
+         EXECUTE FUNCTION refuse()",
+    ] {
+        closed.query(sql).unwrap();
+    }
+    let bench = Workbench::new();
+    let arguments = ["bench", "oltp_point_select", "--on", &url];
+    let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    let told = answer.err.find("the trial has failed: ").expect(&answer.err);
+    let ended = answer.err.find("FAILED: ").expect(&answer.err);
+    assert!(told < ended, "{}", answer.err);
+    let line = answer.err[told..].lines().next().unwrap_or_default();
+    assert!(line.contains("nothing is made here"), "{line}");
+    let waiting = "to drop Dyno's tables; Ctrl-C ends the wait";
+    assert!(line.contains("waiting for postgresql://") && line.ends_with(waiting), "{line}");
+}
+
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -70,7 +70,11 @@ fn a_noisy_build_is_not_called_worse() {
 #[test]
 fn json_and_junit_name_variants_and_steps() {
     let bench = bench("");
+    // A link that lies there already leads nowhere.
+    bench.write("outside", "mine");
+    std::os::unix::fs::symlink(bench.path("outside"), bench.path("gate.xml")).expect("it is new");
     let answer = gate(&bench, &["old", "slow", "--format", "json", "--junit", "gate.xml"], 1);
+    assert_eq!(std::fs::read_to_string(bench.path("outside")).expect("it is there"), "mine");
     let value: serde_json::Value = serde_json::from_str(&answer.out).expect("it is JSON");
     assert_eq!(value["gate"]["answer"], "worse");
     assert_eq!(value["record"], "runs/gate");

@@ -26,6 +26,7 @@ while :; do
     for folder in "$root"/*-??????; do
         [ -d "$folder" ] || continue
         echo SAW
+        ls "$folder/data" >/dev/null 2>&1 && echo "INSIDE $3"
         ls "$folder/data" "$folder/run" >/dev/null 2>&1 && [ "$3" = stranger ] && echo "READ $folder"
         for name in server.log install.log initdb.log my.cnf postgresql.conf pg_hba.conf passwd \
             data run tmp .dyno-owner; do
@@ -68,14 +69,19 @@ struct Attack {
 }
 
 impl Attack {
-    fn start(uid: u32, name: &str, bench: &Workbench, (folder, servers): (&Path, u32)) -> Attack {
+    fn start(
+        (uid, gid): (u32, u32),
+        name: &str,
+        bench: &Workbench,
+        (folder, servers): (&Path, u32),
+    ) -> Attack {
         let found = bench.path(name);
         let precious = bench.path("precious");
         let child = Command::new("sh")
             .args(["-c", ATTACK, "sh", folder.to_str().unwrap(), precious.to_str().unwrap(), name])
             .arg(servers.to_string())
             .uid(uid)
-            .gid(uid)
+            .gid(gid)
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(fs::File::create(&found).unwrap())
@@ -113,9 +119,9 @@ fn check(product: &str) {
     let servers = Keeper::new(folder.path()).unwrap().run_as().expect("root has another user");
 
     let target = (folder.path(), servers.uid);
-    let stranger = Attack::start(STRANGER, "stranger", &bench, target);
-    // A server that was taken over is the same user, and owns what is the server's own.
-    let server = Attack::start(servers.uid, "server", &bench, target);
+    let stranger = Attack::start((STRANGER, STRANGER), "stranger", &bench, target);
+    // A server that was taken over is the same user, in the same group, and owns what is the server's own.
+    let server = Attack::start((servers.uid, servers.gid), "server", &bench, target);
     let place = folder.path().to_str().unwrap();
     let arguments = ["bench", "oltp_write_only", "--on", product, "--data-folder", place];
     let short = ["--table-size", "1000", "--duration", "2s", "--warm-up", "0s", "--out", "record"];
@@ -124,9 +130,12 @@ fn check(product: &str) {
     for attack in [&stranger, &server] {
         let found = attack.found();
         assert!(found.contains("SAW"), "the attack came too late");
-        let came_through = found.lines().find(|line| *line != "SAW");
+        let came_through = found.lines().find(|line| !["SAW", "INSIDE server"].contains(line));
         assert_eq!(came_through, None, "{product}: {}", attack.found.display());
     }
+    // An attack from where no server is would try nothing.
+    let is_inside = server.found().contains("INSIDE server");
+    assert!(is_inside, "{product}: the user of servers did not get at the data");
     let facts = fs::metadata(&precious).unwrap();
     assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o600));
     assert_eq!(fs::read_to_string(&precious).unwrap(), SECRET);

@@ -1406,9 +1406,9 @@ fn keys_that_are_nested_too_deep_are_shown_at_their_line() {
 fn chains_and_floods_take_linear_time() {
     let took = |source: &str| {
         let began = std::time::Instant::now();
-        let result = crate::parse(source, &vocabulary());
-        if let Err(found) = result {
-            crate::diagnostic::render("study.toml", source, &found);
+        match crate::parse(source, &vocabulary()) {
+            Ok(study) => drop(crate::plan(&study, dyno_units::Seed(1))),
+            Err(found) => drop(crate::diagnostic::render("study.toml", source, &found)),
         }
         began.elapsed().as_secs_f64()
     };
@@ -1417,7 +1417,16 @@ fn chains_and_floods_take_linear_time() {
         format!("[database.d0]\nproduct = 'sqlite'\n{}", tables.collect::<String>())
     };
     let flood = |n: usize| (0..n).map(|i| format!("unknown{i} = 1\n")).collect::<String>();
-    for make in [&chain as &dyn Fn(usize) -> String, &flood] {
+    let variants = |n: usize| {
+        let levels: Vec<String> = (1..=n).map(|level| level.to_string()).collect();
+        format!(
+            "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[workload.oltp_point_select]\n[design]\n\
+             repetitions = 2\nvary = {{ setting = {{ cache_size = [{}] }} }}\n",
+            levels.join(", ")
+        )
+    };
+    assert_eq!(crate::parse(&variants(3), &vocabulary()).map(|study| study.variants.len()), Ok(3));
+    for make in [&chain as &dyn Fn(usize) -> String, &flood, &variants] {
         let (small, large) = (make(2_000), make(16_000));
         let least = |source: &str| (0..3).map(|_| took(source)).fold(f64::MAX, f64::min);
         let (small, large) = (least(&small), least(&large));
