@@ -87,6 +87,8 @@ pub struct AuditRow {
     pub pass: bool,
     /// The sample was too small to decide: nothing contradicts the demand, and nothing could have.
     pub is_undecided: bool,
+    /// It is about what the clients sent and received, and not about the tables.
+    pub is_of_clients: bool,
     /// How many transactions the tables have, if that is what this demand counts.
     pub stored: Option<Stored>,
 }
@@ -116,6 +118,7 @@ impl AuditRow {
             measured: measured.to_string(),
             pass,
             is_undecided: false,
+            is_of_clients: false,
             stored: None,
         }
     }
@@ -168,7 +171,13 @@ impl AuditRow {
         let least = i128::from(totals.committed()) * i128::from(per_transaction);
         let most = least + i128::from(totals.unfinished()) * i128::from(per_transaction + 1);
         let name = format!("statements sent, {per_transaction} per transaction");
-        AuditRow::between(name, (least, most), Some(totals.tally.statements().into()))
+        AuditRow::between(name, (least, most), Some(totals.tally.statements().into())).of_clients()
+    }
+
+    /// The same demand, about what the clients sent and received.
+    #[must_use]
+    pub fn of_clients(self) -> AuditRow {
+        AuditRow { is_of_clients: true, ..self }
     }
 }
 

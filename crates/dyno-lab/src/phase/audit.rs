@@ -211,9 +211,8 @@ fn to_the_point(
     mut rows: Vec<dyno_workload::AuditRow>,
     totals: &AuditTotals,
 ) -> Vec<dyno_workload::AuditRow> {
-    let is_nothing = |row: &dyno_workload::AuditRow| {
-        row.pass && (row.is_undecided || row.expected == "0" && row.measured == "0")
-    };
+    let is_nothing =
+        |row: &dyno_workload::AuditRow| row.pass && (row.is_undecided || row.is_of_clients);
     if totals.is_empty() {
         rows.retain(|row| !is_nothing(row));
     }
@@ -230,7 +229,7 @@ pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextR
 }
 
 fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, stored: _ } = row;
+    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, is_of_clients: _, stored: _ } = row;
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 
@@ -250,12 +249,16 @@ mod tests {
         };
         let undecided =
             dyno_workload::AuditRow { is_undecided: true, ..row("shares of rows", 1, 1) };
-        let rows =
-            vec![row("statements sent", 0, 0), row("rows", 10, 10), undecided, row("lost", 0, 1)];
+        let rows = vec![
+            row("statements sent", 0, 0).of_clients(),
+            row("sums", 0, 0),
+            undecided,
+            row("lost", 0, 1),
+        ];
         let names = |totals: &AuditTotals| -> Vec<String> {
             to_the_point(rows.clone(), totals).into_iter().map(|row| row.name).collect()
         };
-        assert_eq!(names(&AuditTotals::default()), ["rows", "lost"]);
+        assert_eq!(names(&AuditTotals::default()), ["sums", "lost"]);
         let one = KindTotals { committed: 1, ..KindTotals::default() };
         let some = AuditTotals { kinds: vec![one], ..AuditTotals::default() };
         assert_eq!(names(&some).len(), 4);

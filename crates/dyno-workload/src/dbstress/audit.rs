@@ -111,7 +111,8 @@ impl Audit<'_> {
             (true, false) => format!("statements sent, {read} per read"),
             (false, _) => format!("statements sent, {write} per write"),
         };
-        AuditRow::between(name, (least, most), Some(self.totals.tally.statements().into()))
+        let sent = self.totals.tally.statements();
+        AuditRow::between(name, (least, most), Some(sent.into())).of_clients()
     }
 
     /// The share of writes among all transactions.

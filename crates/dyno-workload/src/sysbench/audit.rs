@@ -120,7 +120,7 @@ fn received(mix: &Mix, totals: &AuditTotals) -> Option<AuditRow> {
     let of_unfinished = i128::from(totals.unfinished()) * i128::from(most);
     let bounds = (committed * i128::from(least), committed * i128::from(most) + of_unfinished);
     let received = totals.tally.rows_received.into();
-    Some(AuditRow::between("rows received", bounds, Some(received)))
+    Some(AuditRow::between("rows received", bounds, Some(received)).of_clients())
 }
 
 #[cfg(test)]

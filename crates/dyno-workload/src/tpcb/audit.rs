@@ -52,5 +52,5 @@ fn received(totals: &AuditTotals) -> AuditRow {
     let committed = i128::from(totals.committed());
     let bounds = (committed, committed + i128::from(totals.unfinished()));
     let received = totals.tally.rows_received.into();
-    AuditRow::between("rows received, 1 per transaction", bounds, Some(received))
+    AuditRow::between("rows received, 1 per transaction", bounds, Some(received)).of_clients()
 }

@@ -298,6 +298,7 @@ impl Audit<'_> {
         let high = i128::from(done) + i128::from(failed * (STATEMENTS_MOST + 1));
         let sent = self.totals.tally.statements();
         AuditRow::between("statements sent, all transactions", (low, high), Some(sent.into()))
+            .of_clients()
     }
 
     /// Statements and rows of one kind, on average.

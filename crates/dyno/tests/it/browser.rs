@@ -153,7 +153,7 @@ fn charts_and_tables_can_be_taken_away_by_keys_alone() {
     };
     // The picture stands alone: its title, the legend, and no reference to the page.
     let svg = saved(".svg")["text"].as_str().unwrap().to_owned();
-    assert!(svg.contains("Throughput by clients") && svg.contains("slowest"), "{svg}");
+    assert!(svg.contains("Throughput by number of clients") && svg.contains("slowest"), "{svg}");
     assert!(!svg.contains("<use") && !svg.contains("var(--"), "{svg}");
     assert!(saved(".png")["href"].as_str().unwrap().starts_with("data:image/png;base64,"));
     let csv = saved(".csv")["text"].as_str().unwrap().to_owned();

@@ -110,7 +110,7 @@ fn each_write_is_synced() {
 fn what_does_not_fit_together_is_refused_before_anything_is_made() {
     let bench = Workbench::new();
     for (arguments, expected) in [
-        (&["oltp_read_only", "--on", "files"][..], "needs a database, but files have no SQL"),
+        (&["oltp_read_only", "--on", "files"][..], "needs a database, but `files` is not one"),
         (&["file-io", "--on", "sqlite"], "works on files, but sqlite is a database"),
         (&["fsync", "--on", "mysql://me@h/c"], "works on files, but a server with a URL"),
         (&["file-io", "--on", "files", "--block-size", "1000"], "not a multiple of 512"),

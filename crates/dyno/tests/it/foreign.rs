@@ -69,6 +69,18 @@ impl Standing {
         Standing { server: Some(server), socket, keeper }
     }
 
+    /// Where commands find this catalog of it.
+    pub(crate) fn url(&self, catalog: &str) -> String {
+        let socket = &self.socket;
+        match socket.extension().and_then(|port| port.to_str()).filter(|port| *port != "sock") {
+            Some(port) => {
+                let folder = socket.parent().unwrap().display();
+                format!("postgresql://dyno@x:{port}/{catalog}?host={folder}")
+            }
+            None => format!("mysql://root@x/{catalog}?socket={}", socket.display()),
+        }
+    }
+
     pub(crate) fn connector(&self) -> Connector {
         self.server.as_ref().unwrap().connector()
     }
@@ -416,7 +428,7 @@ fn a_failure_is_told_before_tables_are_dropped() {
     let answer = bench.dyno(&[&arguments[..], &SHORT[..]].concat());
     assert_eq!(answer.code, 1, "{}", answer.err);
     let told = answer.err.find("the trial has failed: ").expect(&answer.err);
-    let ended = answer.err.find("FAILED: ").expect(&answer.err);
+    let ended = answer.err.find("error: the trial failed: ").expect(&answer.err);
     assert!(told < ended, "{}", answer.err);
     let line = answer.err[told..].lines().next().unwrap_or_default();
     assert!(line.contains("nothing is made here"), "{line}");

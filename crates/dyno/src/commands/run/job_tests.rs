@@ -62,8 +62,11 @@ fn figure(step: &StepSummary, id: &str) -> Option<f64> {
 
 #[test]
 fn a_job_has_its_figures_beside_those_of_the_load() {
-    let run =
-        run_with("simulated", 2, &script("echo rows 1; echo hello; echo rows: 42", "until-done"));
+    let run = run_with(
+        "simulated",
+        2,
+        &script("echo rows 1; echo hello; sleep 0.6; echo rows: 42", "until-done"),
+    );
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, TrialOutcome::Finished);
     let step = &trial.steps[0];
