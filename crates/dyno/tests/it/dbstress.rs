@@ -27,10 +27,13 @@ fn measured<'a>(result: &'a Value, name: &str) -> &'a str {
     row.unwrap_or_else(|| panic!("{name} is not among {rows:#?}"))["measured"].as_str().unwrap()
 }
 
+/// On one server, which need not be started for each.
 fn every_variant_on(product: &str) {
     let bench = Workbench::new();
+    let standing = (product != "sqlite").then(|| Standing::start(product));
+    let on = standing.as_ref().map_or_else(|| product.to_owned(), |server| server.url("stress"));
     for options in VARIANTS {
-        let arguments = ["dbstress", "--on", product, "--obj-table-size", "2000"];
+        let arguments = ["dbstress", "--on", &on, "--obj-table-size", "2000"];
         let length = ["--duration", "700ms", "--warm-up", "200ms", "--clients", "4"];
         let result = bench.bench(&[&arguments[..], &length, options].concat());
         let name = format!("{options:?} on {product}");
