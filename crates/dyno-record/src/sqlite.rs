@@ -1,6 +1,7 @@
 //! One SQLite file of a run, for queries with any client.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
@@ -70,27 +71,55 @@ CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t
 /// its path.
 fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
-    // Of two queries at once, one builds it after the other; where folders cannot be locked, they take the
-    // risk of an error.
-    let building = std::fs::File::open(folder).ok();
-    let _ = building.as_ref().map(std::fs::File::lock);
     let path = folder.join("record.sqlite");
-    let part = folder.join("record.sqlite.part");
+    remove_parts(folder);
+    // Each query builds its own: the run's lock is held by whoever writes the run.
+    let nth = N_BUILT.fetch_add(1, Relaxed);
+    let part = folder.join(format!("{PART}{}-{nth}", std::process::id()));
+    let built = build(&part, folder, &run);
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
-    match std::fs::remove_file(&part) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
+    let named = built.and_then(|()| std::fs::rename(&part, &path).map_err(io));
+    if named.is_err() {
+        let _ = std::fs::remove_file(&part);
     }
+    named.map(|()| path)
+}
+
+/// What the names of files begin with that are being built; the process and a number follow.
+const PART: &str = "record.sqlite.part-";
+
+/// Files that this process has begun to build.
+static N_BUILT: AtomicU64 = AtomicU64::new(0);
+
+/// Removes what processes have left that were killed while they built.
+fn remove_parts(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(owner) = name.to_str().and_then(|name| name.strip_prefix(PART)) else { continue };
+        let pid = owner.split('-').next().unwrap_or_default();
+        let is_alive =
+            pid.parse::<u32>().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
+        if !is_alive {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Builds the file at `part`.
+fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
+    let io =
+        |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
     // Made here, so that a link put there meanwhile is not followed.
-    std::fs::File::create_new(&part).map_err(io)?;
+    std::fs::File::create_new(part).map_err(io)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let mut connection = Connection::open_with_flags(absolute(&part)?, flags)?;
+    let mut connection = Connection::open_with_flags(absolute(part)?, flags)?;
     // A file that is made again whenever it is missing needs no journal.
     connection.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")?;
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
-    insert_design(&transaction, &run)?;
+    insert_design(&transaction, run)?;
     for trial in &run.trials {
         insert_trial(&transaction, trial)?;
     }
@@ -103,9 +132,7 @@ fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
         }
     }
     transaction.commit()?;
-    drop(connection);
-    std::fs::rename(&part, &path).map_err(io)?;
-    Ok(path)
+    Ok(())
 }
 
 fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {

@@ -190,7 +190,11 @@ mod tests {
                 };
                 prop_assert_eq!(ours.steps(), theirs.steps(), "{}", spec.name);
                 prop_assert_eq!(ours.kinds(), theirs.kinds(), "{}", spec.name);
-                prop_assert_eq!(ours.table_shapes(), theirs.table_shapes(), "{}", spec.name);
+                // How many rows they have may be drawn: the lines of an order of TPC-C are.
+                let tables = |planned: &dyn Workload| -> Vec<(usize, u64)> {
+                    planned.table_shapes().iter().map(|shape| (shape.first, shape.n_tables)).collect()
+                };
+                prop_assert_eq!(tables(&*ours), tables(&*theirs), "{}", spec.name);
                 for is_open in [false, true] {
                     prop_assert_eq!(ours.check_load(is_open), theirs.check_load(is_open));
                 }

@@ -229,7 +229,15 @@ pub(super) fn ask(connector: &Connector, queries: &[String]) -> Result<Vec<TextR
 }
 
 fn recorded(row: dyno_workload::AuditRow) -> AuditRow {
-    let dyno_workload::AuditRow { name, expected, measured, pass, is_undecided, is_of_clients: _, stored: _ } = row;
+    let dyno_workload::AuditRow {
+        name,
+        expected,
+        measured,
+        pass,
+        is_undecided,
+        is_of_clients: _,
+        stored: _,
+    } = row;
     AuditRow { name, expected, measured, pass, is_undecided }
 }
 

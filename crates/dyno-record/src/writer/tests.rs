@@ -316,6 +316,13 @@ fn only_the_record_itself_is_believed() {
         fs::write(&file, bytes).unwrap();
         check();
     }
+    // What a killed process left of building it is removed, what another one builds is not.
+    let (left, others) =
+        (path.join("record.sqlite.part-4294967295-0"), path.join("record.sqlite.part-1-0"));
+    fs::write(&left, "half").unwrap();
+    fs::write(&others, "half").unwrap();
+    check();
+    assert!(!left.exists() && others.exists());
 }
 
 /// A trial of a step and a search with two load probes, each of `n_seconds`, with `n_names` readings a
@@ -714,7 +721,7 @@ fn nothing_is_written_through_a_link() {
     let outside = folder.path().join("outside");
     two_trials(&path);
     fs::write(&outside, "mine").unwrap();
-    for name in ["events.jsonl", "record.sqlite", "record.sqlite.part"] {
+    for name in ["events.jsonl", "record.sqlite"] {
         let _ = fs::remove_file(path.join(name));
         std::os::unix::fs::symlink(&outside, path.join(name)).unwrap();
     }

@@ -63,7 +63,13 @@ fn check_result(result: &Value, workload: &str, statements: Option<u64>) {
 pub(crate) fn check_audit(result: &Value, workload: &str) {
     let rows = result["audit"].as_array().unwrap();
     assert!(!rows.is_empty(), "{workload} has no audit");
-    assert!(rows.iter().all(|row| row["pass"] == true), "{workload}: {rows:#?}");
+    no_check_fails(result, workload);
+}
+
+/// Of a workload that only reads, nothing is left to check where a job runs without it.
+fn no_check_fails(result: &Value, what: &str) {
+    let rows = result["audit"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["pass"] == true), "{what}: {rows:#?}");
 }
 
 /// The first one on a private server; the others, to save time, on one that stands already.
@@ -74,7 +80,9 @@ fn every_workload_on(product: &str) {
     let url = standing.as_ref().map(|server| server.url("benches"));
     for (nth, (workload, statements)) in WORKLOADS.into_iter().enumerate() {
         let on = url.as_deref().filter(|_| nth > 0).unwrap_or(product);
-        let mut arguments = vec![workload, "--on", on, "--duration", "700ms"];
+        // One of its statements takes most of a second where the machine is slow.
+        let duration = if workload == "bulk_insert" { "4s" } else { "700ms" };
+        let mut arguments = vec![workload, "--on", on, "--duration", duration];
         arguments.extend(["--warm-up", "100ms", "--clients", "2"]);
         if !matches!(workload, "bulk_insert" | "tpcb") {
             arguments.extend(["--table-size", "2000"]);
@@ -107,7 +115,7 @@ fn indexes_are_created_alone_and_beside_the_load() {
         let time = figures.iter().find(|figure| figure["id"] == "job.time").unwrap();
         assert!(time["value"].as_f64().unwrap() > 0.0 && time["unit"] == "s", "{time}");
         assert_eq!(result["transactions"], 0, "{product}: there is no load");
-        check_audit(&result, product);
+        no_check_fails(&result, product);
     }
     let beside = ["create-index", "--on", "postgresql", "--table-size", "2000", "--clients", "2"];
     let beside = [&beside[..], &["--load", "until-done", "--start-after", "2s"]].concat();
