@@ -13,8 +13,8 @@ use crate::{LoadError, OUTCOMES, RoleTotals};
 /// Intervals a worker owns: one being written, the others on their way to the collector and back.
 const POOL_SIZE: usize = 3;
 
-/// Commits that are set aside before they are counted. A worker with one client of many finds its memory cold at each
-/// commit: what is set aside is one line of memory, what counts it are eight, which are fetched together for a batch.
+/// Commits that are buffered before they are counted. If each of many clients has a worker of its own, its memory is
+/// cold at every commit: buffering one touches one cache line, counting it eight, whose misses overlap within a batch.
 const BATCH: usize = 32;
 
 /// Index of the first outcome that is an error.
@@ -77,7 +77,7 @@ pub(crate) struct Recorder {
     n_kinds: usize,
     // Cleared after the last interval: what is done then belongs to no interval.
     is_recording: bool,
-    // What belongs to the current interval and is not in it yet.
+    // Belongs to the current interval, but is not counted in it yet.
     n_aside: usize,
     due_aside: u64,
     tally_aside: Tally,

@@ -86,13 +86,13 @@ fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     named.map(|()| path)
 }
 
-/// What the names of files begin with that are being built; the process and a number follow.
+/// Prefix of the names of files under construction; the process id and a number follow.
 const PART: &str = "record.sqlite.part-";
 
-/// Files that this process has begun to build.
+/// Number of files that this process has begun to build.
 static N_BUILT: AtomicU64 = AtomicU64::new(0);
 
-/// Removes what processes have left that were killed while they built.
+/// Removes unfinished files of processes that no longer run.
 fn remove_parts(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -101,7 +101,7 @@ fn remove_parts(folder: &Path) {
         let is_alive =
             pid.parse::<u32>().is_ok_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
         if !is_alive {
-            // What cannot be removed is in nobody's way.
+            // One that cannot be removed does no harm.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -388,8 +388,8 @@ fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), Que
 }
 
 /// Runs one query, read-only, on the run's SQLite file, which is built anew for it: the one that is there
-/// may be out of date, damaged or changed, and the record itself has checksums. Whoever wants to ask much
-/// opens the file afterwards with a client of SQLite.
+/// may be out of date, damaged or changed, while the record itself has checksums. For many queries, open the
+/// file with a SQLite client.
 pub fn query(folder: &Path, sql: &str) -> Result<QueryRows, QueryError> {
     let path = build_database(folder)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NOFOLLOW;

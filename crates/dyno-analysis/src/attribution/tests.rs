@@ -142,18 +142,21 @@ fn the_columns_of_the_insert_benchmark() {
     assert!((row - 17.65).abs() < 0.01, "{row}");
 }
 
+/// Replaces the kinds of a step by these, each with so many commits.
+fn commit(step: &mut StepSummary, kinds: &[(&str, u64)]) {
+    let kind = step.kinds[0].clone();
+    let of = |(name, n): &(&str, u64)| dyno_record::KindSummary {
+        name: (*name).to_owned(),
+        outcomes: BTreeMap::from([("committed".to_owned(), *n)]),
+        ..kind.clone()
+    };
+    step.kinds = kinds.iter().map(of).collect();
+}
+
 #[test]
 fn where_queries_run_the_field_divides_by_them() {
     let facts = found(|step, _| {
-        let kind = step.kinds[0].clone();
-        let of = |name: &str, n: u64| {
-            let mut kind = kind.clone();
-            kind.name = name.to_owned();
-            kind.outcomes = BTreeMap::from([("committed".to_owned(), n)]);
-            kind
-        };
-        step.kinds =
-            vec![of("insert", 20), of("delete", 20), of("market", 5_000), of("get_min", 3)];
+        commit(step, &[("insert", 20), ("delete", 20), ("market", 5_000), ("get_min", 3)]);
         step.rows_changed = 2_000;
         set(step, &[("disk.reads_per_s", 1_000.0), ("disk.writes_per_s", 500.0)]);
     });
@@ -168,15 +171,8 @@ fn where_queries_run_the_field_divides_by_them() {
 #[test]
 fn asking_for_the_smallest_id_is_no_query() {
     let facts = found(|step, _| {
-        let kind = step.kinds[0].clone();
-        let of = |name: &str, n: u64| {
-            let mut kind = kind.clone();
-            kind.name = name.to_owned();
-            kind.outcomes = BTreeMap::from([("committed".to_owned(), n)]);
-            kind
-        };
         // A write step with deletes asks once for the smallest id, and again when it runs out of rows.
-        step.kinds = vec![of("insert", 20), of("delete", 20), of("get_min_start", 1), of("get_min", 2)];
+        commit(step, &[("insert", 20), ("delete", 20), ("get_min_start", 1), ("get_min", 2)]);
         step.rows_changed = 2_000;
         set(step, &[("disk.reads_per_s", 1_000.0)]);
     });

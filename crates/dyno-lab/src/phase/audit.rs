@@ -199,15 +199,15 @@ fn audit(
     totals: &AuditTotals,
 ) -> Vec<dyno_workload::AuditRow> {
     match ask(connector, &workload.audit_queries(dialect)) {
-        Ok(answers) => to_the_point(workload.audit(totals, &answers), totals),
+        Ok(answers) => without_empty_checks(workload.audit(totals, &answers), totals),
         Err(message) => {
             vec![dyno_workload::AuditRow::judged("audit queries", "answers", message, false)]
         }
     }
 }
 
-/// The demands without those that say nothing, because there was no transaction that they could be about.
-fn to_the_point(
+/// Without transactions, leaves out the checks that had nothing to check.
+fn without_empty_checks(
     mut rows: Vec<dyno_workload::AuditRow>,
     totals: &AuditTotals,
 ) -> Vec<dyno_workload::AuditRow> {
@@ -264,7 +264,7 @@ mod tests {
             row("lost", 0, 1),
         ];
         let names = |totals: &AuditTotals| -> Vec<String> {
-            to_the_point(rows.clone(), totals).into_iter().map(|row| row.name).collect()
+            without_empty_checks(rows.clone(), totals).into_iter().map(|row| row.name).collect()
         };
         assert_eq!(names(&AuditTotals::default()), ["sums", "lost"]);
         let one = KindTotals { committed: 1, ..KindTotals::default() };

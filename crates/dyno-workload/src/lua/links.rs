@@ -18,8 +18,8 @@ pub(super) struct Made {
 /// Values of a statement that is executed without leaving the script; those with more are rare.
 pub(super) const MOST_VALUES: usize = 8;
 
-/// What the execution of a statement needs of it, beside that of the others: in one line of memory, which many threads
-/// find cold at each statement.
+/// What executing a statement needs, kept apart from its text, so that several statements share a cache line: with many
+/// threads, each statement finds its caches cold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick {
     /// The index of the connection's statement.
