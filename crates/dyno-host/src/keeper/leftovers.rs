@@ -35,6 +35,9 @@ const ROUNDS_MAX: usize = 5;
 /// process that is being started runs its own program.
 const LOCK_TRIES: u32 = 400;
 const LOCK_PAUSE: Nanoseconds = Nanoseconds::from_millis(5);
+/// How long, and how often, a folder is looked at until those who lost their main process have left it.
+const ORPHANS_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+const ORPHANS_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 /// The most bytes that are read of a file that begins with a process id.
 const PID_LINE_MAX: u64 = 32;
 /// How long a killed process may take to vanish.
@@ -231,7 +234,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         }
         // They carry its label; what runs in one is not always Dyno's to end by a signal.
         owner.remove_containers()?;
-        if let Some((pid, name)) = process_in(&keeper.proc_root, folder) {
+        if let Some((pid, name)) = process_that_stays_in(&keeper.proc_root, folder, clock) {
             return alone(format!("process {pid} ({name}) works in it"));
         }
         if let Some(log) = held_log(folder, clock) {
@@ -273,6 +276,23 @@ fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
         }
     }
     false
+}
+
+/// A process that is still in the folder after a moment: those of a server whose main process was
+/// killed notice it and end by themselves, but not at once.
+fn process_that_stays_in(
+    proc_root: &Path,
+    folder: &Path,
+    clock: &dyn Clock,
+) -> Option<(i32, String)> {
+    let end = clock.now() + ORPHANS_LIMIT;
+    loop {
+        let found = process_in(proc_root, folder);
+        if found.is_none() || clock.now() >= end {
+            return found;
+        }
+        clock.sleep_until(clock.now() + ORPHANS_PAUSE);
+    }
 }
 
 /// A living process, other than this one, that has the folder as its working directory or has a

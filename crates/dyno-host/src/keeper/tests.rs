@@ -6,7 +6,7 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, ManualClock};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
@@ -397,7 +397,7 @@ fn another_process_with_a_used_id_is_left_alone() {
     owner.processes.push(ProcessIdentity { start_ticks: noted.start_ticks + 1, ..noted });
     owner.processes.push(identity(i32::try_from(elsewhere.id()).expect("fits")));
     owner.write().expect("written");
-    let messages = keeper.end_leftovers(&RealClock);
+    let messages = keeper.end_leftovers(&ManualClock::new());
     assert!(messages.len() == 1 && messages[0].contains("works in it"), "{messages:?}");
     for child in [&mut later, &mut elsewhere] {
         assert_eq!(child.try_wait().expect("readable"), None);
@@ -469,7 +469,7 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     let (_outer, keeper) = keeper();
     let check = |owner: &Owner, part: &str| {
         age(&owner.folder, keeper.me.boot_unix_s - 60);
-        let messages = keeper.end_leftovers(&RealClock);
+        let messages = keeper.end_leftovers(&ManualClock::new());
         assert!(messages.len() == 1 && messages[0].contains(part), "{messages:?}");
         assert!(owner.folder.join("data").exists());
     };
@@ -491,6 +491,35 @@ fn a_folder_is_left_alone_while_a_process_is_in_it() {
     age(&owner.folder, keeper.me.boot_unix_s - 60);
     keeper.end_leftovers(&RealClock);
     assert!(!owner.folder.exists());
+}
+
+/// A clock on which a process ends while somebody sleeps.
+struct Ending(ManualClock, std::sync::Mutex<Child>);
+
+impl Clock for Ending {
+    fn now(&self) -> Nanoseconds {
+        self.0.now()
+    }
+
+    fn unix_millis(&self) -> u64 {
+        self.0.unix_millis()
+    }
+
+    fn sleep_until(&self, until: Nanoseconds) {
+        let mut child = self.1.lock().expect("nobody panicked");
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        self.0.sleep_until(until);
+    }
+}
+
+#[test]
+fn a_folder_is_removed_once_the_last_process_has_left_it() {
+    let (_outer, keeper) = keeper();
+    let owner = of_another_boot(&keeper);
+    let child = abandoned_child(&owner.folder);
+    age(&owner.folder, keeper.me.boot_unix_s - 60);
+    let messages = keeper.end_leftovers(&Ending(ManualClock::new(), child.into()));
+    assert!(!owner.folder.exists(), "{messages:?}");
 }
 
 #[test]
