@@ -48,34 +48,35 @@ enum ConnectStage {
 }
 
 /// The pace of one client.
+// What each transaction and statement needs comes first, in one cache line and a few bytes of the next.
+#[repr(C, align(64))]
 pub(crate) struct ClientPace<R> {
     worker: Rc<WorkerState<R>>,
-    slot: u32,
-    source: ArrivalSource,
-    wait_mode: Cell<WaitMode>,
-    waiting: Cell<Waiting>,
-    is_queued: Cell<bool>,
-    // After each transaction, a client that never waits lets the others act.
-    yields: Cell<bool>,
-
     due: Cell<Nanoseconds>,
     sent: Cell<Nanoseconds>,
-    is_granted: Cell<bool>,
-    // The worker's time is that of this client's last `done`, and so can serve as `sent`.
-    is_time_fresh: Cell<bool>,
-    retries_made: Cell<u32>,
     // Commits until it has done its quota; more than it can ever do if it has none.
     n_left: Cell<u64>,
-    burst_began: Cell<Option<Nanoseconds>>,
-    burst_left: Cell<u64>,
-
-    statement_since: Cell<Option<Nanoseconds>>,
+    source: ArrivalSource,
+    slot: u32,
+    retries_made: Cell<u32>,
+    wait_mode: Cell<WaitMode>,
+    // After each transaction, a client that never waits lets the others act.
+    yields: Cell<bool>,
+    // The worker's time is that of this client's last `done`, and so can serve as `sent`.
+    is_time_fresh: Cell<bool>,
     is_overdue: Cell<bool>,
     // The reactor reported the descriptor while no reply was awaited, and will not report it again.
     has_event: Cell<bool>,
     // The server has closed the connection: no further event will come from it.
     is_closed: Cell<bool>,
     is_first_wait: Cell<bool>,
+    waiting: Cell<Waiting>,
+    statement_since: Cell<Option<Nanoseconds>>,
+    is_queued: Cell<bool>,
+    is_granted: Cell<bool>,
+
+    burst_began: Cell<Option<Nanoseconds>>,
+    burst_left: Cell<u64>,
 
     wake: Cell<Option<Nanoseconds>>,
     pause: Cell<Nanoseconds>,

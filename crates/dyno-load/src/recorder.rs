@@ -73,8 +73,9 @@ pub(crate) struct Outlet {
 }
 
 /// Records attempts. Allocates nothing for one that commits.
+// What each commit needs comes first, and lies together.
+#[repr(C)]
 pub(crate) struct Recorder {
-    n_kinds: usize,
     // Cleared after the last interval: what is done then belongs to no interval.
     is_recording: bool,
     // Belongs to the current interval, but is not counted in it yet.
@@ -82,6 +83,7 @@ pub(crate) struct Recorder {
     due_aside: u64,
     tally_aside: Tally,
     aside: [(usize, Times); BATCH],
+    n_kinds: usize,
     current: WorkerInterval,
     spare: Vec<WorkerInterval>,
     outlet: Outlet,

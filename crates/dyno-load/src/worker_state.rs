@@ -58,11 +58,20 @@ pub(crate) struct Ends {
 }
 
 /// What a worker and its clients share. Lives in one thread: cells, no locks.
+// What each transaction needs comes first, and lies together.
+#[repr(C, align(64))]
 pub(crate) struct WorkerState<R> {
     pub(crate) clock: Arc<dyn Clock>,
+    // The clock when it was last read.
+    now: Cell<Nanoseconds>,
+    next_boundary: Cell<Nanoseconds>,
+    pub(crate) in_flight: Cell<u64>,
+    finish: Option<Arc<Finish>>,
+    aborts: [AbortFlag; 2],
+    mode: Cell<Mode>,
+    pub(crate) recorder: RefCell<Recorder>,
     pub(crate) reactor: R,
     pub(crate) rules: Rules,
-    pub(crate) recorder: RefCell<Recorder>,
     /// Clients to be polled, in order; each at most once.
     pub(crate) queue: RefCell<VecDeque<u32>>,
     /// Clients that wait for an arrival, longest first.
@@ -71,22 +80,15 @@ pub(crate) struct WorkerState<R> {
     granted: RefCell<VecDeque<Nanoseconds>>,
     /// Clients to be polled at a time.
     pub(crate) timers: RefCell<BinaryHeap<Reverse<(Nanoseconds, u32)>>>,
-    pub(crate) in_flight: Cell<u64>,
     arrivals: OnceCell<RefCell<ArrivalQueue>>,
     // By slot; none for a client that has no schedule of its own, or has ended.
     own_arrivals: OnceCell<Vec<RefCell<Option<OwnArrivals>>>>,
     timeline: OnceCell<Timeline>,
     // The end of the measurement phase, once it is known.
     ended: Cell<Nanoseconds>,
-    finish: Option<Arc<Finish>>,
     // Clients whose quota is done.
     n_finished: Cell<usize>,
-    mode: Cell<Mode>,
-    // The clock when it was last read.
-    now: Cell<Nanoseconds>,
     interval_idx: Cell<u64>,
-    next_boundary: Cell<Nanoseconds>,
-    aborts: [AbortFlag; 2],
     usage: Cell<[Usage; 2]>,
     in_flight_at_end: Cell<u64>,
 }

@@ -21,6 +21,7 @@ pub enum Counter {
 
 /// The counters of a client. Each has one writer, and may be read at any time.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub struct Counters([AtomicU64; 8]);
 
 impl Counters {

@@ -48,12 +48,14 @@ impl Tally {
 /// A client's connection: sends statements, waits for their replies, counts both.
 ///
 /// A statement is counted when its reply is complete, whether it succeeded or not.
+// What each statement needs comes first, and lies together.
+#[repr(C)]
 pub struct Session {
     connection: Box<dyn Connection>,
-    classes: Vec<StatementClass>,
     pace: Rc<dyn Pace>,
     tally: Tally,
     ended: Ended,
+    classes: Vec<StatementClass>,
     // The statement whose reply was not there at once, and whether it is waited for before it is polled.
     unanswered: Option<(StatementClass, bool)>,
     // Of the statements of a pipeline whose replies are to be taken, oldest first.

@@ -40,40 +40,49 @@ const COLUMNS_MAX: u64 = 1 << 16;
 /// Initial capacity of the request buffer, in bytes: enough for most statements.
 const REQUEST_ROOM: usize = 4 * 1024;
 
+/// A statement that the server has prepared.
+#[derive(Debug)]
+struct OwnStatement {
+    template: ExecuteTemplate,
+    // If its rows are kept: its columns, as far as they are known.
+    columns: Option<Vec<Column>>,
+}
+
 /// A connection to MariaDB or MySQL.
+// What each statement needs comes first, and in the order in which it is needed. A client that has been waiting finds
+// its caches cold, and pays for each line.
+#[repr(C, align(64))]
 pub struct MySqlConnection {
     channel: Channel,
-    negotiated: Negotiated,
-    version: String,
-    cleaner: Cleaner,
-    reader: ReplyReader,
     // The request in flight, and how much of it is written.
     request: Vec<u8>,
     n_written: usize,
-    templates: Vec<ExecuteTemplate>,
-    // For each template whose rows are kept: its columns, as far as they are known.
-    columns: Vec<Option<Vec<Column>>>,
-    // Names of the columns of the last cold result.
-    names: Vec<String>,
-    // The prepared statement in flight.
-    executing: Option<usize>,
-    // The text statement that is being sent keeps its rows.
-    keeps_text: bool,
-    // The requests of a pipeline that is being buffered.
-    pipeline: Vec<u8>,
-    is_pipelining: bool,
-    // Its prepared statements (none: text) whose replies come after the one that is received.
-    awaited: VecDeque<Option<usize>>,
+    timeout_ns: u64,
+    is_blocking: bool,
     // The last read may have left bytes in the socket.
     may_have_more: bool,
+    is_pipelining: bool,
+    // The text statement that is being sent keeps its rows.
+    keeps_text: bool,
     // An error in sending, which `poll_reply` returns.
-    kept: Option<StatementError>,
-    is_blocking: bool,
-    timeout_ns: u64,
+    kept: Option<Box<StatementError>>,
+    // Why the connection can no longer be used.
+    down: Option<Box<str>>,
+    statements: Vec<OwnStatement>,
+    // The prepared statement in flight.
+    executing: Option<usize>,
+    // The prepared statements of a pipeline (none: text) whose replies come after the one that is received.
+    awaited: VecDeque<Option<usize>>,
+    reader: ReplyReader,
+    // The requests of a pipeline that is being buffered.
+    pipeline: Vec<u8>,
+    negotiated: Negotiated,
+    version: String,
+    cleaner: Cleaner,
+    // Names of the columns of the last cold result.
+    names: Vec<String>,
     // Of a cold call; 0 for none.
     cold_limit: Nanoseconds,
-    // Why the connection can no longer be used.
-    down: Option<String>,
     // Status bits of the last cold reply.
     status: u16,
     // Memory of the names and rows of the cold exchange that goes on, in bytes.
@@ -95,26 +104,25 @@ impl MySqlConnection {
         })?;
         Ok(MySqlConnection {
             channel: login.channel,
+            request: Vec::with_capacity(REQUEST_ROOM),
+            n_written: 0,
+            timeout_ns: 0,
+            is_blocking: true,
+            may_have_more: false,
+            is_pipelining: false,
+            keeps_text: false,
+            kept: None,
+            down: None,
+            statements: Vec::new(),
+            executing: None,
+            awaited: VecDeque::new(),
+            reader: ReplyReader::new(login.negotiated),
+            pipeline: Vec::new(),
             negotiated: login.negotiated,
             version: login.version,
             cleaner: login.cleaner,
-            reader: ReplyReader::new(login.negotiated),
-            request: Vec::with_capacity(REQUEST_ROOM),
-            n_written: 0,
-            templates: Vec::new(),
-            columns: Vec::new(),
             names: Vec::new(),
-            executing: None,
-            keeps_text: false,
-            pipeline: Vec::new(),
-            is_pipelining: false,
-            awaited: VecDeque::new(),
-            may_have_more: false,
-            kept: None,
-            is_blocking: true,
-            timeout_ns: 0,
             cold_limit: SET_UP_LIMIT,
-            down: None,
             status: 0,
             n_kept: 0,
         })
@@ -144,11 +152,18 @@ impl MySqlConnection {
     #[cold]
     fn keep_why_not(&mut self) {
         if self.kept.is_none() {
-            self.kept = Some(match &self.down {
+            let error = match &self.down {
                 Some(reason) => lost(reason),
                 None => misuse("a statement is already in flight"),
-            });
+            };
+            self.keep(error);
         }
+    }
+
+    /// Keeps an error for `poll_reply`.
+    #[cold]
+    fn keep(&mut self, error: StatementError) {
+        self.kept = Some(Box::new(error));
     }
 
     /// Sends the request, whose reply begins with this sequence number.
@@ -159,7 +174,8 @@ impl MySqlConnection {
         }
         match self.keeps_text {
             false => {
-                let columns = self.executing.and_then(|idx| self.columns[idx].as_deref());
+                let columns =
+                    self.executing.and_then(|idx| self.statements[idx].columns.as_deref());
                 self.reader.begin(sequence, columns);
             }
             true => self.reader.begin_text(sequence),
@@ -187,7 +203,7 @@ impl MySqlConnection {
             Err(error) => Err(lost(&error.to_string())),
         };
         if let Err(error) = result {
-            self.kept = Some(error);
+            self.keep(error);
         }
     }
 
@@ -197,7 +213,7 @@ impl MySqlConnection {
         if sequence == 1 {
             self.pipeline.extend_from_slice(&self.request);
         } else {
-            self.kept = Some(misuse("a statement of 16 MiB or more cannot be pipelined"));
+            self.keep(misuse("a statement of 16 MiB or more cannot be pipelined"));
         }
     }
 
@@ -206,7 +222,7 @@ impl MySqlConnection {
     fn forget_pipeline(&mut self) {
         for idx in self.awaited.drain(..).flatten() {
             // The server has not received the buffered types.
-            self.templates[idx].unbind();
+            self.statements[idx].template.unbind();
         }
         self.pipeline.clear();
         self.request.clear();
@@ -217,7 +233,7 @@ impl MySqlConnection {
     fn expect_next(&mut self) -> bool {
         let Some(executing) = self.awaited.pop_front() else { return false };
         self.executing = executing;
-        let columns = executing.and_then(|idx| self.columns[idx].as_deref());
+        let columns = executing.and_then(|idx| self.statements[idx].columns.as_deref());
         self.reader.begin(1, columns);
         true
     }
@@ -275,7 +291,7 @@ impl MySqlConnection {
     #[inline]
     fn completed(&mut self, reply: Reply) -> Reply {
         if let Some(idx) = self.executing
-            && let Some(known) = &mut self.columns[idx]
+            && let Some(known) = &mut self.statements[idx].columns
             && let Some(columns) = self.reader.keeper().new_columns()
         {
             known.clear();
@@ -289,12 +305,12 @@ impl MySqlConnection {
     fn failed(&mut self, error: StatementError) -> StatementError {
         let error = self.cleaner.clean_error(error);
         self.reader = ReplyReader::new(self.negotiated);
-        if let Some(template) = self.executing.and_then(|idx| self.templates.get_mut(idx)) {
-            template.unbind();
+        if let Some(own) = self.executing.and_then(|idx| self.statements.get_mut(idx)) {
+            own.template.unbind();
         }
         if error.class == ErrorClass::Disconnected {
             self.awaited.clear();
-            self.down.get_or_insert_with(|| error.message.clone());
+            self.down.get_or_insert_with(|| error.message.as_str().into());
         }
         error
     }
@@ -314,9 +330,9 @@ impl MySqlConnection {
             }
         }
         if kept.class == ErrorClass::Disconnected {
-            return self.failed(kept);
+            return self.failed(*kept);
         }
-        kept
+        *kept
     }
 
     /// Reads until the reply is complete, or nothing more is there, or after [`READS_MOST`] reads.
@@ -384,14 +400,13 @@ impl Connection for MySqlConnection {
         }
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         self.cold(limit, |connection| {
-            connection.columns.clear();
-            for template in std::mem::take(&mut connection.templates) {
-                connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
+            for own in std::mem::take(&mut connection.statements) {
+                let id = own.template.id();
+                connection.channel.command(command::STMT_CLOSE, &id.to_le_bytes())?;
             }
             for statement in statements {
-                let (template, columns) = connection.prepare_one(&statement.sql)?;
-                connection.templates.push(template);
-                connection.columns.push(statement.keeps_rows.then_some(columns));
+                let own = connection.prepare_one(statement)?;
+                connection.statements.push(own);
             }
             Ok(())
         })
@@ -400,20 +415,14 @@ impl Connection for MySqlConnection {
     fn prepare_at(&mut self, idx: usize, statement: &Statement) -> Result<(), StatementError> {
         let limit = if self.cold_limit.0 > 0 { self.cold_limit } else { SET_UP_LIMIT };
         self.cold(limit, |connection| {
-            if let Some(template) = connection.templates.get(idx) {
-                connection.channel.command(command::STMT_CLOSE, &template.id().to_le_bytes())?;
+            if let Some(own) = connection.statements.get(idx) {
+                let id = own.template.id();
+                connection.channel.command(command::STMT_CLOSE, &id.to_le_bytes())?;
             }
-            let (template, columns) = connection.prepare_one(&statement.sql)?;
-            let columns = statement.keeps_rows.then_some(columns);
-            match connection.templates.get_mut(idx) {
-                Some(place) => {
-                    *place = template;
-                    connection.columns[idx] = columns;
-                }
-                None => {
-                    connection.templates.push(template);
-                    connection.columns.push(columns);
-                }
+            let own = connection.prepare_one(statement)?;
+            match connection.statements.get_mut(idx) {
+                Some(place) => *place = own,
+                None => connection.statements.push(own),
             }
             Ok(())
         })
@@ -423,13 +432,13 @@ impl Connection for MySqlConnection {
         if !self.may_send() {
             return;
         }
-        let Some(template) = self.templates.get_mut(statement) else {
-            self.kept = Some(misuse(&format!("statement {statement} was not prepared")));
+        let Some(OwnStatement { template, .. }) = self.statements.get_mut(statement) else {
+            self.keep(misuse(&format!("statement {statement} was not prepared")));
             return;
         };
         if template.n_parameters() != values.len() {
             let (n_parameters, n_values) = (template.n_parameters(), values.len());
-            self.kept = Some(misuse(&format!(
+            self.keep(misuse(&format!(
                 "statement {statement} takes {n_parameters} values and was given {n_values}"
             )));
             return;
@@ -465,7 +474,7 @@ impl Connection for MySqlConnection {
 
     fn send_text_keeping(&mut self, sql: &str, _n_columns: usize) {
         if self.is_pipelining {
-            self.kept = Some(misuse("the rows of text in a pipeline cannot be kept"));
+            self.keep(misuse("the rows of text in a pipeline cannot be kept"));
             return;
         }
         self.keeps_text = true;
@@ -490,7 +499,7 @@ impl Connection for MySqlConnection {
         self.n_written = 0;
         self.expect_next();
         if let Err(error) = self.flush() {
-            self.kept = Some(error);
+            self.keep(error);
         }
     }
 
@@ -519,7 +528,7 @@ impl Connection for MySqlConnection {
         if self.wants_write()
             && let Err(error) = self.flush()
         {
-            self.kept = Some(error);
+            self.keep(error);
             return Poll::Ready(Err(self.take_kept_error()));
         }
         if !self.channel.buffer.unread().is_empty()

@@ -54,8 +54,8 @@ pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
     is_blocking: bool,
-    // Of the cold work in progress.
-    patience: Option<Patience>,
+    // Of the cold work in progress; apart, so that what each read needs stays close together.
+    patience: Option<Box<Patience>>,
 }
 
 impl Transport {
@@ -122,7 +122,7 @@ impl Transport {
         let is_short = Nanoseconds::ZERO < limit && limit < patience::SLICE;
         let slice = if is_short { limit } else { patience::SLICE };
         self.socket.set_blocking(true, slice.0)?;
-        self.patience = Some(Patience::begin(limit, silence));
+        self.patience = Some(Box::new(Patience::begin(limit, silence)));
         Ok(())
     }
 

@@ -33,6 +33,10 @@ local driver, connection, statement = class("sql_driver"), class("sql_connection
 local without, of_one, of_two, of_some =
   class("sql_statement"), class("sql_statement"), class("sql_statement"), class("sql_statement")
 local class_of
+local function be(stmt, methods)
+  stmt.execute = methods.execute
+  return setmetatable(stmt, methods)
+end
 local param, result = class("sql_param"), class("sql_result")
 
 -- Drivers -----------------------------------------------------------------------------------------------
@@ -215,7 +219,7 @@ function connection:bulk_insert_done()
 end
 
 local function packed(connection_id, id, n)
-  return connection_id == 0 and -1 - (id * 65536 + n) or nil
+  return connection_id == 0 and -1 - (id * 65536 + n) or false
 end
 
 function connection:prepare(sql)
@@ -228,9 +232,14 @@ function connection:prepare(sql)
   end
   local rs = setmetatable({ connection = self, nrows = 0, nfields = 1, next_row = 0, is_binary = true }, result)
   -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
-  -- the parameters; its result; its execution as one number, if it is on the client's own connection.
-  local stmt = { 0, self.id, id, {}, rs, packed(self.id, id, 0), connection = self, query = sql }
-  return setmetatable(stmt, class_of(stmt[6], 0))
+  -- the parameters; its result; its execution as one number, if it is on the client's own connection; its first two
+  -- parameters. They and `execute` are in the table itself: what is found through another table is in other cache lines, and
+  -- with many clients each line has to be fetched again for each statement.
+  local stmt = {
+    0, self.id, id, {}, rs, packed(self.id, id, 0), false, false,
+    execute = false, connection = self, query = sql,
+  }
+  return be(stmt, class_of(stmt[6], 0))
 end
 
 -- Statements --------------------------------------------------------------------------------------------
@@ -258,7 +267,10 @@ function statement:bind_create(type, max_len)
     error("the length of a string has to be given", 2)
   end
   -- How it is sent; its value, which is NULL at first; or the length of the text that was drawn into its place; its place.
-  local fields = { kind, false, false, false, max_len = max_len, type = type }
+  local fields = {
+    kind, false, false, false,
+    max_len = max_len, type = type, set = param.set, set_rand_str = param.set_rand_str,
+  }
   fields[2] = nil
   if kind == 3 and new_place then
     fields[4] = new_place() or false
@@ -271,12 +283,12 @@ function statement:bind_param(...)
   if self[1] >= 0 then
     self[1] = n
     self[6] = packed(self[2], self[3], n)
-    setmetatable(self, class_of(self[6], n))
+    be(self, class_of(self[6], n))
   end
   if n == 0 then
     return nil
   end
-  self[4] = params
+  self[4], self[7], self[8] = params, params[1], params[2] or false
   local kinds_of = {}
   for i = 1, n do
     kinds_of[i] = params[i][1]
@@ -344,7 +356,7 @@ function without:execute()
 end
 
 function of_one:execute()
-  local param = self[4][1]
+  local param = self[7]
   local value, rs = param[2], nil
   if is_kind(value) == "number" then
     rs = answered(self, execute(self[3], 1, value, 0))
@@ -357,8 +369,7 @@ function of_one:execute()
 end
 
 function of_two:execute()
-  local params = self[4]
-  local one, two = params[1], params[2]
+  local one, two = self[7], self[8]
   local first, second, rs = one[2], two[2], nil
   if is_kind(first) == "number" and is_kind(second) == "number" then
     rs = answered(self, execute(self[3], 2, first, second))
@@ -400,7 +411,7 @@ end
 function statement:close()
   if self[1] >= 0 then
     self[1] = -1
-    setmetatable(self, statement)
+    be(self, statement)
     ask(op.CLOSE, { self[2], self[3] })
   end
 end

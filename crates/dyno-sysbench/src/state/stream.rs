@@ -15,15 +15,17 @@ use crate::{Events, Executed, Held};
 const MOST_KEPT: usize = 1024;
 
 /// What the functions need of a script.
+// What nearly each call needs comes first, and lies together.
+#[repr(C, align(64))]
 struct Place {
     random: Rc<RefCell<Random>>,
+    events: RefCell<Option<Rc<dyn Events>>>,
     /// Values of the statement that the script executes next.
     given: RefCell<Given>,
     /// Formats of texts, which scripts name by their numbers.
     formats: RefCell<Vec<Vec<u8>>>,
     /// Texts that were drawn, each in the place that the script has named.
     texts: RefCell<Vec<Vec<u8>>>,
-    events: RefCell<Option<Rc<dyn Events>>>,
     /// What has gone wrong below compiled code, which no panic may cross.
     panic: RefCell<Option<Box<dyn Any + Send>>>,
 }

@@ -23,21 +23,23 @@ const MOST_AT_ONCE: u32 = 1000;
 pub(super) const KIND: usize = 0;
 
 /// The events of one client.
+// What each statement needs comes first, and lies together: a client that has been waiting finds its caches cold.
+#[repr(C, align(64))]
 pub(super) struct EventLoop {
-    shared: Arc<Shared>,
     cells: Arc<ClientCells>,
     pace: Rc<dyn Pace>,
+    shared: Arc<Shared>,
     /// When the event began that is under way, as far as its latency is concerned.
     began: Cell<Option<Nanoseconds>>,
-    /// The connections, as long as the script runs.
-    links: RefCell<Links>,
-    /// The statement that was sent last whose result the script has not, and its error if it failed.
-    sent: RefCell<(usize, Option<StatementError>)>,
     /// Statements since the worker had its turn, or the event began.
     n_at_once: Cell<u32>,
     /// The script was told that the next event takes a while.
     is_told: Cell<bool>,
     is_over: Cell<bool>,
+    /// The connections, as long as the script runs.
+    links: RefCell<Links>,
+    /// The statement that was sent last whose result the script has not, and its error if it failed.
+    sent: RefCell<(usize, Option<StatementError>)>,
 }
 
 impl EventLoop {

@@ -65,15 +65,17 @@ enum Use {
 }
 
 /// All connections of a script. Number 0 is the client's own, if it has one.
+// What each statement needs comes first, and lies together.
 #[derive(Default)]
+#[repr(C)]
 pub(super) struct Links {
+    /// Of the statements of the client's own connection.
+    quick: Vec<Option<Quick>>,
     pub(super) main: Option<Session>,
     main_use: Use,
     others: Vec<Option<Other>>,
     connector: Option<Connector>,
     statements: Vec<Vec<Made>>,
-    /// Of the statements of the client's own connection.
-    quick: Vec<Option<Quick>>,
     /// Rows of the latest cold query on the client's own connection.
     early: Option<(TextRows, usize)>,
 }

@@ -8,18 +8,20 @@ use dyno_sysbench::{BUCKETS, Counter, Counters, Histogram, bucket_of};
 use dyno_units::Nanoseconds;
 
 /// What one client counts.
+// What each event needs is in one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct ClientCells {
     /// The counters that the script can read, too.
     pub counters: Arc<Counters>,
-    buckets: Vec<AtomicU32>,
+    buckets: Box<[AtomicU32]>,
     min: AtomicU64,
     max: AtomicU64,
     sum: AtomicU64,
-    began: AtomicU64,
     latest: AtomicU64,
     is_running: AtomicBool,
     is_in_event: AtomicBool,
+    began: AtomicU64,
 }
 
 impl Default for ClientCells {
@@ -30,10 +32,10 @@ impl Default for ClientCells {
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
             sum: AtomicU64::new(0),
-            began: AtomicU64::new(u64::MAX),
             latest: AtomicU64::new(0),
             is_running: AtomicBool::new(false),
             is_in_event: AtomicBool::new(false),
+            began: AtomicU64::new(u64::MAX),
         }
     }
 }
@@ -41,7 +43,7 @@ impl Default for ClientCells {
 impl ClientCells {
     /// The client is at work at this time.
     pub fn began(&self, at: Nanoseconds) {
-        if self.began.load(Relaxed) == u64::MAX {
+        if !self.is_running.load(Relaxed) && self.began.load(Relaxed) == u64::MAX {
             self.began.store(at.0, Relaxed);
             self.is_running.store(true, Relaxed);
         }

@@ -1,7 +1,7 @@
 //! The cold calls of a connection: a statement is sent, and all of its answer is received.
 
 use dyno_units::Nanoseconds;
-use dyno_workload::{Connection, Reply, StatementError};
+use dyno_workload::{Connection, Reply, Statement, StatementError};
 
 use super::super::channel::lost;
 use super::super::protocol::execute::ExecuteTemplate;
@@ -9,7 +9,7 @@ use super::super::protocol::keep::Column;
 use super::super::protocol::packets::{self, ColumnCount, Outcome, Prepared};
 use super::super::protocol::reply::file_refused;
 use super::super::protocol::{Fields, MAX_PAYLOAD, Negotiated, command, not_understood, status};
-use super::{COLUMNS_MAX, MySqlConnection, misuse};
+use super::{COLUMNS_MAX, MySqlConnection, OwnStatement, misuse};
 use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, row_room, too_much};
 
 impl MySqlConnection {
@@ -201,10 +201,11 @@ impl MySqlConnection {
         Ok(columns)
     }
 
-    pub(in super::super) fn prepare_one(
+    pub(super) fn prepare_one(
         &mut self,
-        sql: &str,
-    ) -> Result<(ExecuteTemplate, Vec<Column>), StatementError> {
+        statement: &Statement,
+    ) -> Result<OwnStatement, StatementError> {
+        let sql = &statement.sql;
         self.channel.command(command::STMT_PREPARE, sql.as_bytes())?;
         let answer = self.channel.packet_in()?;
         if answer.first() == Some(&packets::ERROR) {
@@ -217,7 +218,8 @@ impl MySqlConnection {
         };
         self.skip_definitions(u64::from(prepared.n_parameters))?;
         let columns = self.read_definitions(u64::from(prepared.n_columns))?;
-        Ok((ExecuteTemplate::new(prepared), columns))
+        let columns = statement.keeps_rows.then_some(columns);
+        Ok(OwnStatement { template: ExecuteTemplate::new(prepared), columns })
     }
 }
 

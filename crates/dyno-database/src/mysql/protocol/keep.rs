@@ -44,15 +44,17 @@ const KEPT_MAX: usize = 64 << 20;
 const COLUMNS_MAX: usize = 1 << 16;
 
 /// Keeps the rows of the first result of a reply that has any.
+// The first fields are those that a statement needs whose rows are not kept.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct RowKeeper {
     wants: bool,
-    columns: Vec<Column>,
-    /// Whether `columns` came with the reply itself.
-    is_described: bool,
-    rows: KeptRows,
     // Rows are those of the text protocol.
     is_text: bool,
+    /// Whether `columns` came with the reply itself.
+    is_described: bool,
+    columns: Vec<Column>,
+    rows: KeptRows,
     // A date or time on its way into `rows`.
     text: Vec<u8>,
 }

@@ -12,19 +12,21 @@ use super::packets::{self, ColumnCount, Outcome};
 use super::{Fields, HEADER_LEN, MAX_CONTROL, MAX_PAYLOAD, Negotiated, not_understood, status};
 
 /// Follows the reply to one statement.
+// What each reply needs comes first, and lies together.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct ReplyReader {
-    negotiated: Negotiated,
     state: State,
-    // Sequence number of the next packet.
-    sequence: u8,
+    reply: Reply,
     // Bytes of the current packet that are still to be skipped.
     n_skip: usize,
+    negotiated: Negotiated,
+    // Sequence number of the next packet.
+    sequence: u8,
     // Whether the packet being skipped is continued in the next one.
     continues: bool,
-    reply: Reply,
     // The file the server asked for and was refused.
-    refused_file: Option<String>,
+    refused_file: Option<Box<str>>,
     keeper: RowKeeper,
 }
 
@@ -338,7 +340,7 @@ impl ReplyReader {
 
     #[cold]
     fn file_wanted(&mut self, name: &[u8]) -> Progress {
-        self.refused_file = Some(String::from_utf8_lossy(Fields(name).rest()).into_owned());
+        self.refused_file = Some(String::from_utf8_lossy(Fields(name).rest()).into());
         // Ours is the next number; the reply continues with the one after it.
         let ours = self.sequence;
         self.sequence = ours.wrapping_add(1);
