@@ -48,7 +48,7 @@ enum ConnectStage {
 }
 
 /// The pace of one client.
-// What each transaction and statement needs comes first, in one cache line and a few bytes of the next.
+// Hot fields first: they fill one cache line and a few bytes of the next.
 #[repr(C, align(64))]
 pub(crate) struct ClientPace<R> {
     worker: Rc<WorkerState<R>>,

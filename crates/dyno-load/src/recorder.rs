@@ -73,7 +73,7 @@ pub(crate) struct Outlet {
 }
 
 /// Records attempts. Allocates nothing for one that commits.
-// What each commit needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[repr(C)]
 pub(crate) struct Recorder {
     // Cleared after the last interval: what is done then belongs to no interval.

@@ -58,7 +58,7 @@ pub(crate) struct Ends {
 }
 
 /// What a worker and its clients share. Lives in one thread: cells, no locks.
-// What each transaction needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
 pub(crate) struct WorkerState<R> {
     pub(crate) clock: Arc<dyn Clock>,

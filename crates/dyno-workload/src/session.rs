@@ -48,7 +48,7 @@ impl Tally {
 /// A client's connection: sends statements, waits for their replies, counts both.
 ///
 /// A statement is counted when its reply is complete, whether it succeeded or not.
-// What each statement needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[repr(C)]
 pub struct Session {
     connection: Box<dyn Connection>,

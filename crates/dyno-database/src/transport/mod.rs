@@ -54,7 +54,7 @@ pub(crate) struct Transport {
     socket: Socket,
     tls: Option<Box<TlsStream>>,
     is_blocking: bool,
-    // Of the cold work in progress; apart, so that what each read needs stays close together.
+    // Of the cold work in progress; boxed, so that the hot fields share a cache line.
     patience: Option<Box<Patience>>,
 }
 

@@ -33,7 +33,7 @@ local driver, connection, statement = class("sql_driver"), class("sql_connection
 local without, of_one, of_two, of_some =
   class("sql_statement"), class("sql_statement"), class("sql_statement"), class("sql_statement")
 local class_of
-local function be(stmt, methods)
+local function set_class(stmt, methods)
   stmt.execute = methods.execute
   return setmetatable(stmt, methods)
 end
@@ -233,13 +233,12 @@ function connection:prepare(sql)
   local rs = setmetatable({ connection = self, nrows = 0, nfields = 1, next_row = 0, is_binary = true }, result)
   -- For executing it: how many parameters it has, -1 once it is closed; the numbers of its connection and its own;
   -- the parameters; its result; its execution as one number, if it is on the client's own connection; its first two
-  -- parameters. They and `execute` are in the table itself: what is found through another table is in other cache lines, and
-  -- with many clients each line has to be fetched again for each statement.
+  -- parameters. They and `execute` are in the table itself: a lookup through another table costs further cache misses.
   local stmt = {
     0, self.id, id, {}, rs, packed(self.id, id, 0), false, false,
     execute = false, connection = self, query = sql,
   }
-  return be(stmt, class_of(stmt[6], 0))
+  return set_class(stmt, class_of(stmt[6], 0))
 end
 
 -- Statements --------------------------------------------------------------------------------------------
@@ -283,7 +282,7 @@ function statement:bind_param(...)
   if self[1] >= 0 then
     self[1] = n
     self[6] = packed(self[2], self[3], n)
-    be(self, class_of(self[6], n))
+    set_class(self, class_of(self[6], n))
   end
   if n == 0 then
     return nil
@@ -411,7 +410,7 @@ end
 function statement:close()
   if self[1] >= 0 then
     self[1] = -1
-    be(self, statement)
+    set_class(self, statement)
     ask(op.CLOSE, { self[2], self[3] })
   end
 end

@@ -15,7 +15,7 @@ use crate::{Events, Executed, Held};
 const MOST_KEPT: usize = 1024;
 
 /// What the functions need of a script.
-// What nearly each call needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
 struct Place {
     random: Rc<RefCell<Random>>,

@@ -23,7 +23,7 @@ const MOST_AT_ONCE: u32 = 1000;
 pub(super) const KIND: usize = 0;
 
 /// The events of one client.
-// What each statement needs comes first, and lies together: a client that has been waiting finds its caches cold.
+// Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
 pub(super) struct EventLoop {
     cells: Arc<ClientCells>,

@@ -65,7 +65,7 @@ enum Use {
 }
 
 /// All connections of a script. Number 0 is the client's own, if it has one.
-// What each statement needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Links {

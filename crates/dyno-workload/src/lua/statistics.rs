@@ -8,7 +8,7 @@ use dyno_sysbench::{BUCKETS, Counter, Counters, Histogram, bucket_of};
 use dyno_units::Nanoseconds;
 
 /// What one client counts.
-// What each event needs is in one cache line.
+// The hot fields fill one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ClientCells {

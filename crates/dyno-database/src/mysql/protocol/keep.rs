@@ -44,7 +44,7 @@ const KEPT_MAX: usize = 64 << 20;
 const COLUMNS_MAX: usize = 1 << 16;
 
 /// Keeps the rows of the first result of a reply that has any.
-// The first fields are those that a statement needs whose rows are not kept.
+// First the fields that are hot even if rows are not kept.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct RowKeeper {

@@ -12,7 +12,7 @@ use super::packets::{self, ColumnCount, Outcome};
 use super::{Fields, HEADER_LEN, MAX_CONTROL, MAX_PAYLOAD, Negotiated, not_understood, status};
 
 /// Follows the reply to one statement.
-// What each reply needs comes first, and lies together.
+// Hot fields first, so that they share cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ReplyReader {
