@@ -6,12 +6,13 @@
 //! are counted.
 
 mod count;
-mod neighbour;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+
+use crate::neighbour;
 
 #[derive(Clone, Debug)]
 struct Plan {
@@ -34,13 +35,10 @@ usage: cargo xtask aa [--studies N] [--products sqlite,mariadb] [--variants N] [
 
 /// Measures and prints the table, or counts what is there.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    if arguments.first().is_some_and(|first| first == neighbour::ARGUMENT) {
-        return neighbour::disturb();
-    }
     let plan = parsed(arguments)?;
     let runs = if plan.counted.is_empty() { measured(&plan)? } else { plan.counted.clone() };
     let table = count::count(&runs)?;
-    crate::perf::print(&table);
+    crate::print(&table);
     Ok(())
 }
 

@@ -2,12 +2,9 @@
 //! README.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
-}
+use crate::root;
 
 /// The output of `cargo metadata`.
 fn metadata() -> serde_json::Value {

@@ -8,6 +8,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use crate::root;
+
 /// The file with the notices, in the root of the project.
 const NOTICES: &str = "THIRD_PARTY.md";
 
@@ -41,10 +43,6 @@ struct Graph {
     packages: BTreeMap<String, Package>,
     /// What each uses in its own code, not in tests or while it is built.
     uses: BTreeMap<String, Vec<String>>,
-}
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
 }
 
 impl Graph {

@@ -1,47 +1,64 @@
-//! The project's own commands: `cargo xtask perf` measures Dyno beside its peers, `cargo xtask aa`
-//! how often it reports a difference where there is none, `cargo xtask kills` what is left of runs that
-//! are killed, `cargo xtask notices` writes the notices
-//! of third parties, `cargo xtask package` makes a Debian package.
+//! The project's own commands; `cargo xtask` lists them.
 //!
 //! Its tests are the house rules: the borders between crates, what every file must have, and what
-//! dependencies may be.
+//! is distributed with a binary.
 
 #![allow(clippy::disallowed_methods, reason = "it is a program of its own, with an environment")]
 
+#[cfg(feature = "measure")]
 mod aa;
 #[cfg(test)]
 mod borders;
 mod dependencies;
+#[cfg(feature = "measure")]
 mod kills;
+mod mass;
+mod matrix;
+mod neighbour;
+mod nextest;
 mod package;
+#[cfg(feature = "measure")]
 mod perf;
 #[cfg(test)]
 mod products;
+mod quick;
+mod suite;
 #[cfg(test)]
 mod tidy;
 
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+/// What a command does with its arguments.
+type Run = fn(&[String]) -> anyhow::Result<()>;
+
+/// The commands: name, what it does, and how.
+const COMMANDS: [(&str, &str, Run); 10] = [
+    ("aa", "counts false alarms of studies without a difference", |a| measured("aa", a)),
+    ("kills", "kills runs at random moments, and looks for what is left", |a| measured("kills", a)),
+    ("mass", "counts lines, functions, types and import circles by crate", mass::run),
+    ("matrix", "runs what is too slow for the suite, and says when it last ran", matrix::run),
+    ("neighbour", "disturbs the machine in bursts until its input ends", |_| neighbour::disturb()),
+    ("notices", "writes THIRD_PARTY.md", |_| dependencies::write_notices()),
+    ("package", "makes a Debian package", |_| package::run()),
+    ("perf", "measures Dyno beside sysbench and pgbench", |a| measured("perf", a)),
+    ("quick", "runs the pure tests of what changed since main", quick::run),
+    ("suite", "runs all tests several times, beside a neighbour", suite::run),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = match arguments.first().map(String::as_str) {
-        Some("perf") => perf::run(&arguments[1..]),
-        Some("aa") => aa::run(&arguments[1..]),
-        Some("kills") => kills::run(&arguments[1..]),
-        Some("notices") => dependencies::write_notices(),
-        Some("package") => package::run(),
-        _ => {
-            say(
-                "usage: cargo xtask perf [ROW…]   measures Dyno beside sysbench and pgbench\n       \
-                 cargo xtask aa [--noisy]   counts false alarms of studies without a difference\n       \
-                 cargo xtask kills          kills runs at random moments, and looks for what is left\n       \
-                 cargo xtask notices        writes THIRD_PARTY.md\n       \
-                 cargo xtask package        makes a Debian package",
-            );
-            return ExitCode::from(2);
+    let name = arguments.first().map(String::as_str).unwrap_or_default();
+    let Some((_, _, run)) = COMMANDS.iter().find(|command| command.0 == name) else {
+        say("usage: cargo xtask COMMAND\n");
+        for (name, does, _) in COMMANDS {
+            say(&format!("  {name:<11}{does}"));
         }
+        return ExitCode::from(2);
     };
-    match result {
+    match run(&arguments[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("error: {error:#}"));
@@ -50,8 +67,58 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line to standard output.
+#[cfg(feature = "measure")]
+fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
+    match name {
+        "aa" => aa::run(arguments),
+        "kills" => kills::run(arguments),
+        _ => perf::run(arguments),
+    }
+}
+
+/// Builds this program with what it measures, optimised, and hands it the command.
+#[cfg(not(feature = "measure"))]
+fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
+    succeed(
+        Command::new("cargo")
+            .args(["run", "--package", "xtask", "--release", "--", name])
+            .args(arguments),
+    )
+}
+
+/// The folder of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
+}
+
+/// Runs a program, which is to end well.
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().with_context(|| format!("{name} cannot be started"))?;
+    if !status.success() {
+        bail!("{name} ended with {status}");
+    }
+    Ok(())
+}
+
+/// What a program prints.
+fn output(command: &mut Command) -> anyhow::Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("{name} cannot be started"))?;
+    if !output.status.success() {
+        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}
+
+/// Prints a line to standard error.
 #[expect(clippy::print_stderr, reason = "a command prints")]
 fn say(text: &str) {
     eprintln!("{text}");
+}
+
+/// Prints what a command is for to standard output.
+#[expect(clippy::print_stdout, reason = "a command prints")]
+fn print(text: &str) {
+    println!("{text}");
 }

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::{output, succeed};
+
 /// The folders of a package that is being made, below `target/debian`.
 struct Package {
     version: String,
@@ -15,7 +17,7 @@ struct Package {
 
 /// Builds the package, and says where it is.
 pub(crate) fn run() -> anyhow::Result<()> {
-    run_program(Command::new("cargo").args([
+    succeed(Command::new("cargo").args([
         "build",
         "--profile",
         "dist",
@@ -39,7 +41,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let depends = needed_libraries(&program, &target.join("debian/shlibs"))?;
     package.write("DEBIAN/control", &package.control(&depends))?;
     let file = target.join("debian").join(package.file_name());
-    run_program(
+    succeed(
         Command::new("dpkg-deb")
             .args(["--build", "--root-owner-group"])
             .arg(&package.root)
@@ -58,7 +60,7 @@ impl Package {
     fn fill(&self, program: &Path) -> anyhow::Result<()> {
         let installed = self.root.join("usr/bin/dyno");
         copy(program, &installed)?;
-        run_program(Command::new("strip").arg(&installed))?;
+        succeed(Command::new("strip").arg(&installed))?;
         for (shell, place) in [
             ("bash", "usr/share/bash-completion/completions/dyno"),
             ("zsh", "usr/share/zsh/vendor-completions/_dyno"),
@@ -67,9 +69,9 @@ impl Package {
             self.write(place, &output(Command::new(program).args(["completions", shell]))?)?;
         }
         let pages = self.root.join("usr/share/man/man1");
-        run_program(Command::new(program).arg("man").arg(&pages))?;
+        succeed(Command::new(program).arg("man").arg(&pages))?;
         for page in std::fs::read_dir(&pages)? {
-            run_program(Command::new("gzip").args(["--best", "--no-name"]).arg(page?.path()))?;
+            succeed(Command::new("gzip").args(["--best", "--no-name"]).arg(page?.path()))?;
         }
         let documents = self.root.join("usr/share/doc/dyno");
         for name in ["README.md", "METHOD.md", "GLOSSARY.md", "SECURITY.md", "CHANGELOG.md"] {
@@ -153,23 +155,4 @@ fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn run_program(command: &mut Command) -> anyhow::Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().with_context(|| format!("{name} cannot be started"))?;
-    if !status.success() {
-        bail!("{name} ended with {status}");
-    }
-    Ok(())
-}
-
-/// What a program prints.
-fn output(command: &mut Command) -> anyhow::Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("{name} cannot be started"))?;
-    if !output.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }

@@ -77,18 +77,17 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if rows.is_empty() {
         bail!("no row's name holds any of these words: {}", wanted.join(", "));
     }
-    print(&table::render(&rows, effort));
+    crate::print(&table::render(&rows, effort));
     Ok(())
 }
 
 /// Builds the program as it is installed.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--profile", "dist", "--locked", "--package", "dyno"])
         .arg("--message-format=json")
         .stderr(std::process::Stdio::inherit())
-        .current_dir(root)
+        .current_dir(crate::root())
         .output()
         .context("cannot run cargo")?;
     if !output.status.success() {
@@ -101,9 +100,4 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
         .filter(|message| message["target"]["name"] == "dyno")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo reported no program")
-}
-
-#[expect(clippy::print_stdout, reason = "the table is what this command is for")]
-pub(crate) fn print(text: &str) {
-    println!("{text}");
 }

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::tidy::{is_test, root, sources};
+use crate::root;
+use crate::tidy::{is_test, sources};
 
 /// Words that name a product, in lower case.
 const NAMES: [&str; 10] = [

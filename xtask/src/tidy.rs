@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in a folder").to_owned()
-}
+use crate::root;
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
@@ -63,7 +61,7 @@ fn files_are_at_most_800_lines_without_their_tests() {
     assert!(long.is_empty(), "files that are too long: {long:#?}");
 }
 
-/// Doubts become issues; a skipped test is no test.
+/// Doubts become issues.
 #[test]
 fn nothing_is_put_off() {
     let this = Path::new(file!()).file_name().expect("this is a file");
@@ -71,9 +69,25 @@ fn nothing_is_put_off() {
         if path.file_name() == Some(this) {
             continue;
         }
-        for word in ["TODO", "FIXME", "unimplemented!", "#[ignore", "thread::sleep(Duration"] {
+        for word in ["TODO", "FIXME", "unimplemented!", "thread::sleep(Duration"] {
             assert!(!text.contains(word), "{} holds {word}", path.display());
         }
+    }
+}
+
+/// A skipped test is no test, but for those that are too slow for the suite and that `cargo xtask matrix` runs.
+#[test]
+fn only_tests_of_matrices_are_ignored() {
+    let ignore = concat!("#[", "ignore");
+    for (path, text) in sources() {
+        let is_of_it = path.starts_with(root().join("crates/dyno/tests/it"));
+        let allowed = if is_of_it { crate::matrix::marked(&text).len() } else { 0 };
+        assert_eq!(
+            text.matches(ignore).count(),
+            allowed,
+            "{}: a test is ignored, and not as `ignore = \"matrix NAME: reason\"` in `it`",
+            path.display()
+        );
     }
 }
 

@@ -1,28 +1,26 @@
-//! A neighbour that disturbs the machine in bursts. It ends when its parent does.
+//! `cargo xtask neighbour`: disturbs the machine in bursts, as others on a shared host do, until its input ends. Other
+//! commands start it beside what they run; it ends when they do.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use dyno_units::Seed;
-
-/// The argument by which the command starts itself as the neighbour.
-pub(super) const ARGUMENT: &str = "--as-neighbour";
 
 /// Longest burst and longest pause, in milliseconds.
 const LONGEST_MS: u64 = 6_000;
 /// Bytes of each write that is synced.
 const WRITE_BYTES: usize = 1 << 20;
 
-pub(super) struct Neighbour(Child);
+pub(crate) struct Neighbour(Child);
 
 impl Neighbour {
-    pub(super) fn start() -> anyhow::Result<Neighbour> {
+    pub(crate) fn start() -> anyhow::Result<Neighbour> {
         let own = std::env::current_exe().context("cannot find this program")?;
         let child = Command::new(own)
-            .args(["aa", ARGUMENT])
+            .arg("neighbour")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -40,9 +38,15 @@ impl Drop for Neighbour {
     }
 }
 
+/// A number below a limit that is another in each process.
+fn below(limit: u64) -> u64 {
+    // The standard library keys its hashes at random, each time anew.
+    RandomState::new().hash_one(limit) % limit
+}
+
 /// Computes in bursts of up to six seconds and syncs a megabyte now and then, until the input ends.
 #[expect(clippy::disallowed_methods, reason = "it disturbs in real time")]
-pub(super) fn disturb() -> anyhow::Result<()> {
+pub(crate) fn disturb() -> anyhow::Result<()> {
     let (open, over) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -54,11 +58,10 @@ pub(super) fn disturb() -> anyhow::Result<()> {
     let mut file = std::fs::File::create_new(&path).context("cannot make a file to sync")?;
     // An open file needs no name: nothing is left behind however the process ends.
     std::fs::remove_file(&path).context("cannot remove the name of the file to sync")?;
-    let mut random = Seed(u64::from(std::process::id())).stream();
     let block = vec![7_u8; WRITE_BYTES];
     while !is_over() {
-        let until = Instant::now() + Duration::from_millis(random.below(LONGEST_MS));
-        let is_writing = random.below(3) == 0;
+        let until = Instant::now() + Duration::from_millis(below(LONGEST_MS));
+        let is_writing = below(3) == 0;
         let mut sum = 0_u64;
         while Instant::now() < until && !is_over() {
             sum = (0..200_000_u64).fold(sum, |sum, i| sum.wrapping_mul(31).wrapping_add(i));
@@ -69,7 +72,7 @@ pub(super) fn disturb() -> anyhow::Result<()> {
             }
         }
         std::hint::black_box(sum);
-        let pause = Duration::from_millis(random.below(LONGEST_MS));
+        let pause = Duration::from_millis(below(LONGEST_MS));
         if over.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
             break;
         }

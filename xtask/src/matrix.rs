@@ -1,0 +1,220 @@
+//! `cargo xtask matrix`: what is too slow for the suite, and when it was last run. A matrix is a command of this
+//! program, or the tests of `it` that an attribute gives to it: `ignore = "matrix NAME: reason"`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::{nextest, output, print, root, say};
+
+const USAGE: &str = "\
+usage: cargo xtask matrix          lists the matrices
+       cargo xtask matrix NAME     runs one, and writes down what came of it
+       cargo xtask matrix --old    lists those that last ran more than a week ago, or never";
+
+/// Matrices that are commands: name, what it tries, and the arguments.
+const COMMANDS: [(&str, &str, &[&str]); 3] = [
+    ("aa", "studies without a difference, beside a noisy neighbour: false alarms", &["--noisy"]),
+    ("kills", "runs of several servers, killed at random moments: what is left", &[]),
+    ("perf", "Dyno beside sysbench and pgbench: ratios", &["--seconds=10"]),
+];
+
+/// Where tests of matrices are.
+const TESTS: &str = "crates/dyno/tests/it";
+
+/// The last run of each matrix.
+const LAST_RUNS: &str = "xtask/matrix.tsv";
+const HEADER: &str = "matrix\tcommit\tdate\tminutes\tresult";
+
+/// How the attribute begins. In two pieces, so that this file has none.
+const MARK: &str = concat!("#[", "ignore = \"matrix ");
+
+/// The tests of each matrix, as nextest names them.
+pub(crate) type Tests = BTreeMap<String, Vec<String>>;
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let tests = tests()?;
+    let path = root().join(LAST_RUNS);
+    let mut last = last_runs(&std::fs::read_to_string(&path).context("cannot read the runs")?);
+    match arguments {
+        [] => print(&listed(&tests, &last)),
+        [option] if option == "--old" => {
+            let week_ago = output(Command::new("date").args(["-u", "-d", "7 days ago", "+%F"]))?;
+            print(&old(&tests, &last, &week_ago));
+        }
+        [name] => {
+            let began = Instant::now();
+            let outcome = match COMMANDS.iter().find(|(command, _, _)| command == name) {
+                Some((_, _, options)) => {
+                    let options: Vec<String> =
+                        options.iter().map(|option| (*option).to_owned()).collect();
+                    crate::measured(name, &options)
+                }
+                None => run_tests(tests.get(name).with_context(|| {
+                    format!("there is no matrix `{name}`; `cargo xtask matrix` lists them")
+                })?),
+            };
+            let minutes = began.elapsed().as_secs_f64() / 60.0;
+            let result = match &outcome {
+                Ok(()) => "passed".to_owned(),
+                Err(error) => format!("{error:#}").replace(['\t', '\n'], " "),
+            };
+            last.insert(name.clone(), format!("{}\t{minutes:.1}\t{result}", commit_and_date()?));
+            std::fs::write(&path, written(&last)).context("cannot write the runs")?;
+            say(&format!("{name}: {result}, after {minutes:.1} min; commit {LAST_RUNS}"));
+            return outcome;
+        }
+        _ => bail!("{USAGE}"),
+    }
+    Ok(())
+}
+
+/// Runs tests, each of which has to be found.
+fn run_tests(names: &[String]) -> anyhow::Result<()> {
+    let filter: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
+    let totals = nextest::run(
+        nextest::command()?
+            .args(["--package", "dyno", "--test", "it", "--run-ignored", "only"])
+            .args(["--filterset", &filter.join(" + ")]),
+    )?;
+    if !totals.failed.is_empty() {
+        let failed: Vec<&str> = totals.failed.iter().map(String::as_str).collect();
+        bail!("{} of {} failed: {}", failed.len(), names.len(), failed.join(", "));
+    }
+    if totals.passed != names.len() {
+        bail!("{} of {} tests ran: the others are not in `it`", totals.passed, names.len());
+    }
+    Ok(())
+}
+
+/// The commit, marked where the sources are not as it has them, and today's date.
+fn commit_and_date() -> anyhow::Result<String> {
+    let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()));
+    let commit = git(&["describe", "--always", "--abbrev=8", "--exclude=*", "--dirty=+"])?;
+    Ok(format!("{commit}\t{}", output(Command::new("date").args(["-u", "+%F"]))?))
+}
+
+/// The tests of all matrices.
+pub(crate) fn tests() -> anyhow::Result<Tests> {
+    let mut tests = Tests::new();
+    let files = output(Command::new("git").args(["ls-files", TESTS]).current_dir(root()))?;
+    for file in files.lines().filter(|file| file.ends_with(".rs")) {
+        let text = std::fs::read_to_string(root().join(file))
+            .with_context(|| format!("cannot read {file}"))?;
+        let below = Path::new(file).strip_prefix(TESTS).context("it is below")?.with_extension("");
+        let module = below.to_string_lossy().replace('/', "::");
+        for (matrix, test) in marked(&text) {
+            let name = format!("{}::{test}", module.trim_end_matches("::mod"));
+            tests.entry(matrix.to_owned()).or_default().push(name);
+        }
+    }
+    Ok(tests)
+}
+
+/// The matrix and the name of each test that an attribute gives to one, with a reason.
+pub(crate) fn marked(text: &str) -> Vec<(&str, &str)> {
+    let attributes = text.match_indices(MARK).map(|(at, mark)| &text[at + mark.len()..]);
+    attributes
+        .filter_map(|rest| {
+            let (name, rest) = rest.split_once(": ")?;
+            let (reason, rest) = rest.split_once("\"]")?;
+            let (test, _) = rest.split_once("fn ")?.1.split_once('(')?;
+            let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            (is_name && !name.is_empty() && reason.len() > 10).then_some((name, test))
+        })
+        .collect()
+}
+
+/// The lines by name, without it.
+fn last_runs(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().skip(1).filter_map(|line| line.split_once('\t'));
+    lines.map(|(name, run)| (name.to_owned(), run.to_owned())).collect()
+}
+
+fn written(last: &BTreeMap<String, String>) -> String {
+    let lines = last.iter().map(|(name, run)| format!("{name}\t{run}\n"));
+    format!("{HEADER}\n{}", lines.collect::<String>())
+}
+
+/// The names of all matrices, and what they try.
+pub(crate) fn names(tests: &Tests) -> BTreeMap<&str, String> {
+    let commands = COMMANDS.iter().map(|(name, what, _)| (*name, (*what).to_owned()));
+    let of_tests = tests.iter().map(|(name, all)| {
+        let many = format!("{} tests of `it`", all.len());
+        (name.as_str(), many)
+    });
+    commands.chain(of_tests).collect()
+}
+
+fn listed(tests: &Tests, last: &BTreeMap<String, String>) -> String {
+    let line = |(name, what): (&&str, &String)| {
+        let run = last.get(*name).map_or("never run".to_owned(), |run| run.replace('\t', "  "));
+        format!("{name:<12}{what}\n            {run}")
+    };
+    names(tests).iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Those that did not run since a date; dates are compared as text.
+fn old(tests: &Tests, last: &BTreeMap<String, String>, date: &str) -> String {
+    let is_old = |run: &String| run.split('\t').nth(1).is_none_or(|of| of < date);
+    let lines = names(tests).into_keys().filter_map(|name| match last.get(name) {
+        None => Some(format!("matrix {name} was never run")),
+        Some(run) if is_old(run) => Some(format!("matrix {name}  {}", run.replace('\t', "  "))),
+        Some(_) => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    fn attribute(rest: &str) -> String {
+        format!("#[test]\n#[{rest}]\nfn a_host_is_lost() {{}}\n")
+    }
+
+    #[test]
+    fn attributes_give_tests_to_matrices() {
+        let check = |rest: &str, expected: &[(&str, &str)]| {
+            assert_eq!(marked(&attribute(rest)), expected, "{rest}");
+        };
+        let right = "ignore = \"matrix hosts: each product on a host, 9 min\"";
+        check(right, &[("hosts", "a_host_is_lost")]);
+        check(&format!("{right}]\n#[cfg(unix)"), &[("hosts", "a_host_is_lost")]);
+        for wrong in ["ignore", "ignore = \"slow\"", "ignore = \"matrix hosts: \""] {
+            check(wrong, &[]);
+        }
+    }
+
+    #[test]
+    fn what_ran_before_a_date_or_never_is_old() {
+        let text = format!(
+            "{HEADER}\naa\tc0ffee\t2026-11-01\t31.0\tpassed\nkills\tc0ffee\t2026-11-20\t5.5\tpassed\n"
+        );
+        let last = last_runs(&text);
+        assert_eq!(written(&last), text);
+        let tests = Tests::from([("hosts".to_owned(), vec!["reach::a".to_owned()])]);
+        let expected = "matrix aa  c0ffee  2026-11-01  31.0  passed\nmatrix hosts was never run\n\
+                        matrix perf was never run";
+        assert_eq!(old(&tests, &last, "2026-11-20"), expected);
+        assert!(
+            listed(&tests, &last).contains("hosts       1 tests of `it`\n            never run")
+        );
+    }
+
+    /// Who changes something that a matrix tries has to know of it.
+    #[test]
+    fn contributing_lists_the_matrices() {
+        let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+        let start = text.find("<!-- matrices -->").expect("the table has its first marker");
+        let end = text.find("<!-- /matrices -->").expect("the table has its last marker");
+        let rows = text[start..end].lines().filter_map(|line| line.strip_prefix("| `"));
+        let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        let tests = super::tests().unwrap();
+        let all: Vec<&str> = names(&tests).into_keys().collect();
+        assert_eq!(listed, all, "CONTRIBUTING.md lists other matrices than there are");
+    }
+}

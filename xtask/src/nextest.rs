@@ -1,0 +1,118 @@
+//! Runs tests with nextest, as scripts/test does, and reads what it says of them.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::{root, say};
+
+/// What came of tests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) passed: usize,
+    pub(crate) skipped: usize,
+    /// The names of those that failed, with how: `FAIL dyno::it faults::a_disk_is_full`.
+    pub(crate) failed: BTreeSet<String>,
+}
+
+/// The folder of what Cargo builds.
+pub(crate) fn target() -> PathBuf {
+    // One that is relative is so to where the command was called.
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// `cargo nextest run`, with the programs that scripts/test has installed.
+pub(crate) fn command() -> anyhow::Result<Command> {
+    let mut folders = vec![target().join("tools/bin"), root().join("target/programs")];
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    if !folders.iter().any(|folder| folder.join("cargo-nextest").exists()) {
+        bail!(
+            "there is no cargo-nextest: scripts/test installs it into target/tools, \
+             `cargo install --locked cargo-nextest` builds it"
+        );
+    }
+    let mut command = Command::new("cargo");
+    command
+        .args(["nextest", "run", "--locked", "--no-fail-fast", "--color", "never"])
+        .args(["--final-status-level", "fail", "--cargo-quiet"])
+        .env("PATH", std::env::join_paths(folders)?)
+        .current_dir(root());
+    Ok(command)
+}
+
+/// Runs the command, prints what it prints, and says what came of the tests; an error if it says nothing of them.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
+    let mut child =
+        command.stderr(Stdio::piped()).spawn().context("cargo nextest cannot be started")?;
+    let printed = child.stderr.take().context("its output is piped")?;
+    let mut text = String::new();
+    for line in BufReader::new(printed).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        say(&line);
+        text += &line;
+        text.push('\n');
+    }
+    let status = child.wait()?;
+    let totals = read(&text).with_context(|| format!("nextest ended with {status}"))?;
+    if !status.success() && totals.failed.is_empty() {
+        bail!("nextest ended with {status}, and names no test that failed");
+    }
+    Ok(totals)
+}
+
+/// The totals from the last lines of the output.
+fn read(text: &str) -> Option<Totals> {
+    let at = text.rfind(" Summary [")?;
+    let mut lines = text[at..].lines();
+    let mut totals = Totals::default();
+    for part in lines.next()?.split(", ") {
+        let words = part.rsplit(": ").next()?;
+        let count = |what: &str| words.split_once(what)?.0.parse().ok();
+        totals.passed += count(" passed").unwrap_or(0);
+        totals.skipped += count(" skipped").unwrap_or(0);
+    }
+    // `        FAIL [   0.564s] (2/6) nx a::bad`
+    totals.failed = lines
+        .filter_map(|line| {
+            let (how, rest) = line.trim_start().split_once(" [")?;
+            let (_, name) = rest.split_once("] ")?;
+            let name = name.split_once(") ").map_or(name, |(_, name)| name);
+            let is_status =
+                how.chars().all(|c| c.is_ascii_uppercase() || "-+ 0123456789".contains(c));
+            is_status.then(|| format!("{how} {name}"))
+        })
+        .collect();
+    Some(totals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, passed: usize, skipped: usize, failed: &[&str]) {
+        let failed = failed.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(read(text), Some(Totals { passed, skipped, failed }), "{text}");
+    }
+
+    #[test]
+    fn totals_are_read() {
+        check("     Summary [   0.024s] 1 test run: 1 passed, 6 skipped\n", 1, 6, &[]);
+        let text = "        FAIL [   0.564s] (2/6) nx a::bad\n  Summary [ no\n────────────
+     Summary [   3.087s] 6 tests run: 2 passed (1 slow), 3 failed (1 due to being leaky), 1 timed out, 1 skipped
+     SIGABRT [   0.066s] (1/6) nx a::abort
+   LEAK-FAIL [   0.111s] (3/6) nx a::leak
+     TIMEOUT [   3.018s] (6/6) nx::it a::hang
+error: test run failed\n";
+        check(
+            text,
+            2,
+            1,
+            &["LEAK-FAIL nx a::leak", "SIGABRT nx a::abort", "TIMEOUT nx::it a::hang"],
+        );
+        assert_eq!(read("error: could not compile `nx`\n"), None);
+    }
+}
