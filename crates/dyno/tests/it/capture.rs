@@ -162,7 +162,7 @@ fn counted(bench: &UpBench, url: &str) -> (String, String) {
         assert!(outcomes.keys().all(|outcome| outcome == "committed"), "{kind:#}\n{study}");
         committed += outcomes.get("committed").map_or(0, |n| n.as_u64().unwrap());
     }
-    assert!(committed > 100, "{study}");
+    assert!(committed > 0, "{study}");
     (study, captured.err)
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use dyno_database::{Act, Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
-use dyno_units::{Nanoseconds, SettingValue};
+use dyno_units::SettingValue;
 
 use crate::bench::check_audit;
 use crate::foreign::TestClock;
-use crate::support::{DataFolder, Workbench, is_alive};
+use crate::support::{DataFolder, Workbench, await_good, is_alive};
 use crate::up::UpBench;
 
 const SHORT: [&str; 6] = ["--duration", "1s", "--warm-up", "300ms", "--clients", "3"];
@@ -138,15 +138,7 @@ fn a_server_that_dies_is_a_failed_trial_and_leaves_nothing() {
     // Nobody holds the port, or a stranger does: nothing is sent to it.
     assert!(server.connector()().is_err());
     control.act(Act::Start).unwrap();
-    let (clock, mut tries) = (TestClock::start(), 0);
-    let mut connection = loop {
-        match server.connector()() {
-            Ok(connection) => break connection,
-            Err(error) => assert!(tries < 200, "{error}"),
-        }
-        tries += 1;
-        clock.sleep_until(clock.now() + Nanoseconds::from_millis(50));
-    };
+    let mut connection = await_good(|| server.connector()().map_err(|error| error.to_string()));
     assert_eq!(
         connection.query("SELECT currentDatabase()").unwrap()[0][0].as_deref(),
         Some("dyno")

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::foreign::TestClock;
-use crate::support::{DataFolder, Workbench, events, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, await_that, events, read_json, trial_folder};
 
 const ROWS: u64 = 1200;
 
@@ -224,11 +224,11 @@ fn what_was_not_populated_to_its_end_is_not_kept() {
         let out = format!("out-{code}");
         let mut running = bench.bench.start(&bench.arguments("sqlite", rows, &["--out", &out]));
         let trials = bench.bench.path(&out).join("trials");
-        while !has_populated_some(&trials) {
+        await_that("some rows are stored", || {
             let ended = running.child.try_wait().unwrap();
             assert!(ended.is_none(), "dyno ended before it was stopped: {ended:?}");
-            std::thread::yield_now();
-        }
+            has_populated_some(&trials)
+        });
         running.signal(signal);
         assert_eq!(running.end(), code);
         assert_eq!(

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use dyno_database::{Act, Place, Products, Server, ServerSpec};
 use dyno_host::Keeper;
-use dyno_units::{Nanoseconds, SettingValue};
+use dyno_units::SettingValue;
 
 use crate::bench::check_audit;
 use crate::foreign::TestClock;
-use crate::support::{DataFolder, Workbench, is_alive};
+use crate::support::{DataFolder, Workbench, await_good, is_alive};
 
 /// One client: FerretDB 1.24 loses updates of one document that happen at the same time, which the audit finds.
 const SHORT: [&str; 6] = ["--duration", "1s", "--warm-up", "300ms", "--clients", "1"];
@@ -183,12 +183,7 @@ fn a_server_that_dies_loses_its_connections() {
     let error = connection.query("ping").unwrap_err();
     assert!(error.class.loses_connection(), "{error}");
     control.act(Act::Start).unwrap();
-    let (clock, mut tries) = (TestClock::start(), 0);
-    while let Err(error) = server.check_alive() {
-        assert!(tries < 200, "{error}");
-        tries += 1;
-        clock.sleep_until(clock.now() + Nanoseconds::from_millis(50));
-    }
+    await_good(|| server.check_alive().map_err(|error| error.to_string()));
     let pid = server.processes()[0];
     server.stop().unwrap();
     assert!(!is_alive(pid));

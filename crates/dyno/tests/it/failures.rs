@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Workbench, is_alive, read_json, server_pid, trial_folder};
+use crate::support::{Workbench, await_end, is_alive, read_json, server_pid, trial_folder};
 
 fn study(extra_settings: &str) -> String {
     format!(
@@ -98,7 +98,7 @@ fn check_hang(product: &str) {
     };
     assert!(is_reported(&running.said), "{}", running.said);
     assert_eq!(running.end(), 1);
-    assert!(!family.iter().any(|pid| is_alive(*pid)), "{family:?}");
+    family.into_iter().for_each(await_end);
     let summary = read_json(&trial_folder(&bench.path("record"), 1).join("summary.json"));
     assert!(is_reported(&summary["outcome"].to_string()), "{summary:#}");
     assert_eq!(summary["steps"].as_array().unwrap().len(), 1, "what was measured is kept");

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::await_end;
 use crate::member_hosts::{first_trial, study, study_on};
 use crate::server_hosts::{await_removal, check_secrets, parent};
-use crate::support::{DataFolder, Running, Workbench, is_alive, server_pid, trial_folder};
+use crate::support::{
+    DataFolder, Running, Workbench, await_end, await_good, await_none, is_alive, server_pid,
+    trial_folder,
+};
 
 const SHORT: &str = "duration = \"3s\"";
 const LONG: &str = "duration = \"60s\"";
@@ -82,7 +84,7 @@ fn copying(product: &str) -> String {
     format!(
         "setup = [\"sh\", \"-c\", \"id -u > $DYNO_SCRATCH/who\"]\n\
          command = [\"sh\", \"-c\", \"set -e; cd $DYNO_SCRATCH; test -s who; {client} > dump; \
-         echo bytes $(wc -c < dump); $DYNO_PROGRAM --version; env | sort; sleep 1\"]\n"
+         echo bytes $(wc -c < dump); $DYNO_PROGRAM --version; env | sort\"]\n"
     )
 }
 
@@ -199,29 +201,19 @@ fn running(bench: &Workbench, data: &DataFolder) -> (Running, i32, i32) {
 /// The number in a file, as soon as it is there.
 #[track_caller]
 fn await_number(file: &PathBuf) -> i32 {
-    for _ in 0..3000 {
+    await_good(|| {
         let text = fs::read_to_string(file).unwrap();
-        if let (true, Ok(number)) = (text.ends_with('\n'), text.trim().parse()) {
-            return number;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("nothing is in {}", file.display());
+        let whole = text.strip_suffix('\n').and_then(|number| number.parse().ok());
+        whole.ok_or_else(|| format!("{text:?} is in {}", file.display()))
+    })
 }
 
 #[track_caller]
 pub(crate) fn await_empty(data: &DataFolder) {
-    let left = || -> Vec<_> {
+    await_none(|| {
         let entries = fs::read_dir(data.path()).unwrap();
         entries.map(|one| one.unwrap().file_name().to_string_lossy().into_owned()).collect()
-    };
-    for _ in 0..3000 {
-        if left().is_empty() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("{:?} are still there", left());
+    });
 }
 
 #[test]

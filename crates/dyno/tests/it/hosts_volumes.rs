@@ -5,11 +5,12 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::await_end;
 use crate::hosts_jobs::await_empty;
 use crate::member_hosts::{first_trial, study, study_on};
 use crate::server_hosts::parent;
-use crate::support::{DataFolder, Running, Workbench, server_pid, trial_folder};
+use crate::support::{
+    DataFolder, Running, Workbench, await_end, await_that, server_pid, trial_folder,
+};
 use crate::volumes::{can_be_made, events_of, images_under, mounts_under};
 
 const SHORT: &str = "duration = \"2s\"";
@@ -33,7 +34,9 @@ fn can_be_made_here(bench: &Workbench, tables: &str) -> bool {
 
 #[track_caller]
 fn nothing_is_left(data: &DataFolder) {
-    assert_eq!((mounts_under(data.path()), images_under(data.path())), (0, 0));
+    await_that("nothing is mounted or attached", || {
+        (mounts_under(data.path()), images_under(data.path())) == (0, 0)
+    });
     await_empty(data);
 }
 
@@ -186,7 +189,6 @@ fn a_volume_ends_with_its_agent_and_with_its_controller() {
             run.child.wait().unwrap();
         }
         await_end(server);
-        await_empty(&data);
         nothing_is_left(&data);
     }
 }

@@ -9,7 +9,9 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Answer, DataFolder, Workbench, is_alive, read_json, trial_folder};
+use crate::support::{
+    Answer, DataFolder, Workbench, await_end, is_alive, read_json, trial_folder,
+};
 
 const IMAGE: &str = "localhost/postgres:test";
 
@@ -176,7 +178,9 @@ fn a_server_runs_from_an_image() {
     check_confinement(pid);
     let names = bench.containers();
     assert_eq!(names.len(), 2, "{names:?}");
-    kill_process(Pid::from_raw(holder_of(&data)).unwrap(), Signal::KILL).unwrap();
+    let holder = holder_of(&data);
+    kill_process(Pid::from_raw(holder).unwrap(), Signal::KILL).unwrap();
+    await_end(holder);
     bench.good(&["down", "pg"]);
     assert!(!is_alive(pid));
     assert_eq!(bench.containers(), ["foreign"]);

@@ -10,18 +10,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use dyno_host::Keeper;
+use rustix::process::Signal;
 
-use crate::support::Workbench;
+use crate::server_hosts::descendants;
+use crate::support::{Workbench, await_that};
 
 /// A user without any rights.
 const STRANGER: u32 = 12_345;
 const SECRET: &str = "secret-of-root";
 
 /// Tries everything again and again, and notes what worked: log in by socket and by every port that
-/// the user of servers or root listens on, look into folders, swap their names for links to what is
+/// the run listens on (other tests have servers, too), look into folders, swap their names for links to what is
 /// root's.
 const ATTACK: &str = r#"
-root=$1; precious=$2; servers=$4
+root=$1; precious=$2; ports=$4
 while :; do
     for folder in "$root"/*-??????; do
         [ -d "$folder" ] || continue
@@ -44,11 +46,10 @@ while :; do
             echo "SOCKET $folder"
     done
     ls "$root"/datasets/* >/dev/null 2>&1 && echo "READ datasets"
+    echo ROUND
     [ "$3" = stranger ] || continue
-    for port in $(awk -v servers="$servers" '$4 == "0A" && ($8 == servers || $8 == 0) {
-        split($2, at, ":"); print "0x" at[2] }' /proc/net/tcp); do
-        port=$((port))
-        # What somebody else of this machine listens on may never answer.
+    for port in $(cat "$ports"); do
+        # It may never answer.
         timeout 2 psql -X -w -h 127.0.0.1 -p "$port" -U dyno -d postgres -c 'select 1' \
             >/dev/null 2>&1 && echo "PORT $port"
         timeout 2 mariadb --no-defaults --connect-timeout=1 -h 127.0.0.1 -P "$port" -uroot \
@@ -73,13 +74,13 @@ impl Attack {
         (uid, gid): (u32, u32),
         name: &str,
         bench: &Workbench,
-        (folder, servers): (&Path, u32),
+        (folder, ports): (&Path, &Path),
     ) -> Attack {
         let found = bench.path(name);
         let precious = bench.path("precious");
         let child = Command::new("sh")
             .args(["-c", ATTACK, "sh", folder.to_str().unwrap(), precious.to_str().unwrap(), name])
-            .arg(servers.to_string())
+            .arg(ports)
             .uid(uid)
             .gid(gid)
             .current_dir("/")
@@ -106,6 +107,14 @@ impl Drop for Attack {
     }
 }
 
+/// The ports that a Dyno and all that it has started listen on.
+fn ports_of(dyno: u32) -> String {
+    let pids = descendants(dyno).into_iter().map(u32::cast_signed);
+    let addresses = pids.filter_map(|pid| dyno_host::listens_by_network(pid).ok()).flatten();
+    let ports = addresses.filter_map(|address| Some(address.rsplit_once(':')?.1.to_owned() + "\n"));
+    ports.collect()
+}
+
 fn check(product: &str) {
     if !rustix::process::geteuid().is_root() {
         return skip("only root can be other users");
@@ -118,24 +127,36 @@ fn check(product: &str) {
     fs::set_permissions(&precious, fs::Permissions::from_mode(0o600)).unwrap();
     let servers = Keeper::new(folder.path()).unwrap().run_as().expect("root has another user");
 
-    let target = (folder.path(), servers.uid);
+    let ports = tempfile::NamedTempFile::new().unwrap();
+    fs::set_permissions(ports.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let target = (folder.path(), ports.path());
     let stranger = Attack::start((STRANGER, STRANGER), "stranger", &bench, target);
     // A server that was taken over is the same user, in the same group, and owns what is the server's own.
     let server = Attack::start((servers.uid, servers.gid), "server", &bench, target);
     let place = folder.path().to_str().unwrap();
     let arguments = ["bench", "oltp_write_only", "--on", product, "--data-folder", place];
-    let short = ["--table-size", "1000", "--duration", "2s", "--warm-up", "0s", "--out", "record"];
-    bench.dyno_good(&[&arguments[..], &short].concat());
+    let long = ["--table-size", "1000", "--duration", "10min", "--warm-up", "0s", "--out", "record"];
+    let mut run = bench.start(&[&arguments[..], &long].concat());
+    run.wait_for(&["measuring"]);
+    // Until each of them has tried everything on a server that is up. An attack from where no server is would try
+    // nothing.
+    let n_rounds = |attack: &Attack| attack.found().matches("ROUND").count();
+    let before = [&stranger, &server].map(n_rounds);
+    await_that("the attacks have met the server", || {
+        fs::write(ports.path(), ports_of(run.child.id())).unwrap();
+        let is_inside = server.found().contains("INSIDE server");
+        is_inside && n_rounds(&stranger) > before[0] + 1 && n_rounds(&server) > before[1] + 1
+    });
+    run.signal(Signal::INT);
+    assert_eq!(run.end(), 130);
 
     for attack in [&stranger, &server] {
         let found = attack.found();
         assert!(found.contains("SAW"), "the attack came too late");
-        let came_through = found.lines().find(|line| !["SAW", "INSIDE server"].contains(line));
+        let is_harmless = |line: &&str| ["SAW", "INSIDE server", "ROUND"].contains(line);
+        let came_through = found.lines().find(|line| !is_harmless(line));
         assert_eq!(came_through, None, "{product}: {}", attack.found.display());
     }
-    // An attack from where no server is would try nothing.
-    let is_inside = server.found().contains("INSIDE server");
-    assert!(is_inside, "{product}: the user of servers did not get at the data");
     let facts = fs::metadata(&precious).unwrap();
     assert_eq!((facts.uid(), facts.mode() & 0o777), (0, 0o600));
     assert_eq!(fs::read_to_string(&precious).unwrap(), SECRET);

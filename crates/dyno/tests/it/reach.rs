@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::agents::{Sshd, await_end, committed, forward, kill, study, summary};
+use crate::agents::{Sshd, committed, forward, kill, study, summary};
 use crate::foreign::Standing;
-use crate::support::{Answer, Running, Workbench, read_json};
+use crate::support::{Answer, Running, Workbench, await_end, await_that, read_json};
 
 /// A server that can be reached by TCP.
 pub(crate) struct Database {
@@ -38,22 +36,6 @@ impl Database {
         // The design says how many.
         if design.contains("repetitions") { text.replace("repetitions = 1\n", "") } else { text }
     }
-}
-
-/// Waits for something that takes its time.
-#[track_caller]
-pub(crate) fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..6000 {
-        if is_so() {
-            return;
-        }
-        thread::sleep(std::time::Duration::from_millis(20));
-    }
-    panic!("it is not so that {what}");
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 pub(crate) fn random_byte() -> u8 {
@@ -344,10 +326,11 @@ impl Pods {
     }
 
     fn hosts(image: &str) -> String {
+        let wait = if image.starts_with("never/") { "3s" } else { "120s" };
         format!(
             "[host.load]\nkubernetes = {{ image = \"{image}\", replicas = 2, namespace = \"perf\", \
              cpu = 2, memory = \"1Gi\", node_selector = \"disk=ssd\", avoid = \"app=mysql\", \
-             wait = \"3s\" }}\nprogram = \"{}\"",
+             wait = \"{wait}\" }}\nprogram = \"{}\"",
             env!("CARGO_BIN_EXE_dyno")
         )
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::support::{DataFolder, Workbench, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, free_port, read_json, trial_folder};
 
 /// A study with one trial on the product `mine`.
 fn study(recipe: &str, settings: &str) -> String {
@@ -116,32 +116,32 @@ fn a_process_of_a_server_that_listens_elsewhere_is_seen() {
     )
     .unwrap();
     std::fs::set_permissions(&supervisor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let port = free_port();
+    let open = format!("\"--bind-address=127.0.0.1\", \"--port={port}\"");
     let recipe = BY_SOCKET
         .replace("program = \"mariadbd\"", "program = \"superd\"")
         .replace("/usr/sbin", data.text())
-        .replace("\"--skip-networking\"", "\"--bind-address=127.0.0.1\", \"--port=47392\"");
+        .replace("\"--skip-networking\"", &open);
     bench.write("study.toml", &study(&recipe, ""));
     let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     let all = format!("{}{}", answer.out, answer.err);
-    assert!(
-        all.contains("My fork listens on 127.0.0.1:47392, which a private server must not"),
-        "{all}"
-    );
+    let expected = format!("My fork listens on 127.0.0.1:{port}, which a private server must not");
+    assert!(all.contains(&expected), "{all}");
 }
 
 #[test]
 fn a_server_that_listens_elsewhere_is_stopped() {
     let (bench, data) = (Workbench::new(), DataFolder::new());
-    let open =
-        BY_SOCKET.replace("\"--skip-networking\"", "\"--bind-address=127.0.0.1\", \"--port=0\"");
-    bench.write("study.toml", &study(&open.replace("--port=0", "--port=47391"), ""));
+    let port = free_port();
+    let open = format!("\"--bind-address=127.0.0.1\", \"--port={port}\"");
+    let recipe = BY_SOCKET.replace("\"--skip-networking\"", &open);
+    bench.write("study.toml", &study(&recipe, ""));
     let answer = bench.dyno(&["run", "study.toml", "--out", "run", "--data-folder", data.text()]);
     assert_eq!(answer.code, 1, "{}{}", answer.out, answer.err);
     let all = format!("{}{}", answer.out, answer.err);
-    assert!(
-        all.contains("My fork listens on 127.0.0.1:47391, which a private server must not do"),
-        "{all}"
-    );
+    let expected =
+        format!("My fork listens on 127.0.0.1:{port}, which a private server must not do");
+    assert!(all.contains(&expected), "{all}");
 }
 
 #[test]

@@ -21,18 +21,23 @@ rest = "0s"
 void_blocks = "keep"
 "#;
 
+/// The same with longer trials: one that is measured is so for long enough to be ended.
+fn longer() -> String {
+    STUDY.replace("\"1s\"", "\"3s\"")
+}
+
 #[test]
 fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
     // A folder of its own: in one that others use, they may be the first to clean up.
     let (bench, folder) = (Workbench::new(), DataFolder::new());
-    bench.write("study.toml", STUDY);
+    bench.write("study.toml", &longer());
     let command = ["run", "study.toml", "--no-reuse", "--data-folder", folder.text()];
     let mut running = bench.start(&command);
     running.wait_for(&["trial 3/4", "measuring"]);
-    let run = bench.path("runs/study");
-    let orphan = server_pid(&trial_folder(&run, 3));
     running.signal(Signal::KILL);
     running.end();
+    let run = bench.path("runs/study");
+    let orphan = server_pid(&trial_folder(&run, 3));
     assert!(is_alive(orphan), "the server was there to be left over");
     let first = std::fs::read(trial_folder(&run, 1).join("summary.json")).unwrap();
     let seed = read_json(&run.join("manifest.json"))["seed"].clone();
@@ -50,13 +55,13 @@ fn a_killed_run_keeps_its_trials_and_leaves_no_server() {
 #[test]
 fn ctrl_c_stops_the_servers_and_reports_what_is_done() {
     let bench = Workbench::new();
-    bench.write("study.toml", &STUDY.replace("\"1s\"", "\"2s\""));
+    bench.write("study.toml", &longer());
     let mut running = bench.start(&["run", "study.toml"]);
     running.wait_for(&["trial 2/4", "measuring"]);
-    let run = bench.path("runs/study");
-    let server = server_pid(&trial_folder(&run, 2));
     running.signal(Signal::INT);
     assert_eq!(running.end(), 130);
+    let run = bench.path("runs/study");
+    let server = server_pid(&trial_folder(&run, 2));
     assert!(!is_alive(server), "the server outlived Ctrl-C");
     let findings = read_json(&run.join("findings.json"));
     let states: Vec<_> = findings["trials"].as_array().unwrap().iter().collect();
@@ -189,7 +194,10 @@ fn two_at_once_do_not_mix_their_records() {
     bench.write("study.toml", &text.replace("repetitions = 4", "repetitions = 2"));
     let mut first = bench.start(&["run", "study.toml"]);
     first.wait_for(&["trial 1/2", "measuring"]);
+    // It stands still until the other one has been refused.
+    first.signal(Signal::STOP);
     let second = bench.dyno(&["run", "study.toml"]);
+    first.signal(Signal::CONT);
     assert_eq!(second.code, 1);
     let message = format!("another Dyno (process {}) is writing this run", first.child.id());
     assert!(second.err.contains(&message), "{}", second.err);

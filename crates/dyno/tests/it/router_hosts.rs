@@ -3,12 +3,11 @@
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::await_end;
 use crate::member_hosts::{first_trial, study_on};
 use crate::server_hosts::{await_removal, check_secrets, left, parent};
-use crate::support::{DataFolder, Running, Workbench, events, trial_folder};
+use crate::support::{DataFolder, Running, Workbench, await_end, events, trial_folder};
 
-const SHORT: &str = "duration = \"3s\"";
+const SHORT: &str = "duration = \"5s\"";
 const LONG: &str = "duration = \"60s\"";
 const POOLED: &str = "product = \"postgresql\"\n\
                       behind = { product = \"pgbouncer\", pool_mode = \"transaction\", pool_size = 2 }";

@@ -6,9 +6,10 @@ use std::io::Write;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::agents::{Sshd, agents, await_end};
+use crate::agents::{Sshd, agents};
 use crate::support::{
-    DataFolder, Running, Workbench, events, is_alive, read_json, server_pid, trial_folder,
+    DataFolder, Running, Workbench, await_end, await_none, events, is_alive, read_json, server_pid,
+    trial_folder,
 };
 
 /// A study of servers on hosts, each of which generates load, too.
@@ -112,13 +113,7 @@ fn parent_of(pid: i32) -> Option<i32> {
 
 #[track_caller]
 pub(crate) fn await_removal(data: &DataFolder) {
-    for _ in 0..3000 {
-        if left(data).is_empty() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("{:?} are still there", left(data));
+    await_none(|| left(data));
 }
 
 #[test]
@@ -154,7 +149,7 @@ fn tokens(bytes: &[u8]) -> Vec<String> {
 }
 
 /// The processes that descend from one, with those that it has detached in a session of their own.
-fn descendants(of: u32) -> Vec<u32> {
+pub(crate) fn descendants(of: u32) -> Vec<u32> {
     let mut all = vec![of];
     let pids = || {
         let entries = fs::read_dir("/proc").unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{DataFolder, Workbench, events, is_alive, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, await_end, events, read_json, trial_folder};
 
 fn study(workload: &str, database: &str, duration: &str) -> String {
     let mariadb = "product = \"mariadb\"\nsettings = { innodb_buffer_pool_size = \"32MiB\" }";
@@ -163,7 +163,7 @@ fn a_shard_that_dies_fails_its_trial_by_its_name() {
     assert_eq!(trial["state"], "failed", "{trial:#}");
     let message = trial["message"].as_str().unwrap();
     assert!(message.contains("shard-2: "), "{message}");
-    assert!(!all.iter().any(|pid| is_alive(*pid)));
+    all.into_iter().for_each(await_end);
     assert_eq!(left_in(data.path()), Vec::<String>::new());
 }
 

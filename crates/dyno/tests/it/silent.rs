@@ -106,7 +106,7 @@ fn a_result_without_end_runs_into_the_limit_of_its_statement() {
         let study = format!(
             "title = 'Is there an end?'\n[database.{product}]\nproduct = '{product}'\n\
              [workload.pgbench]\nscript = 'endless.sql'\ntables = 'none'\nprotocol = 'simple'\n\
-             [design]\nclients = {clients}\nrepetitions = 1\nwarm_up = '0s'\nduration = '1s'\nrest = '0s'\n\
+             [design]\nclients = {clients}\nrepetitions = 1\nwarm_up = '0s'\nduration = '60s'\nrest = '0s'\n\
              statement_timeout = '500ms'\n"
         );
         bench.write("study.toml", &study);

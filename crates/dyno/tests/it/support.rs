@@ -1,10 +1,9 @@
-//! A folder to work in, and the program to run there.
+//! A folder to work in, the program to run there, and how to wait for what takes its time.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -21,31 +20,23 @@ pub(crate) struct Answer {
 }
 
 /// A data folder of a test's own that the user of servers can enter; it vanishes with the test.
-pub(crate) struct DataFolder(PathBuf);
+pub(crate) struct DataFolder(tempfile::TempDir);
 
 impl DataFolder {
     pub(crate) fn new() -> DataFolder {
-        static N: AtomicU32 = AtomicU32::new(0);
-        let n = N.fetch_add(1, Ordering::Relaxed);
-        let folder = PathBuf::from(format!("/var/tmp/dyno-test-{}-{n}", std::process::id()));
-        std::fs::create_dir(&folder).expect("the folder is new");
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755))
+        let mut builder = tempfile::Builder::new();
+        let folder = builder.prefix("dyno-test-").tempdir_in("/var/tmp").expect("a folder");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
             .expect("it is ours");
         DataFolder(folder)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub(crate) fn text(&self) -> &str {
-        self.0.to_str().expect("its name is ASCII")
-    }
-}
-
-impl Drop for DataFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.path().to_str().expect("its name is ASCII")
     }
 }
 
@@ -197,6 +188,51 @@ pub(crate) fn server_pid(trial: &Path) -> i32 {
     let line = text.lines().rfind(|line| line.contains("server_ready")).expect("a server is ready");
     let event: Value = serde_json::from_str(line).expect("an event is JSON");
     event["pid"].as_i64().expect("the server has a process") as i32
+}
+
+/// How often, and after which pause in milliseconds, something is looked at that takes its time. Only what never comes
+/// takes as long.
+const LOOKS: (u32, u64) = (12_000, 10);
+
+/// Waits until a look is good; what was wrong with the last one is the message of the test.
+#[track_caller]
+pub(crate) fn await_good<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
+    let (looks, pause) = LOOKS;
+    let mut last = String::new();
+    for _ in 0..looks {
+        match look() {
+            Ok(found) => return found,
+            Err(why) => last = why,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+    }
+    panic!("{last}");
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
+    await_good(|| if is_so() { Ok(()) } else { Err(format!("it is not so that {what}")) });
+}
+
+/// Waits until a process has ended.
+#[track_caller]
+pub(crate) fn await_end(pid: i32) {
+    await_that(&format!("process {pid} has ended"), || !is_alive(pid));
+}
+
+/// Waits until these names are none any more.
+#[track_caller]
+pub(crate) fn await_none(left: impl Fn() -> Vec<String>) {
+    await_good(|| match left() {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?} are still there")),
+    });
+}
+
+/// A port of the loopback that nothing listens at.
+pub(crate) fn free_port() -> u16 {
+    dyno_host::free_loopback_port().expect("a port is free")
 }
 
 /// Whether a process is there (and not merely waiting to be reaped).

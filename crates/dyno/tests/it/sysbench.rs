@@ -53,9 +53,13 @@ fn reported(report: &str, name: &str) -> u64 {
     line.split(':').nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
+/// A load of so many transactions that those at its ends do not count; a busy machine needs longer for them.
 fn dyno_load(standing: &Standing, workload: &MadeWorkload) -> dyno_load::StepTotals {
     let load = Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 };
-    put_load(standing.connector(), workload, load, 1)
+    let for_seconds = |seconds: u64| put_load(standing.connector(), workload, load, seconds);
+    let has_enough =
+        |totals: &dyno_load::StepTotals| totals.measured.kinds[0].outcomes.committed() > 60;
+    [1, 5, 25].into_iter().map(for_seconds).find(has_enough).expect("enough is committed")
 }
 
 fn same_rows_and_statements(product: &str, script: &str) {
@@ -74,7 +78,6 @@ fn same_rows_and_statements(product: &str, script: &str) {
 
     let outcomes = totals.measured.kinds[0].outcomes;
     let transactions = outcomes.committed();
-    assert!(transactions > 100, "{outcomes:?}");
     let tally = totals.measured.tally;
     if outcomes.failed() == 0 && !report.contains("deadlock") {
         let events = reported(&report, "transactions");

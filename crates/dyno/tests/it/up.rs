@@ -7,7 +7,9 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Answer, DataFolder, Workbench, is_alive};
+use crate::support::{
+    Answer, DataFolder, Workbench, await_end, await_good, await_that, is_alive,
+};
 
 /// A workbench with a register and a data folder of its own; what is left in them is ended with it.
 pub(crate) struct UpBench {
@@ -54,9 +56,7 @@ impl UpBench {
     pub(crate) fn kill_holder(&self, server: i32) {
         let holder = parent(server);
         kill(holder);
-        while is_alive(holder) {
-            std::thread::yield_now();
-        }
+        await_end(holder);
     }
 
     /// What is left of servers.
@@ -119,7 +119,9 @@ fn check_life(product: &str, client: &[&str]) {
     assert_eq!((listed.len(), &listed[0]["name"]), (1, &Value::from(second.as_str())));
     let (pid, holder) = (server_pid(&listed[0]), parent(server_pid(&listed[0])));
     bench.good(&["down", "--all"]);
-    assert!(!is_alive(pid) && !is_alive(holder));
+    // The holder has nothing to do any more but to end.
+    await_end(holder);
+    assert!(!is_alive(pid));
     assert_eq!(bench.left(), Vec::<String>::new());
 }
 
@@ -141,9 +143,7 @@ fn what_a_killed_holder_leaves_is_ended() {
     let pid = server_pid(&listed[0]);
     let holder = parent(pid);
     kill(holder);
-    while is_alive(holder) {
-        std::thread::yield_now();
-    }
+    await_end(holder);
     assert!(is_alive(pid), "the server does not end with its holder");
     let state = bench.ls()[0]["state"].as_str().unwrap().to_owned();
     assert!(state.contains("left over; `dyno down p` removes it"), "{state}");
@@ -159,12 +159,10 @@ fn a_server_that_died_is_listed_with_the_reason_and_its_log() {
     let bench = UpBench::new();
     bench.up(&["mariadb", "--name", "m"]);
     kill(server_pid(&bench.ls()[0]));
-    let state = loop {
+    let state = await_good(|| {
         let state = bench.ls()[0]["state"].as_str().unwrap().to_owned();
-        if state != "up" {
-            break state;
-        }
-    };
+        if state == "up" { Err("it is still called up".to_owned()) } else { Ok(state) }
+    });
     assert!(state.contains("signal 9"), "{state}");
     assert_eq!(bench.dyno(&["connect", "m"]).code, 1);
     assert!(bench.good(&["logs", "m"]).out.contains("ready for connections"));
@@ -193,7 +191,7 @@ fn what_does_not_start_leaves_nothing() {
         assert!(answer.code != 0 && answer.err.contains("there is no server `none`"));
     }
     // Nobody else is asked to end.
-    let sleeper = Command::new("sleep").arg("60").spawn();
+    let sleeper = Command::new("sleep").arg("1000").spawn();
     let mut sleeper = sleeper.unwrap();
     bench.good(&["down", "--all"]);
     assert!(sleeper.try_wait().unwrap().is_none());
@@ -219,18 +217,14 @@ fn a_deployment_of_three_members_is_up_used_and_gone() {
         let answer = bench.dyno(&["connect", "p/replica-1", "--", "-c", "SELECT a FROM t"]);
         answer.out.contains("42")
     };
-    while !is_there() {
-        std::thread::yield_now();
-    }
+    await_that("the replica has the table", is_there);
     assert!(bench.good(&["logs", "p/pooler"]).out.contains("process up"));
     let answer = bench.dyno(&["connect", "p/none"]);
     assert!(answer.err.contains("it has primary, replica-1, pooler"), "{}", answer.err);
     let pids: Vec<i32> = members.iter().map(|one| one["pid"].as_i64().unwrap() as i32).collect();
     let holder = parent(pids[0]);
     kill(holder);
-    while is_alive(holder) {
-        std::thread::yield_now();
-    }
+    await_end(holder);
     bench.good(&["down", "p"]);
     assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -265,9 +259,7 @@ fn a_cluster_of_three_nodes_is_up_listens_at_the_loopback_alone_and_is_gone_afte
     }
     let holder = parent(pids[0]);
     kill(holder);
-    while is_alive(holder) {
-        std::thread::yield_now();
-    }
+    await_end(holder);
     bench.good(&["down", "g"]);
     assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -307,9 +299,7 @@ fn four_shards_behind_their_router_are_up_and_gone() {
     assert_eq!(heard.flatten().count(), 0, "all members are reached by sockets");
     let holder = parent(pids[0]);
     kill(holder);
-    while is_alive(holder) {
-        std::thread::yield_now();
-    }
+    await_end(holder);
     bench.good(&["down", "s"]);
     assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -354,9 +344,7 @@ fn shards_of_postgresql_behind_their_router_are_up_and_gone() {
     assert_eq!(heard.flatten().count(), 0, "all members are reached by sockets");
     let holder = parent(pids[0]);
     kill(holder);
-    while is_alive(holder) {
-        std::thread::yield_now();
-    }
+    await_end(holder);
     bench.good(&["down", "s"]);
     assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0, "{pids:?}");
     assert_eq!(bench.left(), Vec::<String>::new());

@@ -109,11 +109,12 @@ fn a_right_that_is_missing_is_reported_once() {
 
 #[test]
 fn watching_a_process_ends_with_it() {
-    let mut child = Command::new("sleep").arg("3").spawn().unwrap();
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     let bench = Workbench::new();
     let pid = child.id().to_string();
     let mut running = bench.start(&["watch", "--pid", &pid]);
     running.wait_for(&["watching process", &pid, "sleep"]);
+    child.kill().unwrap();
     // Else it would be there as one that waits to be collected, which counts as ended, too.
     child.wait().unwrap();
     running.wait_for(&["has ended"]);
@@ -181,8 +182,9 @@ fn a_study_may_send_nothing() {
         assert_eq!(starts, [-1.0, 0.0, 1.0, 2.0]);
         let readings = step["readings"].as_object().unwrap();
         for name in ["cpu.busy_pct", "probe.made.answer"] {
-            let last = readings.get(name).and_then(|column| column[3].as_f64());
-            assert!(last.is_some(), "{name}: {:?}", readings.keys());
+            let column = readings.get(name).and_then(serde_json::Value::as_array);
+            let is_read = column.is_some_and(|column| column.iter().any(|value| value.is_number()));
+            assert!(is_read, "{name}: {:?}", readings.keys());
         }
         assert!(!readings.keys().any(|name| name.contains("responsiveness")));
         assert!(summary["canary"].is_null() && summary["audit"].as_array().unwrap().is_empty());
