@@ -366,8 +366,10 @@ impl Sshd {
         }
         fs::copy(folder.join("user_key.pub"), folder.join("authorized_keys")).unwrap();
         let port = free_port();
+        // What the user's shell does when a host is logged in to is none of a test's business: it may wait for a lock
+        // that the shell of a killed agent has left. Bash reads its start-up file only in a shell of level 1.
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+            "SetEnv SHLVL=1\nPort {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
              UsePAM no\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n\
              PubkeyAuthentication yes\nKbdInteractiveAuthentication no\n",
             path("host_key"),

@@ -98,6 +98,7 @@ fn one_member_of_a_group_takes_writes_or_all_do() {
 }
 
 #[test]
+#[ignore = "matrix faults: three servers of MySQL for a minute; a cluster of Galera is in the suite"]
 fn a_group_goes_on_without_its_primary_which_joins_it_again() {
     let Some(programs) = mysql() else { return };
     // Others are told apart from the dead after five seconds, and looked for every fifteen.

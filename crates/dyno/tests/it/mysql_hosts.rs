@@ -35,19 +35,29 @@ fn load_generators_log_in_at_a_mysql_server_on_a_host() {
     assert!(left(&data).is_empty(), "{:?}", left(&data));
 }
 
-#[test]
-fn a_row_travels_to_replicas_of_mysql_on_other_hosts() {
-    for mode in ["asynchronous", "synchronous"] {
-        let more = format!("replicas = 2\nreplication = \"{mode}\"");
-        let Some(database) = database(&more) else { return };
-        let names = ["primary", "replica-1", "replica-2"];
-        let bench = check_members(&study(&database, SHORT), names);
-        let known = first_trial(&bench)["meanings"].clone();
-        assert!(known["replication.replica-2.lag_s"].is_object(), "{known}");
-    }
+#[track_caller]
+fn check_replicas(mode: &str) {
+    let more = format!("replicas = 2\nreplication = \"{mode}\"");
+    let Some(database) = database(&more) else { return };
+    let names = ["primary", "replica-1", "replica-2"];
+    let bench = check_members(&study(&database, SHORT), names);
+    let known = first_trial(&bench)["meanings"].clone();
+    assert!(known["replication.replica-2.lag_s"].is_object(), "{known}");
 }
 
 #[test]
+fn a_row_travels_to_replicas_of_mysql_on_other_hosts() {
+    check_replicas("synchronous");
+}
+
+#[test]
+#[ignore = "matrix hosts: synchronous replication is in the suite"]
+fn a_row_travels_to_asynchronous_replicas_of_mysql_on_other_hosts() {
+    check_replicas("asynchronous");
+}
+
+#[test]
+#[ignore = "matrix hosts: three servers of MySQL; a group without hosts is in the suite"]
 fn three_hosts_form_a_group() {
     let Some(database) = database(GROUP) else { return };
     let bench = check_members(&study(&database, SHORT), ["node-1", "node-2", "node-3"]);
@@ -57,10 +67,20 @@ fn three_hosts_form_a_group() {
     assert!(known["group.node-3.members"].is_object(), "{known}");
 }
 
+#[track_caller]
+fn check_passwords(more: &str, n_servers: usize) {
+    let Some(database) = database(more) else { return };
+    check_secrets(&study(&database, LONG), n_servers);
+}
+
 #[test]
 fn passwords_of_mysql_are_on_no_command_line_in_no_environment_and_in_no_record() {
-    for (more, n) in [("servers = 1", 1), ("replicas = 1", 2), (GROUP, 3)] {
-        let Some(database) = database(more) else { return };
-        check_secrets(&study(&database, LONG), n);
-    }
+    check_passwords("servers = 1", 1);
+}
+
+#[test]
+#[ignore = "matrix hosts: a server alone is in the suite, and replicas of MariaDB"]
+fn passwords_of_members_of_mysql_are_nowhere_either() {
+    check_passwords("replicas = 1", 2);
+    check_passwords(GROUP, 3);
 }
