@@ -12,7 +12,7 @@ use dyno_host::Keeper;
 use dyno_units::{ByteCount, SettingValue};
 use dyno_workload::Connection;
 
-use crate::server::{Laboratory, TestServer, programs, server, spec};
+use crate::server::{Laboratory, TestServer, one_by_one, programs, server, spec};
 
 fn start_with(
     laboratory: &Laboratory,
@@ -269,7 +269,6 @@ fn catalogs(server: &TestServer, name: &str) -> usize {
     crate::open(server).query(&sql).unwrap().len()
 }
 
-#[test]
 fn a_missing_catalog_is_made_and_dropped() {
     let server = server();
     let name = "made \"by\" Dyno";
@@ -286,7 +285,6 @@ fn a_missing_catalog_is_made_and_dropped() {
     assert_eq!(catalogs(&server, name), 0);
 }
 
-#[test]
 fn foreign_tables_are_safe() {
     let server = server();
     let mut connection = crate::open(&server);
@@ -350,7 +348,6 @@ fn is_harmed(endpoint: &Endpoint) -> bool {
     !owner.query(super_user).unwrap().is_empty() || owner.query(payroll).unwrap().is_empty()
 }
 
-#[test]
 fn forged_notes_drop_nothing_and_run_nothing() {
     let server = server();
     let (endpoint, mut mallory) = shared_with_mallory(&server, "forged");
@@ -406,7 +403,6 @@ fn forged_notes_drop_nothing_and_run_nothing() {
     assert_eq!(left, ["not_mine", "payroll"]);
 }
 
-#[test]
 fn operators_of_others_are_refused_and_no_probe_runs_them() {
     let server = server();
     let (endpoint, mut mallory) = shared_with_mallory(&server, "trapped");
@@ -453,7 +449,6 @@ fn operators_of_others_are_refused_and_no_probe_runs_them() {
     assert!(error.contains("the operator * of mallory"), "{error}");
 }
 
-#[test]
 fn settings_of_a_database_give_its_owner_no_rights() {
     let server = server();
     let mut admin = crate::open(&server);
@@ -482,7 +477,6 @@ fn settings_of_a_database_give_its_owner_no_rights() {
     );
 }
 
-#[test]
 fn a_table_that_is_called_like_the_password_is_not_named() {
     let server = server();
     let (endpoint, _) = shared_with_mallory(&server, "quoting");
@@ -494,7 +488,6 @@ fn a_table_that_is_called_like_the_password_is_not_named() {
     assert!(error.contains("a table `***`"), "{error}");
 }
 
-#[test]
 fn a_name_that_something_else_has_is_refused_before_anything_is_made() {
     let server = server();
     let mut connection = crate::open(&server);
@@ -514,7 +507,6 @@ fn a_name_that_something_else_has_is_refused_before_anything_is_made() {
     );
 }
 
-#[test]
 fn a_catalog_with_things_or_sessions_of_others_stays() {
     let server = server();
     let check = |name: &str, sql: &str| {
@@ -545,7 +537,6 @@ fn a_catalog_with_things_or_sessions_of_others_stays() {
     assert_eq!(theirs.query("SELECT 1").unwrap().len(), 1);
 }
 
-#[test]
 fn tables_are_kept_where_asked_for() {
     let server = server();
     let endpoint = Endpoint { catalog: "kept".to_owned(), ..server.endpoint.clone() };
@@ -586,4 +577,34 @@ fn an_attached_server_that_ends_is_noticed() {
     assert!(reason.contains("terminating connection"), "{reason}");
     let socket = format!("cannot connect to {folder}/.s.PGSQL.5432");
     assert!(reason.contains(&socket), "{reason}");
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("a_missing_catalog_is_made_and_dropped", a_missing_catalog_is_made_and_dropped),
+        ("foreign_tables_are_safe", foreign_tables_are_safe),
+        ("forged_notes_drop_nothing_and_run_nothing", forged_notes_drop_nothing_and_run_nothing),
+        (
+            "operators_of_others_are_refused_and_no_probe_runs_them",
+            operators_of_others_are_refused_and_no_probe_runs_them,
+        ),
+        (
+            "settings_of_a_database_give_its_owner_no_rights",
+            settings_of_a_database_give_its_owner_no_rights,
+        ),
+        (
+            "a_table_that_is_called_like_the_password_is_not_named",
+            a_table_that_is_called_like_the_password_is_not_named,
+        ),
+        (
+            "a_name_that_something_else_has_is_refused_before_anything_is_made",
+            a_name_that_something_else_has_is_refused_before_anything_is_made,
+        ),
+        (
+            "a_catalog_with_things_or_sessions_of_others_stays",
+            a_catalog_with_things_or_sessions_of_others_stays,
+        ),
+        ("tables_are_kept_where_asked_for", tables_are_kept_where_asked_for),
+    ]);
 }

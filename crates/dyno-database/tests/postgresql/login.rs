@@ -5,7 +5,7 @@ use dyno_database::{Address, Endpoint, Secret, TlsMode};
 use dyno_model::names;
 use dyno_workload::{Connection, Row, Value};
 
-use crate::server::{TestServer, fixture, server};
+use crate::server::{TestServer, fixture, one_by_one, server};
 use crate::{execute, rows, statement};
 
 fn as_user(server: &TestServer, user: &str, password: Option<&str>) -> Endpoint {
@@ -20,7 +20,6 @@ fn check_refused(endpoint: &Endpoint, part: &str) {
     assert!(!text.contains("w:rd") && !text.contains("wrong"), "a password is shown: {text}");
 }
 
-#[test]
 fn each_method_lets_the_right_password_in() {
     let server = server();
     let verify = TlsMode::Verify { roots: Some(fixture("tls-root.pem")) };
@@ -55,7 +54,6 @@ fn each_method_lets_the_right_password_in() {
     }
 }
 
-#[test]
 fn keys_are_derived_once_and_used_again() {
     let server = server();
     let mut endpoint = as_user(&server, "of_scram", Some("päss w:rd"));
@@ -72,7 +70,6 @@ fn keys_are_derived_once_and_used_again() {
     check_refused(&endpoint, "3D000");
 }
 
-#[test]
 fn refusals_are_reported() {
     let server = server();
     check_refused(&as_user(&server, "of_nobody", None), "pg_hba.conf rejects connection");
@@ -83,7 +80,6 @@ fn refusals_are_reported() {
     check_refused(&endpoint, "cannot connect to /nowhere/.s.PGSQL.5432: ");
 }
 
-#[test]
 fn certificates_are_verified_where_asked() {
     let server = server();
     let verify = |roots: &str| TlsMode::Verify { roots: Some(fixture(roots)) };
@@ -98,7 +94,6 @@ fn certificates_are_verified_where_asked() {
     }
 }
 
-#[test]
 fn statements_go_through_tls() {
     let server = server();
     let mut connection = connect(&Endpoint { tls: TlsMode::Encrypt, ..server.tcp() }).unwrap();
@@ -131,4 +126,15 @@ fn statements_go_through_tls() {
         }
         assert_eq!(execute(&mut connection, 1, &[Value::Text(&long)]), Ok(rows(1)));
     }
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("each_method_lets_the_right_password_in", each_method_lets_the_right_password_in),
+        ("keys_are_derived_once_and_used_again", keys_are_derived_once_and_used_again),
+        ("refusals_are_reported", refusals_are_reported),
+        ("certificates_are_verified_where_asked", certificates_are_verified_where_asked),
+        ("statements_go_through_tls", statements_go_through_tls),
+    ]);
 }

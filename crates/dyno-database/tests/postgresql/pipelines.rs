@@ -5,7 +5,7 @@ use std::task::Poll;
 use dyno_database::postgresql::PgConnection;
 use dyno_workload::{Connection, ErrorClass, Reply, Statement, StatementError, Value};
 
-use crate::server::server;
+use crate::server::{one_by_one, server};
 use crate::{affected, execute, finish, open, rows, statement, text};
 
 /// A table of so many rows, and statements about it.
@@ -34,7 +34,6 @@ fn insert(connection: &mut PgConnection, id: i64) {
     connection.send_execute(1, &[Value::Integer(id), Value::Text(b"new")]);
 }
 
-#[test]
 fn replies_come_in_order_with_their_rows() {
     let server = server();
     let mut connection = open(&server);
@@ -73,7 +72,6 @@ fn replies_come_in_order_with_their_rows() {
     }
 }
 
-#[test]
 fn an_error_ends_a_pipeline_and_its_commit_is_passed_over() {
     let server = server();
     let mut connection = open(&server);
@@ -122,7 +120,6 @@ fn an_error_ends_a_pipeline_and_its_commit_is_passed_over() {
     assert_eq!(n[0][0].as_deref(), Some("0"));
 }
 
-#[test]
 fn a_connection_that_is_lost_loses_its_pipeline() {
     let server = server();
     let mut connection = open(&server);
@@ -136,7 +133,6 @@ fn a_connection_that_is_lost_loses_its_pipeline() {
     assert_eq!((lost.class, c.n_awaited()), (ErrorClass::Disconnected, 0));
 }
 
-#[test]
 fn statements_are_parsed_each_time_where_they_want_it() {
     let server = server();
     let mut connection = open(&server);
@@ -180,4 +176,23 @@ fn statements_are_parsed_each_time_where_they_want_it() {
     assert_eq!((next(c), next(c)), (Ok(rows(1)), Ok(Reply::default())));
     let refused = c.prepare(&[unnamed("SELECT no FROM nowhere")]).unwrap_err();
     assert!(refused.message.contains("in: SELECT no FROM nowhere"), "{refused}");
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("replies_come_in_order_with_their_rows", replies_come_in_order_with_their_rows),
+        (
+            "an_error_ends_a_pipeline_and_its_commit_is_passed_over",
+            an_error_ends_a_pipeline_and_its_commit_is_passed_over,
+        ),
+        (
+            "a_connection_that_is_lost_loses_its_pipeline",
+            a_connection_that_is_lost_loses_its_pipeline,
+        ),
+        (
+            "statements_are_parsed_each_time_where_they_want_it",
+            statements_are_parsed_each_time_where_they_want_it,
+        ),
+    ]);
 }

@@ -6,11 +6,10 @@ use dyno_workload::{Connection, Value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::server::server;
+use crate::server::{one_by_one, server};
 use crate::{affected, execute, open, statement};
 
 /// Values that went in through Dyno, in all types, come out of the reference driver.
-#[test]
 fn values_are_those_of_the_reference_driver() {
     let server = server();
     let mut connection = open(&server);
@@ -75,7 +74,6 @@ fn values_are_those_of_the_reference_driver() {
 }
 
 /// Both drivers get the same numbers, and the same codes of errors, for the same statements.
-#[test]
 fn outcomes_are_those_of_the_reference_driver() {
     let server = server();
     let mut connection = open(&server);
@@ -114,7 +112,6 @@ fn outcomes_are_those_of_the_reference_driver() {
 }
 
 /// Text results, NULLs included, are those of the reference driver.
-#[test]
 fn queries_are_those_of_the_reference_driver() {
     use postgres::SimpleQueryMessage;
     let server = server();
@@ -135,4 +132,13 @@ fn queries_are_those_of_the_reference_driver() {
         .collect();
     assert!(ours.len() > 2000);
     assert!(ours == theirs, "the rows differ");
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("values_are_those_of_the_reference_driver", values_are_those_of_the_reference_driver),
+        ("outcomes_are_those_of_the_reference_driver", outcomes_are_those_of_the_reference_driver),
+        ("queries_are_those_of_the_reference_driver", queries_are_those_of_the_reference_driver),
+    ]);
 }

@@ -1,4 +1,4 @@
-//! One private PostgreSQL that the tests of a binary share; stopped when the last one is done.
+//! One private PostgreSQL for all checks of a test; stopped when the last one is done.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -100,6 +100,16 @@ pub(crate) fn server() -> Arc<TestServer> {
     let server = Arc::new(TestServer::start());
     *shared = Arc::downgrade(&server);
     server
+}
+
+/// Runs checks that need the same server: each test has a process of its own.
+#[expect(clippy::print_stderr, reason = "a check that fails is named")]
+pub(crate) fn one_by_one(checks: &[(&str, fn())]) {
+    let _kept = server();
+    for (name, check) in checks {
+        eprintln!("check: {name}");
+        check();
+    }
 }
 
 pub(crate) fn fixture(name: &str) -> PathBuf {

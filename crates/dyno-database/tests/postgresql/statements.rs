@@ -5,10 +5,9 @@ use std::task::Poll;
 use dyno_model::names;
 use dyno_workload::{Connection, ErrorClass, Reply, Row, StatementError, Value};
 
-use crate::server::server;
+use crate::server::{one_by_one, server};
 use crate::{affected, execute, finish, open, rows, statement, text};
 
-#[test]
 fn prepared_and_text_statements_are_counted() {
     let server = server();
     let mut connection = open(&server);
@@ -43,7 +42,6 @@ fn prepared_and_text_statements_are_counted() {
     }
 }
 
-#[test]
 fn rows_are_kept_where_the_statement_wants_it() {
     let server = server();
     let mut connection = open(&server);
@@ -105,7 +103,6 @@ fn rows_are_kept_where_the_statement_wants_it() {
     connection.query("DROP PROCEDURE pair").unwrap();
 }
 
-#[test]
 fn misuse_is_reported_and_harmless() {
     let server = server();
     let mut connection = open(&server);
@@ -130,7 +127,6 @@ fn misuse_is_reported_and_harmless() {
     assert_eq!(execute(&mut connection, 0, &[]), Ok(rows(1)));
 }
 
-#[test]
 fn long_and_many_rows_are_skipped_in_bounded_memory() {
     let server = server();
     let mut connection = open(&server);
@@ -154,7 +150,6 @@ fn long_and_many_rows_are_skipped_in_bounded_memory() {
     assert_eq!(seen[0][0].as_deref().map(str::len), Some(3_000_000));
 }
 
-#[test]
 fn blocking_reads_give_up_in_time() {
     let server = server();
     let mut connection = open(&server);
@@ -168,7 +163,6 @@ fn blocking_reads_give_up_in_time() {
     assert_eq!(finish(&mut waiting), Ok(rows(1)));
 }
 
-#[test]
 fn notices_are_counted_and_kept() {
     let server = server();
     let mut connection = open(&server);
@@ -194,7 +188,6 @@ fn check_class(result: Result<Reply, StatementError>, class: ErrorClass, code: &
     assert_eq!((error.class, error.code.as_str()), (class, code), "{error}");
 }
 
-#[test]
 fn duplicate_keys_and_failed_transactions() {
     let server = server();
     let mut connection = open(&server);
@@ -211,7 +204,6 @@ fn duplicate_keys_and_failed_transactions() {
     check_class(execute(&mut connection, 0, &[Value::Null]), ErrorClass::Refused, "23502");
 }
 
-#[test]
 fn a_real_deadlock_has_one_victim() {
     let server = server();
     let (mut first, mut second) = (open(&server), open(&server));
@@ -246,7 +238,6 @@ fn a_real_deadlock_has_one_victim() {
     assert_eq!(text(&mut first, "SELECT * FROM dead WHERE n = 1"), Ok(rows(2)));
 }
 
-#[test]
 fn serialization_failures_and_lock_timeouts() {
     let server = server();
     let (mut first, mut second) = (open(&server), open(&server));
@@ -272,7 +263,6 @@ fn serialization_failures_and_lock_timeouts() {
     check_class(text(&mut second, nowait), ErrorClass::LockTimeout, "55P03");
 }
 
-#[test]
 fn an_ended_connection_says_why() {
     let server = server();
     for is_blocking in [false, true] {
@@ -304,7 +294,6 @@ fn an_ended_connection_says_why() {
     assert!(idle.lost().unwrap().contains("terminating connection"));
 }
 
-#[test]
 fn copy_stores_all_rows() {
     let server = server();
     let mut connection = open(&server);
@@ -331,7 +320,6 @@ fn copy_stores_all_rows() {
     assert_eq!(connection.load_rows("copied", &names(&["id"]), &mut |_| false), Ok(0));
 }
 
-#[test]
 fn a_failed_copy_is_reported_and_the_connection_lives() {
     let server = server();
     let mut connection = open(&server);
@@ -350,4 +338,28 @@ fn a_failed_copy_is_reported_and_the_connection_lives() {
     let error = connection.load_rows("missing", &names(&["id"]), &mut |_| false).unwrap_err();
     assert_eq!(error.code, "42P01");
     assert_eq!(text(&mut connection, "SELECT * FROM refused"), Ok(rows(0)));
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("prepared_and_text_statements_are_counted", prepared_and_text_statements_are_counted),
+        ("rows_are_kept_where_the_statement_wants_it", rows_are_kept_where_the_statement_wants_it),
+        ("misuse_is_reported_and_harmless", misuse_is_reported_and_harmless),
+        (
+            "long_and_many_rows_are_skipped_in_bounded_memory",
+            long_and_many_rows_are_skipped_in_bounded_memory,
+        ),
+        ("blocking_reads_give_up_in_time", blocking_reads_give_up_in_time),
+        ("notices_are_counted_and_kept", notices_are_counted_and_kept),
+        ("duplicate_keys_and_failed_transactions", duplicate_keys_and_failed_transactions),
+        ("a_real_deadlock_has_one_victim", a_real_deadlock_has_one_victim),
+        ("serialization_failures_and_lock_timeouts", serialization_failures_and_lock_timeouts),
+        ("an_ended_connection_says_why", an_ended_connection_says_why),
+        ("copy_stores_all_rows", copy_stores_all_rows),
+        (
+            "a_failed_copy_is_reported_and_the_connection_lives",
+            a_failed_copy_is_reported_and_the_connection_lives,
+        ),
+    ]);
 }

@@ -2,7 +2,7 @@
 
 use dyno_workload::{Connection, LastRows, Statement, StatementClass, Value};
 
-use crate::server::server;
+use crate::server::{one_by_one, server};
 use crate::{execute, finish, open};
 
 fn texts(sql: &str, n_values: usize) -> Statement {
@@ -15,7 +15,6 @@ fn last(rows: &LastRows, result: usize) -> Vec<(String, Option<String>)> {
     rows.columns(result).map(|(name, value)| (text(name), value.map(text))).collect()
 }
 
-#[test]
 fn they_need_not_be_possible_before() {
     let server = server();
     let mut connection = open(&server);
@@ -47,7 +46,6 @@ fn they_need_not_be_possible_before() {
     assert_eq!(execute(c, 3, &[Value::Integer(4)]).unwrap().rows, 1);
 }
 
-#[test]
 fn all_results_of_a_text_keep_their_last_rows() {
     let server = server();
     let mut connection = open(&server);
@@ -63,4 +61,12 @@ fn all_results_of_a_text_keep_their_last_rows() {
     c.send_text("ROLLBACK");
     finish(c).unwrap();
     assert_eq!(c.is_in_transaction(), Some(false));
+}
+
+#[test]
+fn on_one_server() {
+    one_by_one(&[
+        ("they_need_not_be_possible_before", they_need_not_be_possible_before),
+        ("all_results_of_a_text_keep_their_last_rows", all_results_of_a_text_keep_their_last_rows),
+    ]);
 }

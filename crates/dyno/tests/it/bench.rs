@@ -81,7 +81,7 @@ fn every_workload_on(product: &str) {
     for (nth, (workload, statements)) in WORKLOADS.into_iter().enumerate() {
         let on = url.as_deref().filter(|_| nth > 0).unwrap_or(product);
         // One of its statements takes most of a second where the machine is slow.
-        let duration = if workload == "bulk_insert" { "4s" } else { "700ms" };
+        let duration = if workload == "bulk_insert" { "4s" } else { "400ms" };
         let mut arguments = vec![workload, "--on", on, "--duration", duration];
         arguments.extend(["--warm-up", "100ms", "--clients", "2"]);
         if !matches!(workload, "bulk_insert" | "tpcb") {

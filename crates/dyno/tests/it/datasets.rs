@@ -171,6 +171,7 @@ fn a_data_set_is_reused_on_mariadb() {
 }
 
 #[test]
+#[ignore = "matrix products: as a MariaDB, which is in the suite"]
 fn a_data_set_is_reused_on_postgresql() {
     reused_on("postgresql", "deadlock_timeout=7s", "max_wal_size=64MB");
 }

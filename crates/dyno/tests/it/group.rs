@@ -62,39 +62,41 @@ fn most(summary: &Value, name: &str) -> f64 {
     readings(summary, name).into_iter().fold(0.0, f64::max)
 }
 
-#[test]
-fn one_member_of_a_group_takes_writes_or_all_do() {
+#[track_caller]
+fn check_group(load_on: &str) {
     let Some(programs) = mysql() else { return };
-    let check = |load_on: &str| {
-        let database = format!("load_on = \"{load_on}\"");
-        let (bench, summary) = run(&programs, &database, "", "clients = 3\nduration = \"2500ms\"");
-        let members = summary["members"].as_array().unwrap().iter();
-        let members: Vec<(&str, &str)> = members
-            .map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap()))
-            .collect();
-        assert_eq!(members, [("node-1", "primary"), ("node-2", "node"), ("node-3", "node")]);
-        for number in 1..=3 {
-            let name = |what: &str| format!("group.node-{number}.{what}");
-            assert_eq!(most(&summary, &name("members")), 3.0);
-            let takes_writes = number == 1 || load_on == "all";
-            assert_eq!(most(&summary, &name("is_primary")), f64::from(u8::from(takes_writes)));
-            assert_eq!(
-                most(&summary, &name("proposed_per_s")) > 0.0,
-                takes_writes,
-                "node-{number}"
-            );
-            assert!(!readings(&summary, &name("apply_queue")).is_empty());
-            assert!(!readings(&summary, &name("lag_s")).is_empty());
-        }
-        let outcomes = summary["steps"][0]["kinds"][0]["outcomes"].as_object().unwrap();
-        assert!(outcomes["committed"].as_u64() > Some(0), "{outcomes:?}");
-        let said = events(&trial_folder(&bench.path("run"), 1));
-        assert!(said.contains("3 nodes form the cluster"), "{said}");
-        let settings = &summary["server"]["settings"];
-        assert_eq!(settings["group_replication_communication_stack"], "MYSQL", "{settings:#}");
-    };
-    check("first");
-    check("all");
+    let database = format!("load_on = \"{load_on}\"");
+    let (bench, summary) = run(&programs, &database, "", "clients = 3\nduration = \"2500ms\"");
+    let members = summary["members"].as_array().unwrap().iter();
+    let members: Vec<(&str, &str)> =
+        members.map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap())).collect();
+    assert_eq!(members, [("node-1", "primary"), ("node-2", "node"), ("node-3", "node")]);
+    for number in 1..=3 {
+        let name = |what: &str| format!("group.node-{number}.{what}");
+        assert_eq!(most(&summary, &name("members")), 3.0);
+        let takes_writes = number == 1 || load_on == "all";
+        assert_eq!(most(&summary, &name("is_primary")), f64::from(u8::from(takes_writes)));
+        assert_eq!(most(&summary, &name("proposed_per_s")) > 0.0, takes_writes, "node-{number}");
+        assert!(!readings(&summary, &name("apply_queue")).is_empty());
+        assert!(!readings(&summary, &name("lag_s")).is_empty());
+    }
+    let outcomes = summary["steps"][0]["kinds"][0]["outcomes"].as_object().unwrap();
+    assert!(outcomes["committed"].as_u64() > Some(0), "{outcomes:?}");
+    let said = events(&trial_folder(&bench.path("run"), 1));
+    assert!(said.contains("3 nodes form the cluster"), "{said}");
+    let settings = &summary["server"]["settings"];
+    assert_eq!(settings["group_replication_communication_stack"], "MYSQL", "{settings:#}");
+}
+
+#[test]
+fn one_member_of_a_group_takes_writes() {
+    check_group("first");
+}
+
+#[test]
+#[ignore = "matrix products: a group with one primary is in the suite"]
+fn all_members_of_a_group_take_writes() {
+    check_group("all");
 }
 
 #[test]
@@ -118,6 +120,7 @@ fn a_group_goes_on_without_its_primary_which_joins_it_again() {
 }
 
 #[test]
+#[ignore = "matrix products: as a cluster of Galera, which is in the suite"]
 fn a_group_that_is_up_listens_at_the_loopback_alone_and_is_gone_after_a_kill() {
     let Some(programs) = mysql() else { return };
     let bench = UpBench::new();

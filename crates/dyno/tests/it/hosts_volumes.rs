@@ -120,6 +120,7 @@ fn limits_bind_on_each_host_while_it_is_measured_and_dips_are_recorded() {
 }
 
 #[test]
+#[ignore = "matrix hosts: volumes of data on hosts are in the suite, and those of logs without hosts"]
 fn logs_have_a_volume_of_their_own_on_each_host() {
     for product in ["mariadb", "postgresql"] {
         let tables = format!("{EXT4}\n[volume.logs]\nlike = \"v\"\nfilesystem = \"xfs\"");

@@ -130,6 +130,7 @@ fn a_host_that_comes_back_is_waited_for() {
 }
 
 #[test]
+#[ignore = "matrix hosts: it waits a minute for the host; one that comes back is in the suite"]
 fn a_run_whose_host_stays_away_ends_and_is_continued() {
     let (bench, database) = (Workbench::new(), Database::start());
     let mut run = losing(&bench, &database, ("", 3));

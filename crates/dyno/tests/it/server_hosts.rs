@@ -311,19 +311,25 @@ pub(crate) fn check_sql_servers(bench: &Workbench) {
 }
 
 #[test]
-fn the_study_of_sql_servers_runs_with_local_agents_and_over_openssh() {
+fn the_study_of_sql_servers_runs_with_local_agents() {
     let (bench, data) = (Workbench::new(), DataFolder::new());
     bench.write("study.toml", &sql_servers(&data));
     bench.dyno_good(&["run", "study.toml"]);
     check_sql_servers(&bench);
     await_removal(&data);
+}
+
+#[test]
+#[ignore = "matrix hosts: with local agents it is in the suite, and another study over OpenSSH"]
+fn the_study_of_sql_servers_runs_over_openssh() {
+    let (bench, data) = (Workbench::new(), DataFolder::new());
     let Some(sshd) = sshd(&bench) else { return };
     let line = "reach = \"local\" ";
     let reach = sshd.reach().replace("{name}", "-o HostName=127.0.0.1 {name}");
     let text = sql_servers(&data);
     assert!(text.contains(line), "{text}");
     bench.write("study.toml", &text.replace(line, &format!("reach = '{reach}' ")));
-    bench.dyno_good(&["run", "study.toml", "--new"]);
+    bench.dyno_good(&["run", "study.toml"]);
     check_sql_servers(&bench);
     await_removal(&data);
 }

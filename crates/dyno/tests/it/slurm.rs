@@ -256,6 +256,7 @@ fn nodes_are_given_back_when_the_controller_is_stopped_or_killed() {
 }
 
 #[test]
+#[ignore = "matrix hosts: a lost host is in the suite without Slurm"]
 fn a_node_whose_daemon_is_killed_is_named_and_the_run_goes_on_without_it() {
     let bench = Workbench::new();
     let Some(mut cluster) = Cluster::start(&bench.path("slurm"), 3) else { return };
@@ -281,6 +282,7 @@ fn a_node_whose_daemon_is_killed_is_named_and_the_run_goes_on_without_it() {
 }
 
 #[test]
+#[ignore = "matrix hosts: another study over Slurm is in the suite"]
 fn the_study_of_sql_servers_runs_over_slurm_with_one_line_changed() {
     let bench = Workbench::new();
     let Some(cluster) = Cluster::start(&bench.path("slurm"), 3) else { return };

@@ -160,11 +160,13 @@ fn a_mariadb_that_is_stopped_for_a_second_is_found_and_named() {
 }
 
 #[test]
+#[ignore = "matrix stalls: as a MariaDB, which is in the suite"]
 fn a_postgresql_that_is_stopped_for_a_second_is_found_and_named() {
     check_stop("postgresql");
 }
 
 #[test]
+#[ignore = "matrix stalls: a load of 20 s, up to four times"]
 fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
     // The smallest redo log there is, and flushing that is put off until it is full. Pages are
     // compressed when they are written, so that flushing takes long on any disk.

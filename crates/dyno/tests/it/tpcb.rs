@@ -19,14 +19,16 @@ fn workload(options: &[(&str, &str)]) -> MadeWorkload {
 
 fn every_script_on(product: &str) {
     let bench = Workbench::new();
+    let standing = (product != "sqlite").then(|| Standing::start(product));
+    let on = standing.as_ref().map_or_else(|| product.to_owned(), |server| server.url("scripts"));
     for (script, statements) in [("tpcb-like", 7), ("simple-update", 5), ("select-only", 1)] {
         let protocols: &[&str] = match product {
             "postgresql" => &["prepared", "simple", "extended"],
             _ => &["prepared", "simple"],
         };
         for &protocol in protocols {
-            let arguments = ["tpcb", "--on", product, "--script", script, "--protocol", protocol];
-            let length = ["--duration", "700ms", "--warm-up", "300ms", "--clients", "3"];
+            let arguments = ["tpcb", "--on", &on, "--script", script, "--protocol", protocol];
+            let length = ["--duration", "400ms", "--warm-up", "100ms", "--clients", "3"];
             let result = bench.bench(&[&arguments[..], &length[..]].concat());
             let name = format!("{script} {protocol} on {product}");
             let count = |name: &str| result[name].as_u64().unwrap();
