@@ -130,6 +130,7 @@ fn keep(
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::os::unix::fs::{MetadataExt, chown};
     use std::sync::Barrier;
 
     use dyno_host::FolderElsewhere;
@@ -156,10 +157,12 @@ mod tests {
         Initialising { shape, reads: vec![setting.to_owned()], is_own: |name| name == "id" }
     }
 
-    /// What an initialising program makes.
+    /// What an initialising program makes, as the servers' user.
     fn initialise(data: &Path, rows: &str) {
+        let user = fs::metadata(data).unwrap().uid();
         for (name, text) in [("rows", rows), ("id", "of its own")] {
             fs::write(data.join(name), text).unwrap();
+            chown(data.join(name), Some(user), None).unwrap();
         }
     }
 
