@@ -22,6 +22,7 @@ mod control;
 #[cfg(feature = "servers")]
 mod counted;
 mod data;
+pub mod datasets;
 mod debt;
 #[cfg(feature = "servers")]
 mod dump;
@@ -31,6 +32,7 @@ mod explain_cost;
 mod fetch;
 mod files;
 mod haproxy;
+mod initial;
 mod installation;
 mod local;
 mod logs;

@@ -88,11 +88,15 @@ impl ServerFolder {
         }
     }
 
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn keeper(&self) -> &Keeper {
+    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
         self.place.keeper()
     }
 

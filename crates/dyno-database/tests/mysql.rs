@@ -12,9 +12,13 @@ mod mysql_server;
 #[path = "mysql/pipelines.rs"]
 mod pipelines;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::task::Poll;
 
+use dyno_database::datasets::DataSets;
 use dyno_database::{AttachOptions, ServerSpec, mysql as product};
+use dyno_host::Keeper;
 use dyno_model::names;
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
@@ -739,6 +743,42 @@ fn servers_that_cannot_start_say_why() {
     let engine = ServerSpec { engine: Some("NoSuchEngine".to_owned()), ..spec(&[]) };
     let error = Fixture::try_start(&engine).err().unwrap();
     assert!(error.log.iter().any(|line| line.contains("NoSuchEngine")), "{error}: {:?}", error.log);
+}
+
+/// What a server says of itself, and a file of its data.
+fn identity(spec: &ServerSpec, kept: &Path, file: &str) -> (Vec<String>, Option<Vec<u8>>) {
+    let fixture = Fixture::with_initial_data(spec, kept).unwrap();
+    let mut c = fixture.connect();
+    let found = ["@@server_id", "@@innodb_page_size", "@@datadir"];
+    let mut found = found.map(|name| value(c.as_mut(), &format!("SELECT {name}")));
+    let data = std::mem::take(&mut found[2]);
+    let databases = c.query("SHOW DATABASES").unwrap().into_iter().flatten().flatten();
+    let found = found.into_iter().chain(databases).collect();
+    let file = std::fs::read(Path::new(&data).join(file)).ok();
+    drop(c);
+    fixture.stop();
+    (found, file)
+}
+
+#[test]
+fn servers_begin_with_a_copy_of_initial_data() {
+    let folder = mysql_server::open_folder();
+    let check = |spec: &ServerSpec, file: &str, n_kept: usize| {
+        let [(one, id), (other, other_id)] = [0, 1].map(|_| identity(spec, folder.path(), file));
+        assert_eq!(one, other);
+        let keeper = Arc::new(Keeper::new(folder.path()).unwrap());
+        assert_eq!(DataSets::of(&keeper).list().unwrap().len(), n_kept);
+        (id, other_id)
+    };
+    check(&spec(&[]), "", 1);
+    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "20")]), "", 2);
+    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "30")]), "", 2);
+    let Some(programs) = mysql_server::mysql() else { return };
+    let spec = ServerSpec { programs: Some(programs), ..ServerSpec::new("mysql") };
+    for file in ["auto.cnf", "server-cert.pem", "private_key.pem"] {
+        let (one, other) = check(&spec, file, 3);
+        assert!(one.is_some() && one != other, "{file}: {one:?}");
+    }
 }
 
 #[test]

@@ -47,6 +47,15 @@ pub enum CopyError {
     Failed(String),
 }
 
+/// Whether anybody waits until a copy is on the disk, and what becomes of the original in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CopyUse {
+    /// Nobody waits, and the original stays in memory.
+    AtOnce,
+    /// The original is not read again soon; the memory is for the copy.
+    Lasting,
+}
+
 /// Copies a folder and all in it to `to`, which must not exist yet, and waits until it is on the
 /// disk. The copy belongs to `owner`, or else to Dyno's user, and has the same permissions; its
 /// ownership is set when it is complete. Holds plain files and folders only, and files of the
@@ -59,11 +68,31 @@ pub fn copy_folder(
     layout: CopyLayout,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<(), CopyError> {
+    copy(from, to, CopyUse::Lasting, (owner, layout, is_stopped))?;
+    sync_folder(to).map_err(|error| failed(to, error))
+}
+
+/// The same of a small folder that is read again soon, to a copy that is used at once: as files that a program
+/// has just written, the copy may be in memory only, and the original stays there.
+pub fn copy_new_folder(
+    from: &Path,
+    to: &Path,
+    owner: Option<RunAs>,
+    layout: CopyLayout,
+) -> Result<(), CopyError> {
+    copy(from, to, CopyUse::AtOnce, (owner, layout, &|| false))
+}
+
+fn copy(
+    from: &Path,
+    to: &Path,
+    copy_use: CopyUse,
+    (owner, layout, is_stopped): (Option<RunAs>, CopyLayout, &dyn Fn() -> bool),
+) -> Result<(), CopyError> {
     let (from_name, to_name) = (c_path(from)?, c_path(to)?);
     let of_user = fs::symlink_metadata(from).map_err(|error| failed(from, error))?.uid();
-    let copying = Copying { of_user, owner, layout, is_stopped };
-    copying.entry((CWD, &from_name, from), (CWD, &to_name, to))?;
-    sync_folder(to).map_err(|error| failed(to, error))
+    let copying = Copying { of_user, owner, layout, copy_use, is_stopped };
+    copying.entry((CWD, &from_name, from), (CWD, &to_name, to))
 }
 
 fn c_path(path: &Path) -> Result<CString, CopyError> {
@@ -84,6 +113,7 @@ struct Copying<'a> {
     of_user: u32,
     owner: Option<RunAs>,
     layout: CopyLayout,
+    copy_use: CopyUse,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -188,8 +218,10 @@ impl Copying<'_> {
             }
             at = end;
         }
-        // The original is not read again soon; the memory is for the copy. Only a hint.
-        let _ = rustix::fs::fadvise(source, 0, None, Advice::DontNeed);
+        if self.copy_use == CopyUse::Lasting {
+            // Only a hint.
+            let _ = rustix::fs::fadvise(source, 0, None, Advice::DontNeed);
+        }
         Ok(())
     }
 

@@ -66,6 +66,9 @@ const WITH_A_NAME: &str = "mount --bind \"$0\" /etc/passwd && uid=$1 gid=$2 && s
     exec setpriv --reuid=\"$uid\" --regid=\"$gid\" --clear-groups --no-new-privs \
     --bounding-set=-all --inh-caps=-all -- \"$@\"";
 
+/// How many folders this process has named: two of its keepers may have one root.
+static N_FOLDERS: AtomicU64 = AtomicU64::new(0);
+
 /// Makes server folders under one root and starts processes in them. Beside each folder lies an
 /// owner file that names the Dyno process (id, start time, boot) and the processes started in it;
 /// it is locked for as long as this lives.
@@ -81,13 +84,14 @@ pub struct Keeper {
     program_folders: Vec<PathBuf>,
     /// Builds that were fetched, if it may use any.
     pub(crate) builds: Option<BuildStore>,
+    /// The root of the keeper of initial data, if any are kept.
+    initial_data: Option<PathBuf>,
     /// The container engine that is wanted, by name or path; none for the first that answers.
     wanted_engine: Option<OsString>,
     /// The engine, or why there is none, once somebody has asked.
     engine: OnceLock<Result<Engine, String>>,
     /// What programs of images have said: it is always the same.
     said: Mutex<BTreeMap<contained::Question, Answer>>,
-    n_folders: AtomicU64,
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
     kernel: KernelSettings,
@@ -154,10 +158,10 @@ impl Keeper {
             path: joined(&program_folders),
             program_folders,
             builds: None,
+            initial_data: None,
             wanted_engine: None,
             engine: OnceLock::new(),
             said: Mutex::new(BTreeMap::new()),
-            n_folders: AtomicU64::new(0),
             owner_files: Mutex::new(BTreeMap::new()),
             kernel: KernelSettings::new(Path::new("/")),
         })
@@ -523,7 +527,7 @@ impl Keeper {
     /// A path that no other Dyno and no other keeper of this one has made.
     fn fresh_path(&self, name: &str) -> PathBuf {
         loop {
-            let n = self.n_folders.fetch_add(1, Ordering::Relaxed);
+            let n = N_FOLDERS.fetch_add(1, Ordering::Relaxed);
             let me = &self.me.dyno;
             // FNV-1a: spreads the few numbers that make this process and folder unique.
             let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -36,7 +36,7 @@ pub use builds::{
 pub use builds::{distribution, file_digest};
 pub use canary::canary;
 pub use container::{Engine, Image, LocalImage, Program};
-pub use copy::{CopyError, CopyLayout, copy_folder, sync_folder};
+pub use copy::{CopyError, CopyLayout, copy_folder, copy_new_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};
 pub use facts::{Facts, boot_id, environment};
 pub use keeper::{

@@ -110,7 +110,7 @@ enum Command {
     /// Measure the load generator's own capacity on this machine; later runs report how much of it
     /// they used
     Calibrate(CalibrateOptions),
-    /// List the populated data sets kept for later trials, or remove some
+    /// List the data sets kept for later trials, and the initial data of new servers, or remove some
     Datasets(DataSetsOptions),
     /// Run pgbench command lines and scripts: same output, plus a record
     #[command(disable_help_flag = true)]

@@ -55,10 +55,10 @@ pub(crate) fn make_with(keeper: Keeper) -> Lab {
 }
 
 /// A keeper that looks for programs in the user's PATH as well, and runs images with the container engine that
-/// `DYNO_CONTAINER_ENGINE` names.
+/// `DYNO_CONTAINER_ENGINE` names. Its initial data are kept in Dyno's folder under /var/tmp, wherever servers keep their data.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
-    let keeper = Keeper::new(root).context("--data-folder")?;
+    let keeper = Keeper::new(root).context("--data-folder")?.with_initial_data(&data_root(None)?);
     let keeper = keeper.with_engine(std::env::var_os("DYNO_CONTAINER_ENGINE"));
     Ok(match std::env::var_os("PATH") {
         Some(path) => keeper.with_path(&path),

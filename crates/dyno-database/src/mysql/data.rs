@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dyno_host::Keeper;
 
-use super::install::find_install;
+use super::install::{Install, find_install};
 use super::option_file::{normal, spelled};
 use crate::data::{RuntimeSettings, build_of};
 use crate::{DataShape, DeployError, ServerSpec};
@@ -109,7 +109,11 @@ pub(crate) fn data_shape(
     spec: &ServerSpec,
     keeper: &Arc<Keeper>,
 ) -> Result<DataShape, DeployError> {
-    let install = find_install(spec, keeper)?;
+    shape_with(&find_install(spec, keeper)?, spec)
+}
+
+/// The shape of the data that a server of this kind would make with these programs.
+pub(super) fn shape_with(install: &Install, spec: &ServerSpec) -> Result<DataShape, DeployError> {
     let settings: Result<Vec<(String, String)>, DeployError> = spec
         .settings
         .iter()
@@ -118,7 +122,7 @@ pub(crate) fn data_shape(
     Ok(DataShape {
         product: spec.product.clone(),
         build: build_of(install.program(&install.server))?,
-        version: install.version,
+        version: install.version.clone(),
         engine: spec.engine.as_deref().map(str::to_ascii_lowercase),
         settings: RUNTIME_SETTINGS.shaping(settings?)?,
     })

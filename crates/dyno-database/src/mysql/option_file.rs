@@ -99,6 +99,18 @@ impl OptionFile<'_> {
         )
     }
 
+    /// What initialising reads of it, without the server's folders and others' addresses: other settings than these
+    /// leave no trace in data.
+    pub(super) fn initial_text(
+        &self,
+        shaping: &BTreeMap<String, String>,
+    ) -> Result<String, DeployError> {
+        let settings = self.settings.iter().filter(|(name, _)| shaping.contains_key(&normal(name)));
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        OptionFile { settings: &settings, part: &Part::Alone, open: None, ..*self }
+            .text_with("data", "run", "tmp", None)
+    }
+
     fn text_with(
         &self,
         data: &str,

@@ -12,7 +12,8 @@ use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, facts, files, galera, group, replica, spider};
+use super::{MySqlConnection, data, facts, files, galera, group, replica, spider};
+use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
@@ -82,15 +83,19 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let is_empty = |node: &Node| node.number > 1 && node.joins_at.is_none();
     let joins = install.is_mariadb() && matches!(&spec.part, Part::Node(node) if is_empty(node));
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
-    folder.put_data(data, kind)?;
-    replica::forget_identity(&folder, &spec.part)?;
     let is_new = data.is_none() && !joins;
     if is_new {
-        // The log is removed with the folder, so an error keeps its last lines.
-        make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
-            log: of_both(install_log(&folder), folder.log_tail(LOG_LINES)),
-            ..error
+        let initialising = initialising(&option_file, spec);
+        folder.put_initial_data(initialising, clock, || {
+            // The log is removed with the folder, so an error keeps its last lines.
+            make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
+                log: of_both(install_log(&folder), folder.log_tail(LOG_LINES)),
+                ..error
+            })
         })?;
+    } else {
+        folder.put_data(data, kind)?;
+        replica::forget_identity(&folder, &spec.part)?;
     }
     let transfer = match &spec.part {
         Part::Node(node) if install.is_mariadb() => {
@@ -203,6 +208,32 @@ fn process_spec(
     }
 }
 
+/// What decides the system tables of a new server.
+fn initialising(option_file: &OptionFile<'_>, spec: &ServerSpec) -> Option<Initialising> {
+    let install = option_file.install;
+    let shape = data::shape_with(install, spec).ok()?;
+    let mut reads = vec![replica::part_word(&spec.part).to_owned()];
+    reads.push(option_file.initial_text(&shape.settings).ok()?);
+    reads.extend(install_arguments(install));
+    for program in install.install_db.iter().chain([&install.server]) {
+        reads.push(identity(install.program(program)).ok()?);
+    }
+    Some(Initialising { shape, reads, is_own: replica::is_own })
+}
+
+/// The arguments of the program that makes the system tables, but for paths.
+fn install_arguments(install: &Install) -> Vec<String> {
+    if !install.is_mariadb() {
+        return vec!["--initialize-insecure".to_owned()];
+    }
+    let mut arguments = vec!["--auth-root-authentication-method=normal".to_owned()];
+    // Before 10.3 the program does not know it.
+    if version_numbers(&install.version) >= vec![10, 3] {
+        arguments.push("--skip-test-db".to_owned());
+    }
+    arguments
+}
+
 fn make_system_tables(
     folder: &ServerFolder,
     install: &Install,
@@ -210,21 +241,14 @@ fn make_system_tables(
 ) -> Result<(), DeployError> {
     let mut arguments = vec![option_file_argument(folder)];
     let program = match &install.install_db {
-        None => {
-            arguments.push("--initialize-insecure".to_owned());
-            &install.server
-        }
+        None => &install.server,
         Some(install_db) => {
             arguments.push(format!("--basedir={}", install.base.display()));
             arguments.push(format!("--datadir={}", folder.data().display()));
-            arguments.push("--auth-root-authentication-method=normal".to_owned());
-            // Before 10.3 the program does not know it.
-            if version_numbers(&install.version) >= vec![10, 3] {
-                arguments.push("--skip-test-db".to_owned());
-            }
             install_db
         }
     };
+    arguments.extend(install_arguments(install));
     let log = folder.path().join(INSTALL_LOG);
     let spec = ProcessSpec { log, ..process_spec((folder, install), program, arguments) };
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
@@ -442,5 +466,50 @@ mod tests {
         check_path(&mysql, Path::new("/var/tmp/x y/mariadb-1")).unwrap();
         let error = check_path(&mariadb, Path::new("/var/tmp/x y/mariadb-1")).unwrap_err().message;
         assert!(error.contains("contains a space"), "{error}");
+    }
+
+    #[test]
+    fn initial_data_are_those_of_the_programs_and_of_what_they_read() {
+        let root = tempfile::tempdir().unwrap();
+        let keeper = Arc::new(dyno_host::Keeper::new(&root.path().join("servers")).unwrap());
+        let folder = ServerFolder::make(&crate::Place::under(&keeper), "d").unwrap();
+        let install = Install {
+            server: root.path().join("mariadbd"),
+            install_db: Some(root.path().join("mariadb-install-db")),
+            base: "/usr".into(),
+            share: None,
+            plugins: None,
+            version: "10.11.6-MariaDB".to_owned(),
+            origin: Default::default(),
+            image: None,
+        };
+        for program in [&install.server, install.install_db.as_ref().unwrap()] {
+            fs::write(program, "one").unwrap();
+        }
+        let of = |setting: &str, engine: Option<&str>, part: Part| {
+            let setting = (setting.to_owned(), dyno_units::SettingValue::Integer(7));
+            let engine = engine.map(str::to_owned);
+            let spec = ServerSpec { settings: [setting].into(), engine, part, ..spec(None) };
+            let option_file = OptionFile {
+                folder: &folder,
+                install: &install,
+                engine: spec.engine.as_deref(),
+                settings: &spec.settings,
+                part: &spec.part,
+                open: None,
+            };
+            let found = initialising(&option_file, &spec).unwrap();
+            assert!(!found.reads.concat().contains(&folder.path().display().to_string()));
+            (found.shape, found.reads)
+        };
+        let plain = of("innodb_buffer_pool_size", None, Part::Alone);
+        assert_eq!(of("max_connections", None, Part::Alone), plain);
+        for setting in ["innodb-page-size", "lower_case_table_names", "innodb_undo_tablespaces"] {
+            assert_ne!(of(setting, None, Part::Alone), plain, "{setting}");
+        }
+        assert_ne!(of("max_connections", Some("Aria"), Part::Alone), plain);
+        assert_ne!(of("max_connections", None, Part::Router), plain);
+        fs::write(install.install_db.as_ref().unwrap(), "another").unwrap();
+        assert_ne!(of("max_connections", None, Part::Alone), plain);
     }
 }

@@ -39,6 +39,24 @@ const MARIADB_WAITS: [u32; 2] = [10, 3];
 /// The file with the id that MySQL gives a server.
 const IDENTITY_FILE: &str = "auto.cnf";
 
+/// Whether a file of initial data has to be a server's own: its id, or one of the keys and certificates that MySQL makes.
+/// It makes those that are missing when it starts.
+pub(super) fn is_own(name: &str) -> bool {
+    name == IDENTITY_FILE || name.ends_with(".pem")
+}
+
+/// The part of a server in a word: what Dyno sets for it is the same for all with the same part, but for names, numbers and
+/// addresses.
+pub(super) fn part_word(part: &Part) -> &'static str {
+    match part {
+        Part::Alone => "alone",
+        Part::Primary(_) => "primary",
+        Part::Replica(_) => "replica",
+        Part::Node(_) => "node",
+        Part::Router => "router",
+    }
+}
+
 /// The statement that lists the tables of a catalog.
 pub(super) const TABLES: &str = "SELECT CONCAT('`', REPLACE(table_name, '`', '``'), '`') FROM information_schema.tables \
      WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";

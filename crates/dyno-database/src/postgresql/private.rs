@@ -1,5 +1,6 @@
 //! A private PostgreSQL server: made, started, stopped and removed by Dyno.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,18 +11,22 @@ use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
 use super::{connect, connector, facts, files, replica, settings, shards, statement_failed};
+use crate::data::build_of;
+use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Part, Reach, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, Control, DataShape, DebtMeter, DeployError, Endpoint, Launch, Part, Reach,
+    Server, ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
 const USER: &str = "dyno";
 /// The catalog that Dyno works in.
 const CATALOG: &str = "dyno";
+/// The locale of its databases, if the system has it.
+const LOCALE: &str = "C.UTF-8";
 /// How long making the data folder may take.
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
@@ -66,11 +71,17 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     )?;
     // A replica's data come from its primary.
     let data = data.filter(|_| !matches!(spec.part, Part::Replica(_)));
-    folder.put_data(data, KIND)?;
     match (&spec.part, data) {
-        (Part::Replica(follow), _) => replica::copy_primary(&folder, &programs, follow, clock)?,
-        (_, None) => make_data(&folder, &programs, clock)?,
-        (_, Some(_)) => {}
+        (Part::Replica(follow), _) => {
+            folder.put_data(None, KIND)?;
+            replica::copy_primary(&folder, &programs, follow, clock)?;
+        }
+        (_, None) => {
+            let initialising = initialising(&programs, spec);
+            let make = || make_data(&folder, &programs, clock);
+            folder.put_initial_data(initialising, clock, make)?;
+        }
+        (_, Some(_)) => folder.put_data(data, KIND)?,
     }
     let open = spec.open.as_ref().map(|listening| listening.address);
     let process = ProcessSpec {
@@ -105,6 +116,46 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
 }
 
+/// What decides the data of a new server: `initdb` reads no setting of the study. None for a server of a deployment: copies
+/// have one system identifier.
+fn initialising(programs: &Programs, spec: &ServerSpec) -> Option<Initialising> {
+    if spec.part != Part::Alone {
+        return None;
+    }
+    let [initdb, server] = ["initdb", "postgres"].map(|name| programs.folder.join(name));
+    let shape = DataShape {
+        product: spec.product.clone(),
+        version: programs.version.clone(),
+        build: build_of(programs.program(&server)).ok()?,
+        engine: None,
+        settings: BTreeMap::new(),
+    };
+    let mut reads = initdb_arguments(LOCALE);
+    for program in [&initdb, &server] {
+        reads.push(identity(programs.program(program)).ok()?);
+    }
+    Some(Initialising { shape, reads, is_own: |_| false })
+}
+
+/// The arguments of `initdb`, but for paths.
+fn initdb_arguments(locale: &str) -> Vec<String> {
+    vec![
+        format!("--username={USER}"),
+        // What is in the data folder admits no other user, should a server ever be started
+        // on it by other means; Dyno's own rules lie beside it.
+        "--auth-local=trust".to_owned(),
+        "--auth-host=reject".to_owned(),
+        "--encoding=UTF8".to_owned(),
+        format!("--locale={locale}"),
+        // Data that are not there yet need no sync; the server keeps its own. The long form of
+        // this option has two spellings.
+        "-N".to_owned(),
+        // What is in the folder when it fails shows what it has left in memory. The long form has two
+        // spellings as well.
+        "-n".to_owned(),
+    ]
+}
+
 /// Makes the data folder, with the locale C.UTF-8, or C if the system lacks it.
 fn make_data(
     folder: &ServerFolder,
@@ -114,26 +165,11 @@ fn make_data(
     let make = |locale: &str| {
         let process = ProcessSpec {
             program: programs.folder.join("initdb"),
-            arguments: vec![
-                "-D".to_owned(),
-                folder.data().display().to_string(),
-                format!("--username={USER}"),
-                // What is in the data folder admits no other user, should a server ever be started
-                // on it by other means; Dyno's own rules lie beside it.
-                "--auth-local=trust".to_owned(),
-                "--auth-host=reject".to_owned(),
-                "--encoding=UTF8".to_owned(),
-                format!("--locale={locale}"),
-                // Data that are not there yet need no sync; the server keeps its own. The long form of
-                // this option has two spellings.
-                "-N".to_owned(),
-                // What is in the folder when it fails shows what it has left in memory. The long form has two
-                // spellings as well.
-                "-n".to_owned(),
-            ]
-            .into_iter()
-            .chain(folder.logs().map(|logs| format!("--waldir={}", logs.display())))
-            .collect(),
+            arguments: ["-D".to_owned(), folder.data().display().to_string()]
+                .into_iter()
+                .chain(initdb_arguments(locale))
+                .chain(folder.logs().map(|logs| format!("--waldir={}", logs.display())))
+                .collect(),
             log: folder.path().join("initdb.log"),
             needs_name: true,
             after_crash: after_crash(folder, programs),
@@ -143,7 +179,7 @@ fn make_data(
         };
         folder.keeper().run(folder.path(), &process, clock.as_ref(), MAKE_LIMIT)
     };
-    match make("C.UTF-8") {
+    match make(LOCALE) {
         Err(error) if error.0.contains("invalid locale name") => make("C"),
         other => other,
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread;
@@ -66,6 +66,22 @@ pub(crate) fn fixture_file(folder: &TempDir, name: &str) -> String {
     copy.to_str().unwrap().to_owned()
 }
 
+/// The folder of MySQL's programs: the one that DYNO_TEST_MYSQL names, or those that `scripts/test` fetches; says what
+/// is skipped if there are none.
+#[allow(dead_code, clippy::print_stderr)] // Not every binary of tests needs it.
+pub(crate) fn mysql() -> Option<PathBuf> {
+    let named = std::env::var_os("DYNO_TEST_MYSQL").map(PathBuf::from);
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/builds");
+    let builds = fs::read_dir(fetched).into_iter().flatten().flatten();
+    let mut builds = builds.filter(|one| one.file_name().to_string_lossy().starts_with("mysql-"));
+    let fetched = builds.find_map(|one| one.path().join("root/usr").canonicalize().ok());
+    let found = named.or(fetched);
+    if found.is_none() {
+        eprintln!("skipped: there is no MySQL (scripts/test fetches one)");
+    }
+    found
+}
+
 /// The name of the user who runs the tests.
 pub(crate) fn user_name() -> String {
     let output = Command::new("id").arg("-un").output().unwrap();
@@ -81,8 +97,18 @@ impl Fixture {
     }
 
     pub(crate) fn try_start(spec: &ServerSpec) -> Result<Fixture, DeployError> {
+        // Initialising takes seconds.
+        let kept = format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw());
+        Fixture::with_initial_data(spec, Path::new(&kept))
+    }
+
+    /// One that may begin with a copy of the initial data that are kept under this root.
+    pub(crate) fn with_initial_data(
+        spec: &ServerSpec,
+        kept: &Path,
+    ) -> Result<Fixture, DeployError> {
         let root = open_folder();
-        let keeper = Arc::new(Keeper::new(root.path()).unwrap());
+        let keeper = Arc::new(Keeper::new(root.path()).unwrap().with_initial_data(kept));
         #[allow(clippy::disallowed_methods)] // The one place that makes the tests' clock.
         let clock: Arc<dyn Clock> = Arc::new(RealClock(Instant::now()));
         let started = Products::built_in().start(spec, &Place::under(&keeper), &clock);

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
+use dyno_database::datasets::DataSets;
 use dyno_database::postgresql::{PgConnection, connect};
 use dyno_database::{
-    AttachOptions, CatalogError, DeployError, Endpoint, Products, Secret, Server, ServerSpec,
-    attach, claim_catalog, note_tables,
+    AttachOptions, CatalogError, DeployError, Endpoint, Part, Place, Products, Replication,
+    ReplicationMode, Secret, Server, ServerSpec, attach, claim_catalog, note_tables,
 };
 use dyno_host::Keeper;
 use dyno_units::{ByteCount, SettingValue};
@@ -64,6 +66,42 @@ fn a_private_server_lives_and_leaves_nothing() {
     assert!(!is_alive(pid));
     assert_eq!(leftovers(&laboratory), [""; 0]);
     assert!(connection.query("SELECT 1").unwrap_err().class.loses_connection());
+}
+
+/// Starts a server, and returns its system identifier and its databases.
+fn identity(keeper: &Arc<Keeper>, laboratory: &Laboratory, part: Part) -> (String, String) {
+    let spec = ServerSpec { part, ..spec(&[]) };
+    let place = Place::under(keeper);
+    let server = Products::built_in().start(&spec, &place, &laboratory.clock).unwrap();
+    let mut connection = (server.connector())().unwrap();
+    let mut ask = |sql: &str| connection.query(sql).unwrap()[0][0].clone().unwrap();
+    let found = (
+        ask("SELECT system_identifier FROM pg_control_system()"),
+        ask("SELECT string_agg(datname, ' ' ORDER BY datname) FROM pg_database"),
+    );
+    drop(connection);
+    server.stop().unwrap();
+    found
+}
+
+#[test]
+fn servers_begin_with_a_copy_of_initial_data_and_members_of_a_deployment_do_not() {
+    let laboratory = Laboratory::new();
+    let folder = |name: &str| laboratory.path().join(name);
+    let kept = Arc::new(Keeper::new(&folder("kept")).unwrap());
+    let keeper = Keeper::new(&folder("servers")).unwrap().with_initial_data(kept.root());
+    let keeper = Arc::new(keeper);
+    let start = |part: Part| identity(&keeper, &laboratory, part);
+    let first = start(Part::Alone);
+    assert_eq!(DataSets::of(&kept).list().unwrap().len(), 1);
+    assert_eq!(start(Part::Alone), first);
+    let primary = || {
+        let mode = ReplicationMode::Asynchronous;
+        Part::Primary(Replication::new(1, mode).unwrap())
+    };
+    let members = [start(primary()).0, start(primary()).0];
+    assert!(members[0] != members[1] && !members.contains(&first.0), "{members:?} {first:?}");
+    assert_eq!(DataSets::of(&kept).list().unwrap().len(), 1);
 }
 
 /// Segments of System V shared memory that a process has made.

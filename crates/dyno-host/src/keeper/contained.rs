@@ -144,7 +144,7 @@ impl Keeper {
         }
         self.open_to_servers(folder)?;
         let token = self.note_containers(folder, image.engine())?;
-        let n = self.n_folders.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let n = super::N_FOLDERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let of_folder = folder.file_name().unwrap_or_default().to_string_lossy();
         let name = format!("dyno-{of_folder}-{}-{n}", &token[..NAME_DIGITS]);
         let passwd = self.passwd_file(folder)?;

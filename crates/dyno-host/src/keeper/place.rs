@@ -202,6 +202,18 @@ impl Place {
     }
 }
 
+impl Keeper {
+    /// The same keeper, whose servers begin with a copy of the initial data that a keeper with this root keeps.
+    pub fn with_initial_data(self, root: &Path) -> Keeper {
+        Keeper { initial_data: Some(root.to_owned()), ..self }
+    }
+
+    /// The root of the keeper of initial data; none if none are kept.
+    pub fn initial_data(&self) -> Option<&Path> {
+        self.initial_data.as_deref()
+    }
+}
+
 /// A folder under the root of another keeper: on another disk, say.
 pub struct FolderElsewhere {
     keeper: Arc<Keeper>,

@@ -60,7 +60,7 @@ fn cells(one: &Listed) -> [String; 8] {
                 one.key.clone(),
                 shape.product.clone() + &engine.collect::<String>(),
                 shape.version.split(' ').next().unwrap_or_default().to_owned(),
-                found.workload.clone(),
+                if one.is_initial() { "initial data".to_owned() } else { found.workload.clone() },
                 found.rows.to_string(),
                 size,
                 utc_date_time(found.created_unix_ms),

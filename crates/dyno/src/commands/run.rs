@@ -131,7 +131,11 @@ fn kept_data(lab: &Lab) -> Option<String> {
     // What cannot be inspected is reported when it is needed.
     let (n_removed, bytes_removed) =
         data_sets.clean(&lab.data_sets, lab.clock.unix_millis()).unwrap_or_default();
-    let kept = data_sets.list().ok().filter(|kept| n_removed > 0 || !kept.is_empty())?;
+    let mut kept = data_sets.list().ok()?;
+    kept.retain(|one| !one.is_initial());
+    if kept.is_empty() && n_removed == 0 {
+        return None;
+    }
     let bytes = kept.iter().map(|one| one.bytes).sum();
     let removed = match n_removed {
         0 => String::new(),

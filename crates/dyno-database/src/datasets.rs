@@ -1,10 +1,12 @@
 //! Data sets that were populated once and are kept, so that later trials start on a copy.
 //!
-//! They lie under the keeper's root, `datasets/KEY/`: the folder `data`, as a server that was
+//! They lie under a keeper's root, `datasets/KEY/`: the folder `data`, as a server that was
 //! stopped in order has handed it over, and `dataset.json`, which says what it is. The key is a
 //! digest of all that decides what is in the files; beside it, the description itself is compared.
 //! A data set comes into being by one renaming, when it is complete. Nobody ever works on it; who
 //! copies it holds a shared lock on its `dataset.json`, who removes it an exclusive one.
+//!
+//! Initial data ([`crate::initial`]) are kept in the same way, as a data set without tables.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -13,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
-use dyno_database::DataShape;
-use dyno_host::{CopyError, CopyLayout, Keeper, KeeperError, Place};
+use dyno_host::{CopyError, CopyLayout, Keeper, KeeperError, Place, RunAs};
 use dyno_model::Name;
 use dyno_units::{ByteCount, Nanoseconds};
 use dyno_workload::{Dialect, Row, Workload};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use serde::{Deserialize, Serialize};
+
+use crate::{DataShape, DeployError};
 
 /// The format of `dataset.json`, and of the data beside it. Data of format 1 were made by servers that
 /// others could log in to while they started.
@@ -66,6 +69,9 @@ pub struct Contents {
     /// A digest of what decides the rows besides the seed, where the rest does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fills: Option<String>,
+    /// Of initial data: what initialising reads besides the shape. None of them of a data set with tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub initial: Vec<String>,
     /// The tables, in the order in which they are made.
     pub tables: Vec<TableContents>,
 }
@@ -88,7 +94,7 @@ pub struct TableContents {
 impl Contents {
     /// What a server of this shape will hold once it is populated. The load makes no difference:
     /// all workloads with the same tables and rows share a data set.
-    pub(crate) fn new(
+    pub fn new(
         shape: DataShape,
         place: String,
         (dialect, workload): (Dialect, &dyn Workload),
@@ -104,7 +110,18 @@ impl Contents {
         });
         let dyno = env!("CARGO_PKG_VERSION").to_owned();
         let fills = workload.fills();
-        Contents { dyno, shape, place, seed, fills, tables: tables.collect() }
+        Contents { dyno, shape, place, seed, fills, initial: Vec::new(), tables: tables.collect() }
+    }
+
+    /// What a server of this shape holds before its first start, whose initialising reads this besides.
+    pub(crate) fn of_initial(shape: DataShape, place: String, reads: Vec<String>) -> Contents {
+        let dyno = env!("CARGO_PKG_VERSION").to_owned();
+        Contents { dyno, shape, place, seed: 0, fills: None, initial: reads, tables: Vec::new() }
+    }
+
+    /// Whether these are initial data.
+    pub fn is_initial(&self) -> bool {
+        !self.initial.is_empty()
     }
 
     /// The name under which it is kept: 16 hexadecimal digits.
@@ -162,7 +179,8 @@ pub struct Description {
 }
 
 impl Description {
-    pub(crate) fn new(contents: &Contents, workload: &str) -> Description {
+    /// Of data with these contents; all that is measured of them is 0.
+    pub fn new(contents: &Contents, workload: &str) -> Description {
         Description {
             format: FORMAT,
             workload: workload.to_owned(),
@@ -188,6 +206,13 @@ pub struct Listed {
     pub description: Result<Description, String>,
 }
 
+impl Listed {
+    /// Whether it is initial data: none of a workload's.
+    pub fn is_initial(&self) -> bool {
+        self.description.as_ref().is_ok_and(|found| found.contents.is_initial())
+    }
+}
+
 /// The data sets under a keeper's root.
 pub struct DataSets<'a> {
     keeper: &'a Arc<Keeper>,
@@ -201,15 +226,15 @@ impl<'a> DataSets<'a> {
     }
 
     /// All of them, the last used first; damaged ones and those of another version as well.
-    pub fn list(&self) -> anyhow::Result<Vec<Listed>> {
+    pub fn list(&self) -> Result<Vec<Listed>, DeployError> {
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries,
         };
-        let cannot = || format!("cannot read the folder {}", self.folder.display());
+        let cannot = cannot("read the folder", &self.folder);
         let mut listed = Vec::new();
-        for entry in entries.with_context(cannot)? {
-            let path = entry.with_context(cannot)?.path();
+        for entry in entries.map_err(&cannot)? {
+            let path = entry.map_err(&cannot)?.path();
             let Some(key) = path.file_name().and_then(|name| name.to_str()) else { continue };
             let description = read(&path);
             let bytes = match &description {
@@ -236,7 +261,7 @@ impl<'a> DataSets<'a> {
     /// # Errors
     ///
     /// The folder cannot be looked into.
-    pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> anyhow::Result<(usize, u64)> {
+    pub fn clean(&self, limits: &Limits, now_unix_ms: u64) -> Result<(usize, u64), DeployError> {
         let most = limits.bytes.0.min(self.share_of_disk()?);
         self.clean_to(most, limits.unused, now_unix_ms)
     }
@@ -246,7 +271,7 @@ impl<'a> DataSets<'a> {
         most: u64,
         unused: Nanoseconds,
         now_unix_ms: u64,
-    ) -> anyhow::Result<(usize, u64)> {
+    ) -> Result<(usize, u64), DeployError> {
         let listed = self.list()?;
         let mut total: u64 = listed.iter().map(|one| one.bytes).sum();
         let (mut n, mut bytes) = (0, 0);
@@ -262,34 +287,37 @@ impl<'a> DataSets<'a> {
         Ok((n, bytes))
     }
 
-    fn share_of_disk(&self) -> anyhow::Result<u64> {
+    fn share_of_disk(&self) -> Result<u64, DeployError> {
         let root = self.keeper.root();
-        let size = dyno_host::size_bytes(root);
-        let size = size.with_context(|| format!("cannot read the size of {}", root.display()))?;
+        let size = dyno_host::size_bytes(root).map_err(cannot("read the size of", root))?;
         Ok(size / SHARE_OF_DISK)
     }
 
     /// Removes one. Fails if there is none of this key, or if it is being copied just now.
-    pub fn remove(&self, key: &str) -> anyhow::Result<()> {
+    pub fn remove(&self, key: &str) -> Result<(), DeployError> {
         let path = self.folder.join(key);
         let is_name = path.parent() == Some(&self.folder) && path.file_name().is_some();
         if !is_name || !path.is_dir() {
-            bail!("there is no data set `{key}` in {}", self.folder.display());
+            return Err(DeployError::new(format!(
+                "there is no data set `{key}` in {}",
+                self.folder.display()
+            )));
         }
         // Without a description nobody can be copying it.
         let lock = File::open(description_of(&path)).ok();
         if lock.as_ref().is_some_and(|lock| !is_free(lock)) {
-            bail!("the data set {key} is being copied for a trial right now; try again later");
+            return Err(DeployError::new(format!(
+                "the data set {key} is being copied for a server right now; try again later"
+            )));
         }
         // Out of sight in one step; what a killed Dyno leaves there, the next run removes.
-        let staging = Staging::make(self.keeper, "removed").context("cannot remove a data set")?;
-        fs::rename(&path, staging.path.join("dataset"))
-            .with_context(|| format!("cannot remove the data set {key}"))?;
+        let staging = Staging::make(self.keeper, "removed")?;
+        fs::rename(&path, staging.path.join("dataset")).map_err(cannot("remove", &path))?;
         staging.remove()
     }
 
     /// The data set of these contents, if it is there.
-    pub(crate) fn find(&self, contents: &Contents) -> Option<Kept> {
+    pub fn find(&self, contents: &Contents) -> Option<Kept> {
         let folder = self.folder.join(contents.key());
         let lock = File::open(description_of(&folder)).ok()?;
         lock.lock_shared().ok()?;
@@ -305,12 +333,12 @@ impl<'a> DataSets<'a> {
     /// Keeps what lies in the staging folder as `data`, the complete data of a server. Removes others, those
     /// first that were not used for the longest time, where all would take too much. On an error
     /// the data are still in the staging folder.
-    pub(crate) fn keep(
+    pub fn keep(
         &self,
         staging: &Staging,
         description: &Description,
         limits: &Limits,
-    ) -> anyhow::Result<Kept> {
+    ) -> Result<Kept, DeployError> {
         self.check_room(description, limits)?;
         let key = description.contents.key();
         let folder = self.folder.join(&key);
@@ -318,7 +346,7 @@ impl<'a> DataSets<'a> {
             .recursive(true)
             .mode(0o700)
             .create(&self.folder)
-            .with_context(|| format!("cannot create {}", self.folder.display()))?;
+            .map_err(cannot("create", &self.folder))?;
         if folder.exists() {
             // Another Dyno was faster; or it is damaged, or the digest met a namesake.
             if let Some(kept) = self.find(&description.contents) {
@@ -329,34 +357,32 @@ impl<'a> DataSets<'a> {
         let lock = write(&staging.path, description)?;
         // No server runs in it: not even its user has to get through.
         fs::set_permissions(&staging.path, Permissions::from_mode(0o700))
-            .with_context(|| format!("cannot close {}", staging.path.display()))?;
+            .map_err(cannot("close", &staging.path))?;
         // Both are under the keeper's root, so this is one step.
-        fs::rename(&staging.path, &folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::rename(&staging.path, &folder).map_err(cannot("create", &folder))?;
         Ok(Kept { folder, description: description.clone(), lock })
     }
 
-    fn check_room(&self, description: &Description, limits: &Limits) -> anyhow::Result<()> {
+    fn check_room(&self, description: &Description, limits: &Limits) -> Result<(), DeployError> {
         let root = self.keeper.root();
         let (bytes, now_unix_ms) = (description.bytes, description.created_unix_ms);
         let most = limits.bytes.0.min(self.share_of_disk()?);
         let size = ByteCount(bytes);
         if bytes > most {
-            bail!(
+            return Err(DeployError::new(format!(
                 "its size is {size}, but all kept data sets together may take up only {}",
                 ByteCount(most)
-            );
+            )));
         }
         self.clean_to(most - bytes, limits.unused, now_unix_ms)?;
-        let free = dyno_host::free_bytes(root).with_context(|| {
-            format!("cannot read the free space on the disk of {}", root.display())
-        })?;
+        let free = dyno_host::free_bytes(root)
+            .map_err(cannot("read the free space on the disk of", root))?;
         if free < bytes.saturating_mul(FREE_TIMES) {
-            bail!(
+            return Err(DeployError::new(format!(
                 "its size is {size}, but only {} is free on the disk; {FREE_TIMES} times its size \
                  is required",
                 ByteCount(free)
-            );
+            )));
         }
         Ok(())
     }
@@ -364,29 +390,33 @@ impl<'a> DataSets<'a> {
 
 /// A data set that stays as long as this is held.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     folder: PathBuf,
-    pub(crate) description: Description,
+    /// What it is.
+    pub description: Description,
     lock: File,
 }
 
 impl Kept {
     /// Its key.
-    pub(crate) fn key(&self) -> String {
+    pub fn key(&self) -> String {
         self.description.contents.key()
     }
 
     /// That it could not be copied, and how to do without it: with a damaged one, each trial would fail.
-    fn not_copied(&self, why: &str, staging: &Staging) -> String {
-        let (key, root) = (self.key(), staging.keeper.root().display());
-        format!(
+    fn not_copied(&self, error: CopyError) -> CopyError {
+        let CopyError::Failed(why) = error else { return error };
+        let key = self.key();
+        // It lies in the folder `datasets` of the root.
+        let root = self.folder.ancestors().nth(2).unwrap_or(&self.folder).display();
+        CopyError::Failed(format!(
             "the data set {key} could not be copied: {why}; if its files are damaged, remove it with \
-             `dyno datasets --data-folder {root} --remove {key}`, and the next trial populates a new one"
-        )
+             `dyno datasets --data-folder {root} --remove {key}`, and the next trial makes a new one"
+        ))
     }
 
     /// Copies its data into the staging folder, as `data`, for a server that the keeper starts.
-    pub(crate) fn copy(
+    pub fn copy(
         &self,
         staging: &Staging,
         layout: CopyLayout,
@@ -394,20 +424,30 @@ impl Kept {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), CopyError> {
         let (from, owner) = (self.folder.join("data"), staging.keeper.run_as());
-        dyno_host::copy_folder(&from, &staging.data(), owner, layout, is_stopped).map_err(
-            |error| match error {
-                CopyError::Failed(why) => CopyError::Failed(self.not_copied(&why, staging)),
-                CopyError::Stopped => CopyError::Stopped,
-            },
-        )?;
+        dyno_host::copy_folder(&from, &staging.data(), owner, layout, is_stopped)
+            .map_err(|error| self.not_copied(error))?;
         // When it was last used only decides which one goes first.
         let _ = self.lock.set_modified(UNIX_EPOCH + Duration::from_millis(now_unix_ms));
+        Ok(())
+    }
+
+    /// Copies its data, which are small, to `to` for a server that is started on them at once.
+    pub(crate) fn copy_new(
+        &self,
+        to: &Path,
+        owner: Option<RunAs>,
+        layout: CopyLayout,
+    ) -> Result<(), CopyError> {
+        dyno_host::copy_new_folder(&self.folder.join("data"), to, owner, layout)
+            .map_err(|error| self.not_copied(error))?;
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let _ = futimens(&self.lock, &Timestamps { last_access: now, last_modification: now });
         Ok(())
     }
 }
 
 /// A folder for data that are moved or copied; removed with this.
-pub(crate) struct Staging {
+pub struct Staging {
     keeper: Arc<Keeper>,
     /// Where it lies if it is no folder of the keeper's.
     place: Option<Place>,
@@ -416,18 +456,15 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    pub(crate) fn make(keeper: &Arc<Keeper>, name: &str) -> anyhow::Result<Staging> {
+    /// One under the keeper's root.
+    pub fn make(keeper: &Arc<Keeper>, name: &str) -> Result<Staging, DeployError> {
         let path = keeper.make_folder(name)?;
         Ok(Staging { keeper: Arc::clone(keeper), place: None, path, is_removed: false })
     }
 
     /// One on the filesystem of this place, so that data are moved there and back without being
     /// copied.
-    pub(crate) fn beside(
-        keeper: &Arc<Keeper>,
-        place: &Place,
-        name: &str,
-    ) -> anyhow::Result<Staging> {
+    pub fn beside(keeper: &Arc<Keeper>, place: &Place, name: &str) -> Result<Staging, DeployError> {
         match place.make_beside(name)? {
             Some(path) => {
                 let (keeper, place) = (Arc::clone(keeper), Some(place.clone()));
@@ -438,11 +475,11 @@ impl Staging {
     }
 
     /// Where data go.
-    pub(crate) fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.path.join("data")
     }
 
-    fn remove(mut self) -> anyhow::Result<()> {
+    fn remove(mut self) -> Result<(), DeployError> {
         self.is_removed = true;
         Ok(self.remove_folder()?)
     }
@@ -487,9 +524,9 @@ fn read(folder: &Path) -> Result<Description, String> {
 }
 
 /// Writes a description once the data beside it are on the disk; returns it locked.
-fn write(folder: &Path, description: &Description) -> anyhow::Result<File> {
+fn write(folder: &Path, description: &Description) -> Result<File, DeployError> {
     let path = description_of(folder);
-    let write = || -> anyhow::Result<File> {
+    let write = || -> std::io::Result<File> {
         dyno_host::sync_folder(folder)?;
         let mut file = File::create_new(&path)?;
         file.write_all(&serde_json::to_vec_pretty(description)?)?;
@@ -497,7 +534,13 @@ fn write(folder: &Path, description: &Description) -> anyhow::Result<File> {
         file.lock_shared()?;
         Ok(file)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    write().map_err(cannot("write", &path))
+}
+
+/// The error of what could not be done with a file or folder.
+fn cannot(what: &str, path: &Path) -> impl Fn(std::io::Error) -> DeployError {
+    let what = format!("cannot {what} {}", path.display());
+    move |error| DeployError::new(format!("{what}: {error}"))
 }
 
 fn last_used(folder: &Path) -> u64 {

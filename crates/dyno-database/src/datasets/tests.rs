@@ -84,6 +84,21 @@ fn another_server_changes_the_key() {
     assert_ne!(key(DataShape { settings, ..shape() }), plain);
 }
 
+#[test]
+fn all_that_initialising_reads_changes_the_key() {
+    let of = |place: &str, reads: &[&str]| {
+        let reads = reads.iter().map(|&read| read.to_owned()).collect();
+        Contents::of_initial(shape(), place.to_owned(), reads)
+    };
+    let plain = of("folder", &["a", "b"]);
+    assert!(plain.is_initial() && !contents(1).is_initial());
+    for other in [of("zfs", &["a", "b"]), of("folder", &["a"]), of("folder", &["ab"])] {
+        assert_ne!(other.key(), plain.key());
+    }
+    // Data sets of earlier versions are still found.
+    assert!(!serde_json::to_string(&contents(1)).unwrap().contains("initial"));
+}
+
 /// A root for a keeper; and contents that one data set can have.
 struct Bench {
     _root: tempfile::TempDir,
@@ -101,7 +116,7 @@ impl Bench {
         DataSets::of(&self.keeper)
     }
 
-    fn keep(&self, contents: &Contents, text: &str) -> anyhow::Result<Kept> {
+    fn keep(&self, contents: &Contents, text: &str) -> Result<Kept, DeployError> {
         let staging = Staging::make(&self.keeper, "dataset").unwrap();
         fs::create_dir(staging.data()).unwrap();
         fs::write(staging.data().join("rows"), text).unwrap();
