@@ -21,7 +21,7 @@ use crate::{
 /// The superuser that `initdb` makes.
 const USER: &str = "dyno";
 /// The catalog that Dyno works in.
-const CATALOG: &str = "dyno";
+const CATALOG: &str = crate::part::CLIENT_CATALOG;
 /// How long making the data folder may take.
 const MAKE_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 /// How its servers are named and stopped: in a fast shutdown, which ends connections and writes
