@@ -4,8 +4,9 @@
 //! Not a library, because small ones leave the hard parts to the caller. A request's head has to be
 //! complete by a deadline, however slowly its bytes come; an answer has to be read by one; only so
 //! many connections are answered at a time, and the one that has waited longest for its client makes
-//! room for a new one; and a request must name this machine as its host, so that no page of another
-//! site can read through a name of its own.
+//! room for a new one; a request must name this machine as its host, so that no page of another
+//! site can read through a name of its own; and only the user who has started Dyno is answered, for other
+//! users of the machine reach its loopback as well.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -46,6 +47,8 @@ pub(crate) enum Status {
     Malformed,
     /// The `Host` is not a name of this machine.
     Misdirected,
+    /// It is another user's.
+    Stranger,
     NotFound,
     NotAllowed,
     TooLong,
@@ -61,6 +64,7 @@ impl Status {
             Status::Good => "200 OK",
             Status::Malformed => "400 Bad Request",
             Status::Misdirected => "421 Misdirected Request",
+            Status::Stranger => "403 Forbidden",
             Status::NotFound => "404 Not Found",
             Status::NotAllowed => "405 Method Not Allowed",
             Status::TooLong => "431 Request Header Fields Too Large",
@@ -209,6 +213,12 @@ pub(crate) fn serve(
     let (places, waiting, answer) = (Places::new(most), Waiting::default(), Arc::new(answer));
     // A connection that was closed before it was accepted is no reason to stop.
     for mut stream in listener.incoming().filter_map(Result::ok) {
+        // Strangers take nobody's place.
+        if !dyno_host::user_of_client(&stream).is_some_and(is_admitted) {
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+            let _ = Reply::stranger().send(&mut stream, true);
+            continue;
+        }
         let Some(place) = waiting.make_room(&places) else {
             // A client without an answer will retry.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
@@ -235,6 +245,18 @@ pub(crate) fn serve(
             drop(waiting.leave(number));
         }
     }
+}
+
+/// Whether a user of this machine is answered: the one who has started Dyno, and root.
+fn is_admitted(user: u32) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    user == 0 || user == own || (own == 0 && Some(user) == asked_for_root())
+}
+
+/// The user who has become root by sudo; their browser is still theirs.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn asked_for_root() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
 /// Reads a request's head, until its deadline.
@@ -387,6 +409,13 @@ impl Reply {
 
     pub(crate) fn json(body: String) -> Reply {
         Reply::text(Status::Good, "application/json", body)
+    }
+
+    /// What other users are told.
+    fn stranger() -> Reply {
+        let text = "This is only for the user who has started Dyno, and for root: a browser or a scraper of \
+                    another user has to be started as that user.\n";
+        Reply::text(Status::Stranger, "text/plain; charset=utf-8", text.to_owned())
     }
 
     /// A text of some kind, without scripts.
