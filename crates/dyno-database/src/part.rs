@@ -12,7 +12,7 @@ use std::str::FromStr;
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::{Address, DeployError, Endpoint, Node, Secret};
+use crate::{Address, DeployError, Endpoint, Node, Protocol, Secret, TlsMode};
 
 /// The user that replicas log in as.
 pub const REPLICATION_USER: &str = "dyno_replica";
@@ -39,6 +39,9 @@ pub enum Part {
 /// The user that clients on other machines log in as.
 pub const CLIENT_USER: &str = "dyno_client";
 
+/// The catalog that they work in.
+pub(crate) const CLIENT_CATALOG: &str = "dyno";
+
 /// Where clients on other machines connect to a server, as [`CLIENT_USER`], who may do anything. All other
 /// users log in through the socket.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,16 +63,18 @@ impl Listening {
         Ok(Listening { address: SocketAddrV4::new(address, port), password })
     }
 
-    /// How clients reach a server that its own machine reaches by this endpoint.
-    pub fn endpoint(&self, own: &Endpoint) -> Endpoint {
+    /// How clients reach a server of this protocol: nothing of it is the server's to say.
+    pub fn endpoint(&self, protocol: &'static dyn Protocol) -> Endpoint {
+        let (host, port) = (self.address.ip().to_string(), self.address.port());
         Endpoint {
-            address: Address::Tcp {
-                host: self.address.ip().to_string(),
-                port: self.address.port(),
-            },
+            protocol,
+            address: Address::Tcp { host, port },
             user: CLIENT_USER.to_owned(),
             password: Some(self.password.clone()),
-            ..own.clone()
+            catalog: CLIENT_CATALOG.to_owned(),
+            tls: TlsMode::Off,
+            server_public_key: None,
+            session_options: None,
         }
     }
 }
@@ -370,14 +375,13 @@ mod tests {
 
     #[test]
     fn clients_on_other_machines_have_an_address_and_a_password_of_their_own() {
-        let own = Endpoint::from_url("mysql://me@h/x").expect("it is an address");
+        let protocol = Endpoint::from_url("mysql://me@h/x").expect("it is an address").protocol;
         let listening = Listening::at(Ipv4Addr::LOCALHOST, Secret::new("hush"));
         let listening = listening.expect("the loopback has ports");
-        let endpoint = listening.endpoint(&own);
+        let endpoint = listening.endpoint(protocol);
         let shown = endpoint.to_string();
-        assert!(shown.contains(&format!("{CLIENT_USER}@{}/", listening.address)), "{shown}");
+        assert_eq!(shown, format!("mysql://{CLIENT_USER}@{}/{CLIENT_CATALOG}", listening.address));
         assert!(!format!("{shown}{endpoint:?}{listening:?}").contains("hush"), "{endpoint:?}");
-        assert_eq!(endpoint.catalog, own.catalog);
         // TEST-NET-1 is nobody's.
         assert!(Listening::at([192, 0, 2, 1].into(), Secret::new("hush")).is_err());
     }

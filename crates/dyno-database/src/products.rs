@@ -127,6 +127,21 @@ impl Products {
         self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
     }
 
+    /// The protocol by which clients on other machines reach a server of this product.
+    ///
+    /// # Errors
+    ///
+    /// There is no such product, or it has none.
+    pub fn protocol(&self, name: &str) -> Result<&'static dyn Protocol, DeployError> {
+        self.get(name)?;
+        let is_its = |family: &&&Family| {
+            (family.products)().iter().any(|product| product.spec().name == name)
+        };
+        FAMILIES.iter().find(is_its).and_then(|family| family.protocol).ok_or_else(|| {
+            DeployError::new(format!("clients on other machines cannot reach a server of {name}"))
+        })
+    }
+
     /// Starts a private server and waits until it answers; one that is a primary, until it can be followed.
     ///
     /// # Errors

@@ -94,7 +94,7 @@ impl RouterLaunch<'_> {
     /// How clients reach it: at this socket, or where it listens for those on other machines.
     pub(crate) fn endpoint(&self, socket: PathBuf) -> Endpoint {
         match self.open {
-            Some(listening) => listening.endpoint(self.to),
+            Some(listening) => listening.endpoint(self.to.protocol),
             None => Endpoint { address: Address::Unix(socket), ..self.to.clone() },
         }
     }

@@ -17,6 +17,10 @@ use crate::waiting::n_stops;
 /// about a second of CPU for each connection. PostgreSQL's default is 4096.
 const ITERATIONS_MAX: u32 = 1_000_000;
 
+/// Fewest rounds that are computed for a server, as RFC 7677 asks for: whoever takes its place could otherwise get a
+/// proof from which the password is found cheaply.
+const ITERATIONS_MIN: u32 = 4096;
+
 /// Rounds of what a server is given in place of a password: PostgreSQL's default.
 const VERIFIER_ITERATIONS: u32 = 4096;
 
@@ -184,6 +188,12 @@ impl ScramExchange {
         if iterations.get() > ITERATIONS_MAX {
             return Err(format!(
                 "the server asks for {iterations} SCRAM iterations, over the limit of {ITERATIONS_MAX}"
+            ));
+        }
+        if iterations.get() < ITERATIONS_MIN {
+            return Err(format!(
+                "the server asks for {iterations} SCRAM iterations, fewer than {ITERATIONS_MIN}, with which the \
+                 password could be guessed; set the password again with `scram_iterations` = {ITERATIONS_MIN} or more"
             ));
         }
         let keys = cache.keys(password, &salt, iterations)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -101,16 +101,42 @@ fn socket_inode(target: &Path) -> Option<u64> {
     target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-/// The user on this host who has connected from this port of the loopback; none if there is no
-/// such connection. A relay to a server without passwords checks this first.
-pub fn user_of_client(port: u16) -> Option<u32> {
-    let text = fs::read_to_string("/proc/net/tcp").ok()?;
+/// The user on this host at the other end of a connection that `stream` is one end of; none if that end is
+/// on another host, or is gone.
+pub fn user_of_client(stream: &TcpStream) -> Option<u32> {
+    let ends = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .into_iter()
+        .find_map(|file| user_of_ends(&fs::read_to_string(file).ok()?, ends))
+}
+
+/// The owner of the socket with these two ends, from the text of `/proc/net/tcp` or `tcp6`. Its own port alone does
+/// not say whose it is: many connections to other places may have the same one.
+fn user_of_ends(text: &str, (own, other): (SocketAddr, SocketAddr)) -> Option<u32> {
+    let (own, other) = (written(own), written(other));
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let own_port = words.get(1)?.strip_prefix("0100007F:")?;
-        let is_it = u16::from_str_radix(own_port, 16).ok()? == port;
-        is_it.then(|| words.get(7)?.parse().ok()).flatten()
+        let has = |ends: &[String], word: &str| ends.iter().any(|end| end == word);
+        let is_it = has(&own, words.get(1)?) && has(&other, words.get(2)?);
+        // A socket that its process has closed is nobody's, and the kernel calls it root's.
+        let is_open = *words.get(9)? != "0";
+        (is_it && is_open).then(|| words.get(7)?.parse().ok()).flatten()
     })
+}
+
+/// An address as the kernel writes it; one of IPv4 also as a socket of IPv6 has it.
+fn written(address: SocketAddr) -> Vec<String> {
+    let words = |bytes: &[u8]| -> String {
+        let words = bytes.chunks_exact(4).map(|word| {
+            format!("{:08X}", u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+        });
+        words.collect()
+    };
+    let ips = match address.ip() {
+        IpAddr::V4(ip) => vec![words(&ip.octets()), words(&ip.to_ipv6_mapped().octets())],
+        IpAddr::V6(ip) => vec![words(&ip.octets())],
+    };
+    ips.into_iter().map(|ip| format!("{ip}:{:04X}", address.port())).collect()
 }
 
 /// A port of the loopback that nothing listens at now.
@@ -224,10 +250,9 @@ mod tests {
         assert_eq!(listener_of_port(port, &[&name]), Some(own));
         assert_eq!(listener_of_port(port, &["no-such-server"]), None);
 
-        let client = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-        let from = client.local_addr().expect("it is bound").port();
-        assert_eq!(user_of_client(from), Some(rustix::process::geteuid().as_raw()));
-        assert_eq!(user_of_client(0), None);
+        let _client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        let (served, _) = listener.accept().expect("it has come");
+        assert_eq!(user_of_client(&served), Some(rustix::process::geteuid().as_raw()));
         let listens = listens_by_network(own).expect("it can be determined");
         assert!(listens.contains(&format!("127.0.0.1:{port}")), "{listens:?}");
         drop(listener);
@@ -239,6 +264,30 @@ mod tests {
         assert_eq!(listener_of_socket(&path), None);
         let _listener = UnixListener::bind(&path).expect("it is free");
         assert_eq!(listener_of_socket(&path), Some(own));
+    }
+
+    #[test]
+    fn a_client_is_known_by_both_ends_of_its_connection() {
+        // Ports 0x1F90 and 0x20E9: the same client port is used by another user for another server.
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+               0: 0100007F:20E9 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11\n\
+               1: 0100007F:1F90 0100007F:0016 01 00000000:00000000 00:00000000 00000000  1000        0 12\n\
+               2: 0100007F:20E9 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1000        0 13\n\
+               3: 0100007F:1F90 0100007F:20E9 01 00000000:00000000 00:00000000 00000000 12345        0 14\n\
+               4: 0100007F:1F91 0100007F:20E9 05 00000000:00000000 00:00000000 00000000     0        0 0\n\
+               5: 0000000000000000FFFF00000100007F:1F92 0000000000000000FFFF00000100007F:20E9 01 0:0 0:0 0 7 0 15\n\
+               6: 00000000000000000000000001000000:1F93 00000000000000000000000001000000:20E9 01 0:0 0:0 0 8 0 16\n";
+        let check = |ip: &str, port: u16, expected: Option<u32>| {
+            let address = |port| SocketAddr::new(ip.parse().expect("it is one"), port);
+            assert_eq!(user_of_ends(text, (address(port), address(0x20e9))), expected, "{port}");
+        };
+        check("127.0.0.1", 0x1f90, Some(12345));
+        // It was closed.
+        check("127.0.0.1", 0x1f91, None);
+        check("127.0.0.1", 0x1f92, Some(7));
+        check("::1", 0x1f93, Some(8));
+        check("127.0.0.1", 0x1f94, None);
+        check("127.0.0.2", 0x1f90, None);
     }
 
     #[test]

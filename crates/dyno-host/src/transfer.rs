@@ -23,6 +23,9 @@ const END: &[u8; 8] = b"dyno-end";
 /// The most bytes between the last entry and the end of all: zeros, and the mark.
 const REST_MOST: u64 = 1 << 16;
 
+/// Bytes that a name may have, its folders included.
+const NAME_MOST: u64 = 4096;
+
 /// An entry with the reason why there are no more.
 const FAILED: u8 = b'F';
 
@@ -146,9 +149,19 @@ pub fn receive_folder(
     make(to)?;
     let mut folders: Vec<(PathBuf, u32)> = vec![(to.to_owned(), 0o700)];
     let mut archive = Archive::new(from);
-    for entry in archive.entries().map_err(|error| failed(to, error))? {
+    // As they come: long names are read here, where they are bounded.
+    let entries = archive.entries().map_err(|error| failed(to, error))?.raw(true);
+    let mut long_name = None;
+    for entry in entries {
         let mut entry = entry.map_err(|error| failed(to, error))?;
-        let inner = entry.path().map_err(|error| failed(to, error))?.into_owned();
+        if entry.header().entry_type() == EntryType::GNULongName {
+            long_name = Some(read_name(&mut entry).map_err(|error| failed(to, error))?);
+            continue;
+        }
+        let inner = match long_name.take() {
+            Some(name) => name,
+            None => entry.path().map_err(|error| failed(to, error))?.into_owned(),
+        };
         let is_inside = inner.components().all(|one| matches!(one, Component::Normal(_)));
         if !is_inside || inner.as_os_str().is_empty() {
             return Err(failed(&inner, "it lies outside the folder that was sent"));
@@ -195,6 +208,17 @@ pub fn receive_folder(
     sync_folder(to).map_err(|error| failed(to, error))
 }
 
+/// A name that is too long for a header.
+fn read_name(from: &mut dyn Read) -> io::Result<PathBuf> {
+    let mut name = Vec::new();
+    from.take(NAME_MOST + 1).read_to_end(&mut name)?;
+    if name.len() as u64 > NAME_MOST {
+        return Err(io::Error::other(format!("a name in it is longer than {NAME_MOST} bytes")));
+    }
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(PathBuf::from(OsStr::from_bytes(&name[..end])))
+}
+
 fn give(file: &File, mode: u32, owner: Option<RunAs>) -> io::Result<()> {
     if let Some(RunAs { uid, gid }) = owner {
         fchown(file, Some(uid), Some(gid))?;
@@ -211,6 +235,27 @@ mod tests {
     fn sent(from: &Path) -> Result<Vec<u8>, TransferError> {
         let mut bytes = Vec::new();
         send_folder(from, &mut bytes).map(|()| bytes)
+    }
+
+    #[test]
+    fn a_long_name_arrives_and_one_without_end_is_refused() {
+        let folder = tempfile::tempdir().expect("there is a folder");
+        let (from, long) = (folder.path().join("from"), ["x".repeat(120), "y".repeat(120)]);
+        let inner = long.iter().collect::<PathBuf>();
+        fs::create_dir_all(from.join(&inner)).expect("it is made");
+        fs::write(from.join(&inner).join("t.ibd"), b"rows").expect("it is written");
+        let bytes = sent(&from).expect("it is sent");
+        let to = folder.path().join("to");
+        receive_folder(&mut &bytes[..], &to, None).expect("it arrives");
+        assert_eq!(fs::read(to.join(&inner).join("t.ibd")).expect("it is there"), b"rows");
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::GNULongName);
+        header.set_size(1 << 30);
+        header.set_cksum();
+        let mut endless = (&header.as_bytes()[..]).chain(io::repeat(b'x'));
+        let error = receive_folder(&mut endless, &folder.path().join("no"), None);
+        let error = error.expect_err("it is too long").to_string();
+        assert!(error.contains("longer than 4096 bytes"), "{error}");
     }
 
     #[test]

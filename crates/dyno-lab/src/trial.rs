@@ -11,7 +11,7 @@ use dyno_record::{
     StepSummary, TrialOutcome, TrialPlan, TrialSummary, TrialWriter, WriteError,
 };
 use dyno_study::{Plan, Variant};
-use dyno_units::{Metric, Reading, clean_text, redact_secrets};
+use dyno_units::{Metric, Reading, clean_text, redact_secrets, redact_tokens};
 
 use dyno_workload::{AuditTotals, ConnectError, MadeWorkload, StatementError, Workload};
 
@@ -414,7 +414,7 @@ pub(crate) fn log_bytes(server: &dyn Server) -> Option<u64> {
 
 /// A text in which a server or its log may be quoted, as it may be shown and kept.
 fn foreign(text: &str) -> String {
-    clean_text(&redact_secrets(text))
+    clean_text(&redact_tokens(&redact_secrets(text)))
 }
 
 /// What to do, where the message or the server's log tells of a disk that is full; `volumes` are those of the
@@ -439,6 +439,11 @@ mod tests {
     fn what_a_server_said_is_kept_without_secrets_and_controls() {
         let check = |text: &str, expected: &str| assert_eq!(foreign(text), expected);
         check("FATAL:\x1b[31m no mysql://me:pw@h\n", "FATAL:\u{fffd}[31m no mysql://me:***@h ");
+        let token = "3c23f39a0d2e4b5f8a7c6d5e4f3a2b1c";
+        check(
+            &format!("connecting to group '{token}', peer '10.0.0.1:4567'"),
+            "connecting to group '***', peer '10.0.0.1:4567'",
+        );
         assert!(foreign(&"x".repeat(1 << 20)).len() < 5000);
     }
 

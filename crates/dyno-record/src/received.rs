@@ -18,8 +18,8 @@ use crate::{
     Event, RunWriter, TrialHost, TrialPlan, TrialSummary, TrialWriter, WHOLE_MOST, WriteError,
 };
 
-/// The most bytes that the files of a trial may have.
-const FILES_MOST: u64 = 16 << 30;
+/// The most bytes that a trial may have: its files, and the events that came before them.
+const BYTES_MOST: u64 = 16 << 30;
 
 /// What is added to the name of a file that is coming in.
 const COMING: &str = ".received";
@@ -28,7 +28,9 @@ const COMING: &str = ".received";
 pub struct TrialReceiver {
     writer: TrialWriter,
     planned: TrialPlan,
+    /// What has come, and how much may.
     bytes: u64,
+    bytes_most: u64,
 }
 
 impl RunWriter {
@@ -44,7 +46,8 @@ impl RunWriter {
         variant: &str,
     ) -> Result<TrialReceiver, WriteError> {
         let writer = self.begin_trial(trial, variant)?;
-        Ok(TrialReceiver { writer, planned: trial.clone(), bytes: 0 })
+        let planned = trial.clone();
+        Ok(TrialReceiver { writer, planned, bytes: 0, bytes_most: BYTES_MOST })
     }
 }
 
@@ -54,13 +57,26 @@ impl TrialReceiver {
         [packed(EVENTS), packed(INTERVALS), READINGS.to_owned(), SUMMARY.to_owned()]
     }
 
-    /// Appends an event that was seen here; those that are only sent while something goes on are left out.
+    /// Appends an event that came from there, or was seen here; those that are only sent while something goes on are
+    /// left out, and so is what is too much.
     ///
     /// # Errors
     ///
     /// It cannot be written.
     pub fn event(&mut self, event: &Event) -> Result<(), WriteError> {
-        if event.kind.is_passing() { Ok(()) } else { self.writer.event(event) }
+        if event.kind.is_passing() || self.take(event_bytes(event)).is_err() {
+            return Ok(());
+        }
+        self.writer.event(event)
+    }
+
+    /// Counts what has come.
+    fn take(&mut self, n_bytes: usize) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(n_bytes as u64);
+        if self.bytes <= self.bytes_most {
+            return Ok(());
+        }
+        Err(format!("its record is larger than {} GiB", BYTES_MOST >> 30))
     }
 
     /// Appends to a file that comes in.
@@ -72,9 +88,8 @@ impl TrialReceiver {
         if !TrialReceiver::files().iter().any(|file| file == name) {
             return Ok(Err("it sent a file that is none of a trial".to_owned()));
         }
-        self.bytes += bytes.len() as u64;
-        if self.bytes > FILES_MOST {
-            return Ok(Err(format!("its record is larger than {} GiB", FILES_MOST >> 30)));
+        if let Err(why) = self.take(bytes.len()) {
+            return Ok(Err(why));
         }
         let path = self.coming(name);
         let written = append(&path).and_then(|mut file| file.write_all(bytes));
@@ -88,7 +103,7 @@ impl TrialReceiver {
     ///
     /// `Ok(Err(…))` gives the receiver back, with the reason, if the files are not those of this trial.
     pub fn finish(
-        self,
+        mut self,
         host: TrialHost,
     ) -> Result<Result<TrialSummary, (Box<TrialReceiver>, String)>, WriteError> {
         let mut summary = match self.summary() {
@@ -129,7 +144,9 @@ impl TrialReceiver {
     }
 
     /// The summary that has come, if it and all logs have, and it is of this trial.
-    fn summary(&self) -> Result<TrialSummary, String> {
+    fn summary(&mut self) -> Result<TrialSummary, String> {
+        // If something was left out, the rest is not the trial.
+        self.take(0)?;
         let files = TrialReceiver::files();
         if let Some(missing) = files.iter().find(|name| !self.coming(name).is_file()) {
             return Err(format!("it did not send {missing}"));
@@ -177,6 +194,11 @@ fn clean(value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// The bytes of an event in the record.
+fn event_bytes(event: &Event) -> usize {
+    serde_json::to_vec(event).map_or(usize::MAX, |json| json.len() + 1)
 }
 
 fn packed(name: &str) -> String {
@@ -230,6 +252,27 @@ mod tests {
         names.sort();
         let all = ["checksums.json", "events.jsonl.gz", "intervals.hlog.gz", READINGS, SUMMARY];
         assert_eq!(names, all);
+    }
+
+    #[test]
+    fn a_host_cannot_fill_the_disk_with_what_happens() {
+        let (_kept, there) = recorded(1);
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunWriter::create(&folder.path().join("run"), &manifest("x")).unwrap();
+        let mut receiver = run.receive_trial(&trial(1), "base").unwrap();
+        receiver.bytes_most = 100_000;
+        let kind = EventKind::Noted { message: "x".repeat(1000) };
+        let event = Event { at_ns: 1, unix_ms: 1, kind };
+        (0..1000).for_each(|_| receiver.event(&event).unwrap());
+        let written = fs::metadata(run.folder().join("trials/0001-base").join(EVENTS)).unwrap();
+        assert!((90_000..=100_000).contains(&written.len()), "{}", written.len());
+        assert!(receiver.part(SUMMARY, b"x").unwrap().is_err());
+        // The files alone would be no complete record.
+        for name in TrialReceiver::files() {
+            fs::copy(there.join(&name), receiver.coming(&name)).unwrap();
+        }
+        let Err((_, why)) = receiver.finish(host()).unwrap() else { panic!("it is too large") };
+        assert_eq!(why, "its record is larger than 16 GiB");
     }
 
     #[test]

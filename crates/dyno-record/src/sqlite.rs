@@ -426,3 +426,44 @@ fn absolute(file: &Path) -> Result<PathBuf, QueryError> {
         folder.map_err(|error| QueryError(format!("cannot find {}: {error}", file.display())))?;
     Ok(folder.join(file.file_name().unwrap_or_default()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::writer::tests::{manifest, summary, trial};
+    use crate::{Event, EventKind, RunWriter, TrialOutcome};
+
+    #[test]
+    fn text_of_a_record_is_no_sql() {
+        let attack = "'); DROP TABLE variant; ATTACH 'x' AS y; --\"\u{1b}[8m".to_owned();
+        let mut planned = manifest("2-a");
+        planned.title = attack.clone();
+        planned.variants[0].name = attack.clone();
+        planned.variants[0].settings.insert(attack.clone(), attack.clone());
+        planned.steps[0].name = attack.clone();
+        planned.environment.facts.insert(attack.clone(), attack.clone());
+        let outcome = TrialOutcome::Failed { message: attack.clone(), server_log: Vec::new() };
+        let mut failed = TrialSummary { outcome, steps: Vec::new(), ..summary(1) };
+        failed.server.product = attack.clone();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let mut run = RunWriter::create(&path, &planned).unwrap();
+        let mut writer = run.begin_trial(&trial(1), "base").unwrap();
+        let kind = EventKind::Noted { message: attack.clone() };
+        writer.event(&Event { at_ns: 1, unix_ms: 1, kind }).unwrap();
+        writer.finish(failed).unwrap();
+        let check = |sql: &str| {
+            let rows = query(&path, sql).unwrap().rows;
+            let found = rows.iter().flatten().flatten().any(|cell| cell.contains(&attack[..20]));
+            assert!(found, "{sql}: {rows:?}");
+        };
+        check("SELECT value FROM run WHERE name = 'title'");
+        check("SELECT name FROM run WHERE name LIKE 'environment.%'");
+        check("SELECT name FROM variant");
+        check("SELECT name || value FROM variant_setting");
+        check("SELECT name FROM step");
+        check("SELECT * FROM trial");
+        check("SELECT * FROM event WHERE event = 'noted'");
+        assert!(!folder.path().join("x").exists());
+    }
+}

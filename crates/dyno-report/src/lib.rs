@@ -25,3 +25,5 @@ mod figures_tests;
 #[cfg(test)]
 #[path = "../fixture/mod.rs"]
 mod fixture;
+#[cfg(test)]
+mod hostile_tests;

@@ -25,7 +25,8 @@ pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, p
 pub use random::{RandomStream, Seed};
 pub use reading::{Reading, Registry, Unit};
 pub use redact::{
-    is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_url,
+    is_secret_name, mask_secrets, redact_command, redact_secrets, redact_setting, redact_tokens,
+    redact_url,
 };
 pub use setting::SettingValue;
 pub use stepped::{RateStep, SteppedRate};

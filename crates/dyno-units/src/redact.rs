@@ -184,9 +184,45 @@ fn suspect_strings(text: &str) -> Vec<usize> {
     starts.filter(is_suspect).collect()
 }
 
+/// A text without the random words by which servers that Dyno starts know each other, of 32 hexadecimal digits: servers
+/// repeat them in their logs.
+pub fn redact_tokens(text: &str) -> String {
+    let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    let mut redacted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(begin) = rest.find(char::is_alphanumeric) {
+        redacted.push_str(&rest[..begin]);
+        rest = &rest[begin..];
+        let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+        let word = &rest[..end];
+        let is_token = word.len() == 32 && word.chars().all(is_digit);
+        redacted.push_str(if is_token { MASK } else { word });
+        rest = &rest[end..];
+    }
+    redacted + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_by_which_servers_know_each_other_are_masked() {
+        let check = |text: &str, expected: &str| assert_eq!(redact_tokens(text), expected);
+        let token = "3c23f39a0d2e4b5f8a7c6d5e4f3a2b1c";
+        check(&format!("group '{token}', peer ''"), "group '***', peer ''");
+        check(token, "***");
+        check(&format!("ä {token}\n{token}: x"), "ä ***\n***: x");
+        // Longer ones are digests, and those with dashes and capitals are of the servers' own.
+        for other in [
+            &format!("{token}{token}"),
+            &token.to_uppercase(),
+            "3c23f39a-0d2e-4b5f-8a7c-6d5e4f3a2b1c",
+            "",
+        ] {
+            check(other, other);
+        }
+    }
 
     #[test]
     fn any_word_given_as_a_url_is_masked() {

@@ -4,8 +4,9 @@
 //! Not a library, because small ones leave the hard parts to the caller. A request's head has to be
 //! complete by a deadline, however slowly its bytes come; an answer has to be read by one; only so
 //! many connections are answered at a time, and the one that has waited longest for its client makes
-//! room for a new one; and a request must name this machine as its host, so that no page of another
-//! site can read through a name of its own.
+//! room for a new one; a request must name this machine as its host, so that no page of another
+//! site can read through a name of its own; and only the user who has started Dyno is answered, for other
+//! users of the machine reach its loopback as well.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -14,9 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base64::Engine;
+use dyno_report::html::policy;
 use dyno_units::{Clock, Nanoseconds, PercentEncoded, percent_decode};
-use sha2::{Digest, Sha256};
 
 use crate::clock::SystemClock;
 
@@ -47,6 +47,8 @@ pub(crate) enum Status {
     Malformed,
     /// The `Host` is not a name of this machine.
     Misdirected,
+    /// It is another user's.
+    Stranger,
     NotFound,
     NotAllowed,
     TooLong,
@@ -62,6 +64,7 @@ impl Status {
             Status::Good => "200 OK",
             Status::Malformed => "400 Bad Request",
             Status::Misdirected => "421 Misdirected Request",
+            Status::Stranger => "403 Forbidden",
             Status::NotFound => "404 Not Found",
             Status::NotAllowed => "405 Method Not Allowed",
             Status::TooLong => "431 Request Header Fields Too Large",
@@ -210,6 +213,12 @@ pub(crate) fn serve(
     let (places, waiting, answer) = (Places::new(most), Waiting::default(), Arc::new(answer));
     // A connection that was closed before it was accepted is no reason to stop.
     for mut stream in listener.incoming().filter_map(Result::ok) {
+        // Strangers take nobody's place.
+        if !dyno_host::user_of_client(&stream).is_some_and(is_admitted) {
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+            let _ = Reply::stranger().send(&mut stream, true);
+            continue;
+        }
         let Some(place) = waiting.make_room(&places) else {
             // A client without an answer will retry.
             let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
@@ -236,6 +245,18 @@ pub(crate) fn serve(
             drop(waiting.leave(number));
         }
     }
+}
+
+/// Whether a user of this machine is answered: the one who has started Dyno, and root.
+fn is_admitted(user: u32) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    user == 0 || user == own || (own == 0 && Some(user) == asked_for_root())
+}
+
+/// The user who has become root by sudo; their browser is still theirs.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
+fn asked_for_root() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
 /// Reads a request's head, until its deadline.
@@ -358,51 +379,48 @@ pub(crate) fn encode(text: &str) -> String {
     PercentEncoded { bytes: text.as_bytes(), keep: b"" }.to_string()
 }
 
-/// Headers of every answer: nothing is loaded from elsewhere, no page may frame it, and of
-/// scripts only those run whose digests these are.
-fn guards(scripts: &str) -> String {
-    let scripts = if scripts.is_empty() { "'none'" } else { scripts };
+/// Headers of every answer: what the policy says, no page may frame it, and nobody keeps it.
+fn guards(policy: &str) -> String {
     format!(
-        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; \
-         img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
-         frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\n\
-         Referrer-Policy: no-referrer\r\nCache-Control: no-store\r\nConnection: close\r\n"
+        "Content-Security-Policy: {policy}; connect-src 'self'; frame-ancestors 'none'\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n"
     )
-}
-
-/// The source expression for an inline script: its SHA-256.
-fn script_source(script: &str) -> String {
-    let digest = Sha256::digest(script.as_bytes());
-    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
 }
 
 /// The head of a streaming answer, which lasts until either side closes it.
 pub(crate) fn stream_head() -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(""))
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\n", guards(&policy(&[])))
 }
 
 pub(crate) struct Reply {
     status: Status,
     kind: &'static str,
-    scripts: String,
+    policy: String,
     body: Arc<str>,
 }
 
 impl Reply {
     /// A page with these scripts of the program's own.
     pub(crate) fn html(status: Status, body: impl Into<Arc<str>>, scripts: &[&str]) -> Reply {
-        let sources: Vec<String> = scripts.iter().map(|script| script_source(script)).collect();
         let kind = "text/html; charset=utf-8";
-        Reply { status, kind, scripts: sources.join(" "), body: body.into() }
+        Reply { status, kind, policy: policy(scripts), body: body.into() }
     }
 
     pub(crate) fn json(body: String) -> Reply {
         Reply::text(Status::Good, "application/json", body)
     }
 
+    /// What other users are told.
+    fn stranger() -> Reply {
+        let text = "This is only for the user who has started Dyno, and for root: a browser or a scraper of \
+                    another user has to be started as that user.\n";
+        Reply::text(Status::Stranger, "text/plain; charset=utf-8", text.to_owned())
+    }
+
     /// A text of some kind, without scripts.
     pub(crate) fn text(status: Status, kind: &'static str, body: String) -> Reply {
-        Reply { status, kind, scripts: String::new(), body: body.into() }
+        Reply { status, kind, policy: policy(&[]), body: body.into() }
     }
 
     /// An answer with the status text only.
@@ -417,7 +435,7 @@ impl Reply {
             self.status.text(),
             self.kind,
             self.body.len(),
-            guards(&self.scripts)
+            guards(&self.policy)
         );
         write(stream, head.as_bytes())?;
         if has_body {
@@ -562,12 +580,5 @@ mod tests {
             stream.read_exact(&mut [0; 1024]).unwrap();
         }
         assert_eq!(status(address), "HTTP/1.1 200 OK");
-    }
-
-    #[test]
-    fn a_script_is_named_by_its_digest() {
-        // printf alert | openssl dgst -sha256 -binary | base64
-        assert_eq!(script_source("alert"), "'sha256-35BQWN1npAn++BSA6B5HNlcrDttNf7mHxpXNB+Jg7IE='");
-        assert!(!guards("").contains("script-src 'unsafe-inline'"));
     }
 }

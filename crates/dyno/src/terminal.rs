@@ -83,11 +83,15 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean + rest)
 }
 
-/// The length of the colour sequence (`ESC [ … m`) that a text begins with.
+/// The length of the colour sequence (`ESC [ … m`) that a text begins with. Of colours, only those that Dyno uses:
+/// others could hide text.
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\x1b[")?;
-    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-    parameters[end..].starts_with('m').then_some(end + 3)
+    let end = parameters.find('m')?;
+    let is_own = |code: &str| {
+        matches!(code.parse(), Ok(0_u8 | 1 | 2 | 4 | 22 | 24 | 31..=36 | 39 | 91..=96))
+    };
+    parameters[..end].split(';').all(is_own).then_some(end + 3)
 }
 
 /// Warns if a password goes over a network without encryption.
@@ -244,6 +248,9 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected);
         check("plain\n\ttext, ä\n", "plain\n\ttext, ä\n");
         check("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m");
+        // Hidden, and in the colour of the background.
+        check("\x1b[8mx\x1b[1;8mx", "\u{fffd}[8mx\u{fffd}[1;8mx");
+        check("\x1b[30;40mx\x1b[38;5;0mx\x1b[mx", "\u{fffd}[30;40mx\u{fffd}[38;5;0mx\u{fffd}[mx");
         check("\x1b]0;PWNED\x07", "\u{fffd}]0;PWNED\u{fffd}");
         check("\x1b[2J\x1b]52;c;QQ==\x07", "\u{fffd}[2J\u{fffd}]52;c;QQ==\u{fffd}");
         check("a\u{202e}b\r\u{9b}31m\x1b", "a\u{fffd}b\u{fffd}\u{fffd}31m\u{fffd}");

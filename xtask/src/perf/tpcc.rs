@@ -359,8 +359,7 @@ fn relay(socket: PathBuf) -> anyhow::Result<u16> {
     std::thread::spawn(move || {
         let me = rustix::process::geteuid().as_raw();
         for client in listener.incoming().flatten() {
-            let from = client.peer_addr().map_or(0, |address| address.port());
-            if dyno_host::user_of_client(from) != Some(me) {
+            if dyno_host::user_of_client(&client) != Some(me) {
                 continue;
             }
             // A server that is gone closes the connection, and its client reports it.

@@ -93,6 +93,13 @@ pub trait Dumping: Send + Sync {
     /// The server refused something.
     fn begin(&self, endpoint: &Endpoint, wanted: &Wanted<'_>) -> Result<Snapshot, DumpError>;
 
+    /// Checks that the statements of a table make that table, and do nothing else.
+    ///
+    /// # Errors
+    ///
+    /// One does something else.
+    fn check(&self, table: &Table) -> Result<(), DumpError>;
+
     /// Opens a connection that restores.
     ///
     /// # Errors

@@ -45,6 +45,8 @@ pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result
         let mut snapshot = dumping.begin(endpoint, &wanted)?;
         let readers = std::mem::take(&mut snapshot.readers);
         let tables = std::mem::take(&mut snapshot.tables);
+        // A dump that could not be restored is none.
+        tables.iter().try_for_each(|one| dumping.check(&one.table))?;
         let files = read_all(&tables, readers, options, moved)?;
         let mut dump = Dump::new(endpoint.protocol.name(), snapshot.version, snapshot.notes);
         dump.tables = tables

@@ -1,5 +1,6 @@
 //! Dumping and restoring MariaDB and MySQL: SELECT by ranges of the primary key, LOAD DATA LOCAL.
 
+mod allowed;
 mod create;
 mod rows;
 
@@ -24,6 +25,9 @@ const SESSION: [&str; 4] = [
     "SET SESSION net_read_timeout = 3600, net_write_timeout = 3600, lock_wait_timeout = 60",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 ];
+
+/// The most files of a table.
+const PIECES_MOST: u64 = 100_000;
 
 /// Limits on the time of a statement: MariaDB's, and MySQL's. The other one is unknown to each.
 const NO_LIMIT: [&str; 2] =
@@ -62,6 +66,10 @@ impl Dumping for BySql {
         });
         let readers = boxed.collect::<Result<_, DumpError>>()?;
         Ok(Snapshot { version, tables: sources, readers, notes })
+    }
+
+    fn check(&self, table: &Table) -> Result<(), DumpError> {
+        allowed::check(table)
     }
 
     fn loader(&self, endpoint: &Endpoint) -> Result<Box<dyn Loader>, DumpError> {
@@ -201,7 +209,8 @@ fn source(
                 key = bounds.0,
                 name = bounds.1
             ))?;
-            let n_pieces = n_rows.div_ceil(rows_per_file);
+            // The server says how many rows there are.
+            let n_pieces = n_rows.div_ceil(rows_per_file).min(PIECES_MOST);
             ranges(&bounds.0, found.first().map_or(&[], Vec::as_slice), n_pieces)
         }
         _ => vec![String::new()],

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The catalog of a private server.
-const CATALOG: &str = "dyno";
+const CATALOG: &str = crate::part::CLIENT_CATALOG;
 
 /// How long making the system tables may take.
 const INSTALL_LIMIT: Nanoseconds = Nanoseconds::from_secs(180);

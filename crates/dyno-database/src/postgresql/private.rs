@@ -24,7 +24,7 @@ use crate::{
 /// The superuser that `initdb` makes.
 const USER: &str = "dyno";
 /// The catalog that Dyno works in.
-const CATALOG: &str = "dyno";
+const CATALOG: &str = crate::part::CLIENT_CATALOG;
 /// The locale of its databases, if the system has it.
 const LOCALE: &str = "C.UTF-8";
 /// How long making the data folder may take.

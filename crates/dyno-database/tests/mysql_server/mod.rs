@@ -145,10 +145,7 @@ impl Fixture {
         let port = listener.local_addr().unwrap().port();
         thread::spawn(move || {
             let me = rustix::process::geteuid().as_raw();
-            let is_mine = |client: &TcpStream| {
-                let from = client.peer_addr().map_or(0, |address| address.port());
-                dyno_host::user_of_client(from) == Some(me)
-            };
+            let is_mine = |client: &TcpStream| dyno_host::user_of_client(client) == Some(me);
             for client in listener.incoming().flatten().filter(is_mine) {
                 let Ok(server) = UnixStream::connect(&socket) else { continue };
                 let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());

@@ -110,11 +110,14 @@ pub(super) fn open_log(path: &Path) -> io::Result<File> {
     open_own(path, flags, Mode::from_raw_mode(0o600))
 }
 
-/// The last lines of a log of Dyno's own; none if it cannot be read.
+/// The last lines of a log of Dyno's own, without the random words that Dyno has given to servers; none if it cannot be
+/// read.
 pub fn last_lines(log: &Path, n_lines: usize) -> Vec<String> {
     let text = end_of(log, 0, TAIL_BYTES_MAX).unwrap_or_default();
-    let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(str::to_owned).collect();
-    lines[lines.len().saturating_sub(n_lines)..].to_vec()
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(n_lines)..];
+    last.iter().map(|line| dyno_units::redact_tokens(line)).collect()
 }
 
 /// The end of a log of Dyno's own, from `begin` on, in at most so many bytes.
@@ -157,6 +160,10 @@ mod tests {
         assert_eq!(last_lines(&path("log"), 2), Vec::<String>::new());
         fs::write(path("log"), "a\nb\nc\n").expect("written");
         assert_eq!(last_lines(&path("log"), 2), ["b", "c"]);
+        let token = super::super::random_token().expect("there are random bytes");
+        fs::write(path("log"), format!("connecting to group '{token}'\n")).expect("written");
+        assert_eq!(last_lines(&path("log"), 2), ["connecting to group '***'"]);
+        fs::write(path("log"), "a\nb\nc\n").expect("written");
         symlink(path("log"), path("link")).expect("a link");
         assert_eq!(last_lines(&path("link"), 2), Vec::<String>::new());
         let made = std::process::Command::new("mkfifo").arg(path("pipe")).status();

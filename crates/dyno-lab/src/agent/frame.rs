@@ -46,6 +46,13 @@ pub(crate) fn write_frame(out: &mut dyn Write, message: &impl Serialize) -> io::
 
 /// Reads the next message.
 pub(crate) fn read_frame<T: DeserializeOwned>(input: &mut dyn Read) -> Result<T, FrameError> {
+    read_counted(input).map(|(message, _)| message)
+}
+
+/// The same, with its bytes.
+pub(crate) fn read_counted<T: DeserializeOwned>(
+    input: &mut dyn Read,
+) -> Result<(T, usize), FrameError> {
     let mut head = [0; 8];
     let n = fill(input, &mut head).map_err(FrameError::Broken)?;
     if n == 0 {
@@ -67,8 +74,9 @@ pub(crate) fn read_frame<T: DeserializeOwned>(input: &mut dyn Read) -> Result<T,
     if text.len() < length {
         return Err(FrameError::Broken(io::ErrorKind::UnexpectedEof.into()));
     }
-    serde_json::from_slice(&text)
-        .map_err(|error| FrameError::Wrong(format!("a message cannot be decoded: {error}")))
+    let message = serde_json::from_slice(&text)
+        .map_err(|error| FrameError::Wrong(format!("a message cannot be decoded: {error}")))?;
+    Ok((message, length))
 }
 
 /// The beginning of what came in place of a frame. It waits for no more than one further read.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use dyno_host::{VolumeSpec, VolumeUsage};
 use dyno_load::{IntervalPart, SliceEnd, StepSpec};
@@ -228,8 +228,8 @@ pub(crate) struct StartOrder {
     pub(crate) settings: BTreeMap<String, SettingValue>,
     /// CPUs to bind it to.
     pub(crate) cpus: Vec<u32>,
-    /// The name or address of the machine at which clients reach it.
-    pub(crate) address: String,
+    /// The address of the machine at which clients reach it.
+    pub(crate) address: Ipv4Addr,
     /// The password of these clients.
     pub(crate) password: Password,
     /// What it is for among the members.
@@ -253,8 +253,8 @@ pub(crate) struct RouteOrder {
     pub(crate) clients: usize,
     /// CPUs to bind it to.
     pub(crate) cpus: Vec<u32>,
-    /// The name or address of the machine at which clients reach it.
-    pub(crate) address: String,
+    /// The address of the machine at which clients reach it.
+    pub(crate) address: Ipv4Addr,
     /// The password of these clients, which is that of the servers.
     pub(crate) password: Password,
     /// The folder for its files, if not the usual one.
@@ -276,17 +276,17 @@ pub(crate) struct RouterUp {
     pub(crate) notes: Vec<String>,
 }
 
-/// A server that is up.
+/// A server that is up. Where and as whom it is used is what was ordered; the agent says at which port.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerUp {
-    /// Its address for clients on other machines, without the password.
-    pub(crate) url: String,
+    /// The port of the address that was ordered.
+    pub(crate) port: u16,
     /// The id of its process on the agent's machine.
     pub(crate) pid: Option<i32>,
     /// Where its programs come from.
     pub(crate) build: Option<BuildFacts>,
-    /// Where other nodes of its cluster reach it.
-    pub(crate) group: Option<SocketAddrV4>,
+    /// The port of this address at which other nodes of its cluster reach it.
+    pub(crate) group: Option<u16>,
     /// What it says of itself, if it is a router: of others, the controller asks them.
     pub(crate) router: Option<RouterUp>,
 }
@@ -328,8 +328,8 @@ pub(crate) enum ServerDone {
     JobEnded,
     /// Its data can be fetched.
     Sending {
-        /// Where.
-        address: SocketAddrV4,
+        /// The port of the address at which its server was ordered.
+        port: u16,
         /// What is wanted to be heard first.
         token: Password,
     },
@@ -425,6 +425,30 @@ pub(crate) enum Answer {
         /// Why.
         message: String,
     },
+}
+
+/// Bytes of an answer that is neither a part of a load nor of a trial's files: these hold histograms.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+impl Answer {
+    /// An answer of so many bytes as it may be used: a host is as little trusted as what it measures. All its texts are
+    /// cleaned here, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or is none any more.
+    pub(crate) fn checked(self, n_bytes: usize) -> Result<Answer, String> {
+        let is_large =
+            matches!(self, Answer::Interval { .. } | Answer::Ended(_) | Answer::TrialFile { .. });
+        if !is_large && n_bytes > ANSWER_BYTES_MAX {
+            return Err(format!("a message of {n_bytes} bytes is too long"));
+        }
+        match self {
+            // They have no texts, or such as are checked where they are used; and there are many.
+            Answer::Pong { .. } | Answer::TrialFile { .. } => Ok(self),
+            other => dyno_record::cleaned(&other),
+        }
+    }
 }
 
 /// What the probes of a host have read at one moment.

@@ -19,7 +19,7 @@ mod transfer;
 mod trial;
 mod volumes;
 
-pub(crate) use frame::{FrameError, read_frame, write_frame};
+pub(crate) use frame::{FrameError, read_counted, read_frame, write_frame};
 pub use message::{TrialOrder, TrialReport};
 pub use serve::{AgentSetup, RunSlice, serve};
 pub use server::{Hosting, MakeKeeper};
@@ -27,7 +27,7 @@ pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// The version of the messages. Controller and agent must be of one version: there is no
 /// translation.
-pub(crate) const PROTOCOL: u32 = 6;
+pub(crate) const PROTOCOL: u32 = 7;
 
 /// The version of this Dyno.
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

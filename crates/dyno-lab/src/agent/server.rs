@@ -4,7 +4,7 @@
 //! ends with the agent: if that ends in order, here; if it is killed, by the guard that it has started
 //! ([`MakeKeeper`]).
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -280,7 +280,7 @@ impl Keeping {
         let settings = order.settings.iter();
         let settings =
             settings.map(|(name, value)| (name.clone(), value.resolve(self.hosting.memory)));
-        let listening = listen(&order.address, Secret::new(order.password.0.clone()))?;
+        let listening = listen(order.address, Secret::new(order.password.0.clone()))?;
         let clustering = self.hosting.products.get(&order.product)?.clustering();
         let shares_port = clustering.is_some_and(|one| one.shares_port());
         let part = order.part.part(&listening, shares_port)?;
@@ -302,13 +302,13 @@ impl Keeping {
             None => products.start(&spec, &place, &self.clock)?,
         };
         let group = match &spec.part {
-            Part::Node(node) => Some(node.ports().of_group()),
+            Part::Node(node) => Some(node.ports().group),
             _ => None,
         };
         self.is_router = false;
         let server = self.running.insert(server);
         let build = recorded(server.facts()?).of_product.and_then(|product| product.build);
-        let up = ServerUp { build, group, ..up(&**server, &listening)? };
+        let up = ServerUp { build, group, ..up(&**server, &listening) };
         self.address = Some(*listening.address.ip());
         self.watch_server(Vec::new());
         Ok(ServerDone::Up(Box::new(up)))
@@ -348,7 +348,7 @@ impl Keeping {
         }
         let keeper = self.keeper(order.data_folder.as_deref())?;
         let password = Secret::new(order.password.0);
-        let listening = listen(&order.address, password.clone())?;
+        let listening = listen(order.address, password.clone())?;
         let endpoint = |url: &String| {
             let endpoint = Endpoint::from_url(url)?;
             Ok(Endpoint { password: Some(password.clone()), ..endpoint })
@@ -376,7 +376,7 @@ impl Keeping {
             supports_named_statements: server.supports_named_statements(),
             notes,
         };
-        let up = ServerUp { router: Some(about), ..up(&**server, &listening)? };
+        let up = ServerUp { router: Some(about), ..up(&**server, &listening) };
         let probes = server.probes(None);
         self.watch_server(probes);
         Ok(ServerDone::Up(Box::new(up)))
@@ -449,9 +449,9 @@ impl Keeping {
             return Err(DeployError::new("there are no data"));
         };
         let sending = transfer::offer(held.data(), (address, takers), &self.ended)?;
-        let (address, token) = (sending.address, Password(sending.token.clone()));
+        let (port, token) = (sending.address.port(), Password(sending.token.clone()));
         self.sending = Some(sending);
-        Ok(ServerDone::Sending { address, token })
+        Ok(ServerDone::Sending { port, token })
     }
 
     /// Watches the server that runs, and what probes of its own read.
@@ -477,34 +477,24 @@ fn no_server() -> DeployError {
 }
 
 /// What others have to know of a server that listens there.
-fn up(server: &dyn Server, listening: &Listening) -> Result<ServerUp, DeployError> {
-    let none = || DeployError::new("the server has no address for clients on other machines");
-    let reach = server.reach().ok_or_else(none)?;
-    Ok(ServerUp {
-        url: listening.endpoint(&reach.endpoint).to_string(),
+fn up(server: &dyn Server, listening: &Listening) -> ServerUp {
+    ServerUp {
+        port: listening.address.port(),
         pid: server.processes().first().copied(),
         build: None,
         group: None,
         router: None,
-    })
+    }
 }
 
 /// Finds a free port of the address by which clients reach this machine.
-fn listen(address: &str, password: Secret) -> Result<Listening, DeployError> {
-    let failed = |why: String| {
+fn listen(address: Ipv4Addr, password: Secret) -> Result<Listening, DeployError> {
+    Listening::at(address, password).map_err(|error| {
         DeployError::new(format!(
-            "no server can listen at {address}, where clients are to reach it: {why}; give the host \
+            "no server can listen at {address}, where clients are to reach it: {error}; give the host \
              table the `address` of this machine that the others reach"
         ))
-    };
-    let found: Vec<SocketAddr> =
-        (address, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?.collect();
-    let v4 = found.iter().find_map(|one| match one {
-        SocketAddr::V4(one) => Some(*one.ip()),
-        SocketAddr::V6(_) => None,
-    });
-    let ip: Ipv4Addr = v4.ok_or_else(|| failed("it has no IPv4 address".to_owned()))?;
-    Listening::at(ip, password).map_err(|error| failed(format!("{ip}: {error}")))
+    })
 }
 
 #[cfg(test)]
@@ -513,11 +503,12 @@ mod tests {
 
     #[test]
     fn a_server_listens_at_an_address_of_its_machine() {
-        let listening = listen("localhost", Secret::new("x")).expect("there is a loopback");
+        let password = || Secret::new("x");
+        let listening = listen(Ipv4Addr::LOCALHOST, password()).expect("there is a loopback");
         assert!(listening.address.ip().is_loopback() && listening.address.port() > 0);
         // Of TEST-NET-1, which no machine has.
-        let error = listen("192.0.2.1", Secret::new("x")).expect_err("it is nobody's").message;
+        let error = listen(Ipv4Addr::new(192, 0, 2, 1), password()).expect_err("it is nobody's");
+        let error = error.message;
         assert!(error.contains("192.0.2.1") && error.contains("`address`"), "{error}");
-        assert!(listen("::1", Secret::new("x")).is_err());
     }
 }

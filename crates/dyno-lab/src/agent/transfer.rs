@@ -68,6 +68,15 @@ pub(super) fn offer(
     Ok(Sending { address, token, stop, thread: Some(thread) })
 }
 
+/// Somebody who has connected.
+struct Taker<'scope> {
+    work: thread::ScopedJoinHandle<'scope, bool>,
+    /// Ends the connection.
+    end: AbortFlag,
+    /// Raised once the token was said.
+    is_known: AbortFlag,
+}
+
 /// Sends the data until all have them.
 fn serve(
     listener: &TcpListener,
@@ -79,33 +88,59 @@ fn serve(
     // Nothing is ever sent: it is for pauses.
     let (_open, never) = channel::<()>();
     thread::scope(|scope| {
-        let mut works = Vec::new();
+        let mut all: Vec<Taker<'_>> = Vec::new();
         let mut n_sent = 0;
         while n_sent < takers && !is_over() {
             match listener.accept() {
-                Ok(_) if works.len() >= takers + STRANGERS_MOST => drop(never.recv_timeout(POLL)),
                 // A stranger is no taker, and whoever fails says so to the controller.
-                Ok((stream, _)) => works.push(scope.spawn(|| send(stream, data, token, ends))),
+                Ok((stream, _)) => {
+                    // The stranger who has been silent for longest makes room.
+                    if all.len() >= takers + STRANGERS_MOST
+                        && let Some(first) = all.iter().find(|one| !one.is_known.is_raised())
+                    {
+                        first.end.raise();
+                    }
+                    let (end, is_known) = (AbortFlag::new(), AbortFlag::new());
+                    let flags = (end.clone(), is_known.clone());
+                    let work = scope.spawn(|| send(stream, data, token, (ends, flags)));
+                    all.push(Taker { work, end, is_known });
+                }
                 Err(_) => drop(never.recv_timeout(POLL)),
             }
             let (done, going): (Vec<_>, Vec<_>) =
-                works.into_iter().partition(|work| work.is_finished());
-            works = going;
-            n_sent +=
-                done.into_iter().filter_map(|work| work.join().ok()).filter(|sent| *sent).count();
+                all.into_iter().partition(|one| one.end.is_raised() || one.work.is_finished());
+            all = going;
+            // Those that were ended go within a moment, and have taken nothing.
+            let done = done.into_iter().filter(|one| !one.end.is_raised());
+            n_sent += done.filter_map(|one| one.work.join().ok()).filter(|sent| *sent).count();
         }
     });
 }
 
-/// Sends the data to one that says the token; whether it has them.
-fn send(stream: TcpStream, data: &Path, token: &str, ends: &[AbortFlag; 2]) -> bool {
-    let Ok(mut stream) = Watched::new(stream, ends.to_vec()) else { return false };
+/// Sends the data to one that says the token in time; whether it has them.
+fn send(
+    stream: TcpStream,
+    data: &Path,
+    token: &str,
+    (ends, (end, is_known)): (&[AbortFlag; 2], (AbortFlag, AbortFlag)),
+) -> bool {
+    let ends = vec![ends[0].clone(), ends[1].clone(), end];
+    let Ok(mut stream) = Watched::new(stream, ends) else { return false };
     let mut said = vec![0; token.len()];
+    // As a whole: a byte from time to time is no sign of a taker.
+    stream.left = Some(pauses(SILENCE_MOST));
     if stream.read_exact(&mut said).is_err() || !is_equal(&said, token.as_bytes()) {
         return false;
     }
+    stream.left = None;
+    is_known.raise();
     let mut buffered = io::BufWriter::with_capacity(1 << 18, stream);
     send_folder(data, &mut buffered).is_ok()
+}
+
+/// How many pauses so long a time has.
+fn pauses(time: Duration) -> u128 {
+    time.as_millis() / POLL.as_millis()
 }
 
 /// Compares all bytes, whether or not the first ones differ.
@@ -138,6 +173,8 @@ pub(super) fn fetch(
 struct Watched {
     stream: TcpStream,
     ends: Vec<AbortFlag>,
+    /// Pauses that are left for all that is read, where each read has not as many of its own.
+    left: Option<u128>,
 }
 
 impl Watched {
@@ -145,7 +182,7 @@ impl Watched {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(POLL))?;
         stream.set_write_timeout(Some(POLL))?;
-        Ok(Watched { stream, ends })
+        Ok(Watched { stream, ends, left: None })
     }
 
     /// Tries again while the other end is silent.
@@ -153,16 +190,25 @@ impl Watched {
         &mut self,
         mut attempt: impl FnMut(&mut TcpStream) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        for _ in 0..SILENCE_MOST.as_millis() / POLL.as_millis() {
+        let mut left = self.left.unwrap_or(pauses(SILENCE_MOST));
+        while left > 0 {
             if self.ends.iter().any(AbortFlag::is_raised) {
                 return Err(io::Error::other("it was stopped"));
             }
             match attempt(&mut self.stream) {
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-                result => return result,
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    left -= 1;
+                }
+                result => {
+                    // A read counts as well: it may have taken nearly as long as a pause.
+                    self.left = self.left.map(|_| left - 1);
+                    return result;
+                }
             }
         }
+        self.left = self.left.map(|_| 0);
         let why = format!("the other end was silent for {} seconds", SILENCE_MOST.as_secs());
         Err(io::Error::new(ErrorKind::TimedOut, why))
     }
@@ -213,6 +259,43 @@ mod tests {
             thread::yield_now();
         }
         assert!(take("c", &sending.token).is_err());
+    }
+
+    #[test]
+    fn strangers_keep_no_taker_out() {
+        let folder = tempfile::tempdir().expect("there is a folder");
+        let data = folder.path().join("data");
+        fs::create_dir(&data).expect("it is made");
+        let ended = AbortFlag::new();
+        let sending = offer(data, (Ipv4Addr::LOCALHOST, 1), &ended).expect("there is a port");
+        let connect = |_| {
+            let mut stranger = TcpStream::connect(sending.address).expect("it listens");
+            stranger.write_all(b"0").expect("it is heard");
+            stranger
+        };
+        let mut strangers: Vec<TcpStream> = (0..STRANGERS_MOST + 2).map(connect).collect();
+        // The first one has to go.
+        assert_eq!(strangers[0].read(&mut [0]).unwrap_or(0), 0);
+        let to = folder.path().join("to");
+        let taken = fetch((sending.address, &sending.token), (&to, None), &ended);
+        assert!(taken.is_ok() && to.is_dir(), "{taken:?}");
+    }
+
+    #[test]
+    fn a_byte_from_time_to_time_is_no_token() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
+        let address = listener.local_addr().expect("it has one");
+        let mut far = TcpStream::connect(address).expect("it listens");
+        let (near, _) = listener.accept().expect("it has come");
+        let mut watched = Watched::new(near, Vec::new()).expect("it can be watched");
+        watched.left = Some(3);
+        for _ in 0..3 {
+            far.write_all(b"0").expect("it is heard");
+            watched.read_exact(&mut [0]).expect("there is time left");
+        }
+        far.write_all(b"0").expect("it is heard");
+        let error = watched.read_exact(&mut [0]).expect_err("no time is left");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! A thread reads what the agent says, and notes itself when answers to pings came in; another one keeps
 //! the last lines that its command has complained of. Both end with the agent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::mpsc::{Receiver, SyncSender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use dyno_host::{PipedProcess, Pipes};
 use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 
 use super::clock::{self, RoundTrip};
-use crate::agent::message::{Answer, Order, Sample};
-use crate::agent::{FrameError, read_frame, write_frame};
+use crate::agent::message::{Answer, Order, Sample, ServerOrder};
+use crate::agent::{FrameError, read_counted, write_frame};
 use crate::command::CommandEnd;
 
 /// Lines of a command's complaints that are kept.
@@ -37,8 +37,81 @@ pub(super) enum Said {
     Lost(String),
 }
 
+/// What agents have said and nobody has taken, in answers and in bytes: then they wait.
+const INBOX: usize = 4096;
+const INBOX_BYTES: usize = 64 << 20;
+
 /// Where what agents say is put.
-pub(super) type Inbox = SyncSender<(usize, Said)>;
+#[derive(Clone)]
+pub(super) struct Inbox {
+    answers: SyncSender<(usize, Said, usize)>,
+    room: Arc<Room>,
+}
+
+/// What agents say, in the order in which it comes.
+pub(super) struct Answers {
+    answers: Receiver<(usize, Said, usize)>,
+    room: Arc<Room>,
+}
+
+/// Bytes that wait to be taken; none once nobody takes them.
+struct Room {
+    taken: Mutex<Option<usize>>,
+    changed: Condvar,
+}
+
+/// An empty inbox.
+pub(super) fn inbox() -> (Inbox, Answers) {
+    let (sender, receiver) = sync_channel(INBOX);
+    let room = Arc::new(Room { taken: Mutex::new(Some(0)), changed: Condvar::new() });
+    let of_taker = Arc::clone(&room);
+    (Inbox { answers: sender, room }, Answers { answers: receiver, room: of_taker })
+}
+
+impl Room {
+    /// Whether so many bytes have to wait until others are taken. One answer has room in any case.
+    fn is_full(taken: Option<usize>, n_bytes: usize) -> bool {
+        taken.is_some_and(|taken| taken > 0 && taken + n_bytes > INBOX_BYTES)
+    }
+}
+
+impl Inbox {
+    /// Puts in an answer of so many bytes, when there is room. False if nobody takes it.
+    fn put(&self, idx: usize, said: Said, n_bytes: usize) -> bool {
+        let taken = locked(&self.room.taken);
+        let is_full = |taken: &mut Option<usize>| Room::is_full(*taken, n_bytes);
+        let waited = self.room.changed.wait_while(taken, is_full);
+        let mut taken = waited.unwrap_or_else(PoisonError::into_inner);
+        let Some(bytes) = &mut *taken else { return false };
+        *bytes += n_bytes;
+        drop(taken);
+        self.answers.send((idx, said, n_bytes)).is_ok()
+    }
+
+    /// Puts in the last word of an agent. If there is no room, whoever takes what is there finds out by itself.
+    pub(super) fn try_lost(&self, idx: usize, why: String) {
+        let _ = self.answers.try_send((idx, Said::Lost(why), 0));
+    }
+}
+
+impl Answers {
+    /// The next answer, with the index of its agent.
+    pub(super) fn recv_timeout(&self, limit: Duration) -> Result<(usize, Said), RecvTimeoutError> {
+        let (idx, said, n_bytes) = self.answers.recv_timeout(limit)?;
+        if let Some(taken) = &mut *locked(&self.room.taken) {
+            *taken -= n_bytes;
+        }
+        self.room.changed.notify_all();
+        Ok((idx, said))
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        *locked(&self.room.taken) = None;
+        self.room.changed.notify_all();
+    }
+}
 
 /// A conversation with an agent.
 pub(crate) struct Channel {
@@ -61,7 +134,9 @@ struct State {
     n_samples: u64,
     /// The latest readings of its probes, and the number of the order for them.
     sample: Option<(u64, Sample)>,
-    /// What has come of commands and nobody has taken, by the number of the order.
+    /// Commands that were ordered and have not ended, by the number of the order.
+    running: BTreeSet<u64>,
+    /// What has come of commands and nobody has taken, by the same.
     commands: BTreeMap<u64, Result<CommandEnd, String>>,
     complaints: VecDeque<String>,
     lost: Option<String>,
@@ -102,7 +177,7 @@ impl Channel {
                 let last = reader.lose(&reader.in_words(&error));
                 // That it was ended for what somebody else has seen is no reason.
                 let why = reader.lost().unwrap_or(last);
-                let _ = inbox.send((idx, Said::Lost(why)));
+                inbox.put(idx, Said::Lost(why), 0);
             }
         })?;
         Ok(channel_of)
@@ -111,29 +186,39 @@ impl Channel {
     /// Reads to the end; none if nobody wants more.
     fn read(&self, idx: usize, output: &mut dyn Read, inbox: &Inbox) -> Option<FrameError> {
         loop {
-            match read_frame::<Answer>(output) {
-                Ok(Answer::Pong { id, received, sent, unix_ms }) => {
+            let (answer, n_bytes) = match read_counted::<Answer>(output) {
+                Ok((answer, n_bytes)) => match answer.checked(n_bytes) {
+                    Ok(answer) => (answer, n_bytes),
+                    Err(why) => return Some(FrameError::Wrong(why)),
+                },
+                Err(error) => return Some(error),
+            };
+            match answer {
+                Answer::Pong { id, received, sent, unix_ms } => {
                     self.pong(id, [received, sent], unix_ms);
                 }
-                Ok(Answer::Sampled { id, sample }) => {
+                Answer::Sampled { id, sample } => {
                     let mut state = locked(&self.state);
                     state.heard = self.clock.now();
                     state.sample = Some((id, sample));
                     self.told.notify_all();
                 }
-                Ok(Answer::CommandEnded { task, end }) => {
+                Answer::CommandEnded { task, end } => {
                     let mut state = locked(&self.state);
                     state.heard = self.clock.now();
+                    if !state.running.remove(&task) {
+                        let why = format!("order {task} is of no command that runs");
+                        return Some(FrameError::Wrong(why));
+                    }
                     state.commands.insert(task, end);
                     self.told.notify_all();
                 }
-                Ok(answer) => {
+                answer => {
                     locked(&self.state).heard = self.clock.now();
-                    if inbox.send((idx, Said::Answer(Box::new(answer)))).is_err() {
+                    if !inbox.put(idx, Said::Answer(Box::new(answer)), n_bytes) {
                         return None;
                     }
                 }
-                Err(error) => return Some(error),
             }
         }
     }
@@ -217,6 +302,9 @@ impl Channel {
 
     /// Gives an order; one that does not arrive is followed by the agent's last word.
     pub(super) fn say(&self, order: &Order) {
+        if let Order::Server { task, order: ServerOrder::Run(_) } = order {
+            locked(&self.state).running.insert(*task);
+        }
         let mut input = locked(&self.input);
         if let Some(out) = &mut *input
             && write_frame(&mut **out, order).is_err()
@@ -315,5 +403,33 @@ impl Channel {
     }
 }
 
-/// What agents say, in the order in which it comes.
-pub(super) type Answers = Receiver<(usize, Said)>;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_takes_has_little_room() {
+        let check = |taken: Option<usize>, n_bytes: usize, expected: bool| {
+            assert_eq!(Room::is_full(taken, n_bytes), expected, "{taken:?} {n_bytes}");
+        };
+        check(Some(0), INBOX_BYTES * 2, false);
+        check(Some(1), INBOX_BYTES, true);
+        check(Some(INBOX_BYTES - 1), 1, false);
+        // Whoever waits hears that nobody takes it.
+        check(None, INBOX_BYTES, false);
+        let (inbox, answers) = inbox();
+        let said = || Said::Lost("x".to_owned());
+        assert!(inbox.put(0, said(), INBOX_BYTES));
+        let (waiting, late) = (inbox.clone(), said());
+        let waits = thread::spawn(move || waiting.put(1, late, INBOX_BYTES));
+        let limit = Duration::from_secs(60);
+        let next = || answers.recv_timeout(limit).map(|(idx, _)| idx);
+        assert_eq!((next(), next()), (Ok(0), Ok(1)));
+        assert!(waits.join().expect("it does not panic"));
+        assert!(inbox.put(0, said(), INBOX_BYTES));
+        let waiting = inbox.clone();
+        let waits = thread::spawn(move || waiting.put(1, said(), INBOX_BYTES));
+        drop(answers);
+        assert!(!waits.join().expect("it does not panic"));
+    }
+}

@@ -22,7 +22,7 @@ mod volume;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use dyno_load::AbortFlag;
 use dyno_study::{HostPool, Lost};
 use dyno_units::{Clock, Nanoseconds, redact_command};
 
-use self::channel::{Answers, Channel, Inbox, Said};
+use self::channel::{Answers, Channel, Inbox, Said, inbox};
 use self::reach::{Reached, Say};
 use crate::agent::message::{Answer, Hello, Order};
 use crate::agent::{DYNO, PROTOCOL};
@@ -58,8 +58,6 @@ const POLL: Duration = Duration::from_millis(100);
 const LOST_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 /// Between two tries.
 const LOST_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
-/// What agents have said and nobody has taken: then they wait.
-const INBOX: usize = 4096;
 
 /// How many agents are started on the hosts of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,7 +221,7 @@ impl Agents {
         clock: &Arc<dyn Clock>,
         (abort, is_local): (&AbortFlag, bool),
     ) -> Result<Agents, StartError> {
-        let (inbox, answers) = sync_channel(INBOX);
+        let (inbox, answers) = inbox();
         let mut channels = Channels(Vec::new());
         for (idx, name) in names.iter().enumerate() {
             let pipes = start(idx).map_err(StartError::of(idx))?;
@@ -414,8 +412,7 @@ impl Heart {
                             "its agent has not answered for {SILENCE_MOST}: it hangs, or can no \
                              longer be reached"
                         ));
-                        // If the inbox is full, whoever reads it finds out by itself.
-                        let _ = inbox.try_send((idx, Said::Lost(why)));
+                        inbox.try_lost(idx, why);
                     } else {
                         channel.ping();
                     }

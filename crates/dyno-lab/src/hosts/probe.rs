@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use dyno_host::{Probe, Readings, host_readings};
-use dyno_units::Nanoseconds;
 use dyno_units::reading::{Reading, Topic};
+use dyno_units::{Nanoseconds, Registry};
 
 use super::channel::Channel;
 use super::server::ServerHosts;
@@ -19,6 +19,13 @@ use crate::agent::message::Sample;
 
 /// How long the hosts may take to answer: what comes later would be taken for the next second's.
 const LIMIT: Duration = Duration::from_millis(800);
+
+/// Notes of a host that are kept, and readings of one moment.
+const NOTES_MOST: usize = 100;
+const READINGS_MOST: usize = 4096;
+
+/// The readings of Dyno's own probes.
+static KNOWN: LazyLock<Registry> = LazyLock::new(host_readings);
 
 /// The processes of a server, in the names of readings.
 const SERVER: &str = "server.";
@@ -54,6 +61,8 @@ struct HostsProbe {
     registered: Vec<Reading>,
     /// Whether it has been noted of a host that it did not answer in time.
     is_late: Vec<bool>,
+    /// Of each host, how many notes have come.
+    n_notes: Vec<usize>,
     notes: Vec<String>,
 }
 
@@ -70,8 +79,8 @@ impl ServerHosts {
         };
         let names: Vec<Named> = watched.into_iter().map(named).collect();
         let registered = registered(&names);
-        let is_late = vec![false; channels.len()];
-        Box::new(HostsProbe { registered, is_late, channels, names, notes: Vec::new() })
+        let (is_late, n_notes) = (vec![false; channels.len()], vec![0; channels.len()]);
+        Box::new(HostsProbe { registered, is_late, n_notes, channels, names, notes: Vec::new() })
     }
 }
 
@@ -117,7 +126,9 @@ fn put(hosts: &[(&Named, Option<Sample>)], readings: &mut Readings) {
         let is_wanted = |name: &str| of_router.iter().any(|reading| reading.is_for(name));
         let own = sample.router.iter().filter(|(name, _)| is_wanted(name));
         readings.extend(own.map(|(name, value)| (name.clone(), *value)));
-        for (name, value) in &sample.machine {
+        // What Dyno's own probes do not read, nobody knows the meaning of.
+        let known = |(name, _): &(&String, &f64)| KNOWN.find(name).is_some();
+        for (name, value) in sample.machine.iter().filter(known).take(READINGS_MOST) {
             match name.strip_prefix(SERVER) {
                 Some(rest) => {
                     if *is_measured {
@@ -154,7 +165,11 @@ impl Probe for HostsProbe {
         for (idx, (channel, id)) in self.channels.iter().zip(asked).enumerate() {
             let mut sample = channel.sample(id, LIMIT);
             let notes = sample.iter_mut().flat_map(|sample| std::mem::take(&mut sample.notes));
-            self.notes.extend(notes.map(|note| format!("host {}: {note}", channel.name)));
+            let left = NOTES_MOST.saturating_sub(self.n_notes[idx]);
+            let notes: Vec<String> =
+                notes.take(left).map(|note| format!("host {}: {note}", channel.name)).collect();
+            self.n_notes[idx] += notes.len();
+            self.notes.extend(notes);
             let is_late = sample.is_none() && channel.lost().is_none();
             if is_late && !self.is_late[idx] {
                 self.notes.push(format!(
@@ -176,8 +191,6 @@ impl Probe for HostsProbe {
 
 #[cfg(test)]
 mod tests {
-    use dyno_units::Registry;
-
     use super::*;
 
     fn by_name(values: &[(&str, f64)]) -> BTreeMap<String, f64> {
@@ -214,7 +227,8 @@ mod tests {
 
     #[test]
     fn one_server_has_the_readings_of_a_server_here() {
-        let read = values(&[("server.rss_bytes", 7.0), ("disk.vda.queue", 2.0)]);
+        let invented = ("invented", 1.0);
+        let read = values(&[("server.rss_bytes", 7.0), ("disk.vda.queue", 2.0), invented]);
         check(&[("db1", read)], &[("host.db1.disk.vda.queue", 2.0), ("server.rss_bytes", 7.0)]);
     }
 

@@ -3,15 +3,15 @@
 //! Its agent is one of its own, also on a host that generates load, so that neither is disturbed by the other's end.
 
 use std::cell::Cell;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dyno_database::{
-    AttachOptions, BuildFacts, Control, CostSource, DebtMeter, DeployError, Endpoint, Part, Secret,
-    Server, ServerFacts, ServerSpec,
+    AttachOptions, BuildFacts, Control, CostSource, DebtMeter, DeployError, Endpoint, Listening,
+    Part, Protocol, Secret, Server, ServerFacts, ServerSpec,
 };
 use dyno_host::{Probe, ThreadGroups, ThreadListing};
 use dyno_load::AbortFlag;
@@ -56,8 +56,8 @@ pub(crate) struct ServerHosts {
     pub(super) clock: Arc<dyn Clock>,
     /// Raised when the user wants to stop.
     abort: AbortFlag,
-    /// Of each host, the address at which its server is reached, as the study has it.
-    addresses: Vec<String>,
+    /// Of each host, the address at which its server is reached, as this machine knows it.
+    addresses: Vec<Ipv4Addr>,
     password: Secret,
     pub(super) data_folder: Option<String>,
     cpus: Vec<u32>,
@@ -107,10 +107,12 @@ impl ServerHosts {
             TrialError::new(format!("no password can be made for the servers: {error}"))
         })?;
         let here = || lab.keeper.root().to_str().map(str::to_owned);
+        let addresses: Result<_, TrialError> =
+            all.addresses.iter().map(|one| resolve(one)).collect();
         Ok(ServerHosts {
             channels: all.channels.0.clone(),
             names: all.hosts.iter().map(|(name, _)| name.clone()).collect(),
-            addresses: all.addresses.clone(),
+            addresses: addresses?,
             hellos: all.hellos.clone(),
             agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
             clock: Arc::clone(&lab.clock),
@@ -173,9 +175,10 @@ impl ServerHosts {
         let orders = orders.collect::<Result<Vec<Ordered>, DeployError>>()?;
         let done = self.ordered(lab, orders, START_LIMIT)?;
         let mut all = Vec::new();
-        for ((idx, _), done) in servers.iter().zip(done) {
+        for ((idx, spec), done) in servers.iter().zip(done) {
             let ServerDone::Up(up) = done else { return Err(out_of_turn(&self.channels[*idx])) };
-            all.push(self.attach(*idx, *up)?);
+            let protocol = lab.products.protocol(&spec.product)?;
+            all.push(self.attach(*idx, *up, protocol)?);
         }
         Ok(all)
     }
@@ -203,7 +206,7 @@ impl ServerHosts {
             from: spec.from.clone(),
             settings,
             cpus: self.cpus.clone(),
-            address: self.addresses[idx].clone(),
+            address: self.addresses[idx],
             password: Password(self.password.reveal().to_owned()),
             part: PartOrder::of(&spec.part, self.nodes())?,
             data_folder: self.data_folder.clone(),
@@ -228,7 +231,7 @@ impl ServerHosts {
             also: also.iter().map(Endpoint::to_string).collect(),
             clients: route.clients,
             cpus: route.cpus.clone(),
-            address: self.addresses[idx].clone(),
+            address: self.addresses[idx],
             password: Password(self.password.reveal().to_owned()),
             data_folder: self.data_folder.clone(),
         }));
@@ -237,7 +240,7 @@ impl ServerHosts {
             return Err(out_of_turn(&self.channels[idx]));
         };
         let Some(about) = up.router.clone() else { return Err(out_of_turn(&self.channels[idx])) };
-        let endpoint = self.endpoint(&up)?;
+        let endpoint = self.endpoint(idx, &up, to.protocol);
         self.up()[idx] = Some(*up);
         let notes = about.notes.clone();
         let router = HostedRouter::new(Arc::clone(self), idx, (endpoint, about))?;
@@ -251,7 +254,9 @@ impl ServerHosts {
 
     /// Where the nodes of a cluster that are up are reached by others, in the order of their numbers.
     pub(super) fn nodes(&self) -> Vec<SocketAddrV4> {
-        self.up().iter().flatten().filter_map(|up| up.group).collect()
+        let up = self.up();
+        let all = up.iter().zip(&self.addresses);
+        all.filter_map(|(up, ip)| Some(SocketAddrV4::new(*ip, up.as_ref()?.group?))).collect()
     }
 
     /// Finds out whether the server of a host still answers, as its agent sees it.
@@ -259,10 +264,11 @@ impl ServerHosts {
         self.in_any_case(idx, ServerOrder::Check, LOOK_LIMIT).map(drop)
     }
 
-    /// How a server that is up is reached from here.
-    fn endpoint(&self, up: &ServerUp) -> Result<Endpoint, TrialError> {
-        let endpoint = Endpoint::from_url(&up.url).map_err(|error| TrialError::new(error.0))?;
-        Ok(Endpoint { password: Some(self.password.clone()), ..endpoint })
+    /// How a server that is up is reached: where it was ordered, as the user that was ordered. A host that could say
+    /// more could send the load, and this machine's logins, to any server.
+    fn endpoint(&self, idx: usize, up: &ServerUp, protocol: &'static dyn Protocol) -> Endpoint {
+        let address = SocketAddrV4::new(self.addresses[idx], up.port);
+        Listening { address, password: self.password.clone() }.endpoint(protocol)
     }
 
     /// Stops the servers of hosts in order, all at once; their agents hold their data.
@@ -284,9 +290,10 @@ impl ServerHosts {
     pub(crate) fn copy(&self, lab: &Lab, from: usize, to: &[usize]) -> Result<(), TrialError> {
         let send = ServerOrder::Send { takers: to.len() };
         let done = self.ordered(lab, vec![(from, send)], LOOK_LIMIT)?;
-        let Some(ServerDone::Sending { address, token }) = done.into_iter().next() else {
+        let Some(ServerDone::Sending { port, token }) = done.into_iter().next() else {
             return Err(out_of_turn(&self.channels[from]));
         };
+        let address = SocketAddrV4::new(self.addresses[from], port);
         let fetch = |idx: &usize| {
             let (from, token, data_folder) = (address, token.clone(), self.data_folder.clone());
             (*idx, ServerOrder::Fetch { from, token, data_folder })
@@ -312,10 +319,15 @@ impl ServerHosts {
     /// # Errors
     ///
     /// It cannot be reached from here.
-    fn attach(self: &Arc<Self>, idx: usize, up: ServerUp) -> Result<Box<dyn Server>, TrialError> {
+    fn attach(
+        self: &Arc<Self>,
+        idx: usize,
+        up: ServerUp,
+        protocol: &'static dyn Protocol,
+    ) -> Result<Box<dyn Server>, TrialError> {
         let name = &self.channels[idx].name;
         let build = up.build.clone().map(build_of);
-        let endpoint = self.endpoint(&up)?;
+        let endpoint = self.endpoint(idx, &up, protocol);
         self.up()[idx] = Some(up);
         // It is Dyno's own, and removed as a whole.
         let options = AttachOptions {
@@ -479,6 +491,22 @@ impl ServerHosts {
     }
 }
 
+/// The address of a host that has this name.
+fn resolve(name: &str) -> Result<Ipv4Addr, TrialError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        TrialError::new(format!(
+            "the address of host {name} cannot be found from here: {why}; give the host table the \
+             `address` at which all hosts reach it"
+        ))
+    };
+    let found = (name, 0).to_socket_addrs().map_err(|error| failed(&error))?;
+    let v4 = |one: SocketAddr| match one {
+        SocketAddr::V4(one) => Some(*one.ip()),
+        SocketAddr::V6(_) => None,
+    };
+    found.into_iter().find_map(v4).ok_or_else(|| failed(&"it has no IPv4 address"))
+}
+
 pub(super) fn out_of_turn(channel: &Channel) -> TrialError {
     TrialError::new(channel.lose("its agent answered out of turn"))
 }
@@ -570,5 +598,136 @@ impl Server for HostedServer {
 
     fn stop_and_keep_data(self: Box<Self>, _: &Path) -> Result<(), DeployError> {
         Err(DeployError::new("the data of a server on another host stay there"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::thread;
+
+    use dyno_units::ManualClock;
+    use serde_json::{Value, json};
+
+    use super::super::tests::pipes;
+    use super::*;
+    use crate::agent::{DYNO, PROTOCOL, read_frame, write_frame};
+
+    /// What would hide text on a terminal, and turn it around.
+    const HOSTILE: &str = "\u{1b}[8mevil\u{202e}";
+
+    fn done(task: u64, done: &Value) -> Value {
+        json!({ "done": { "task": task, "done": done } })
+    }
+
+    /// The host of an agent that answers each order about its server with this, made of the order's number.
+    fn hosts_of(answer: fn(u64, &Value) -> Value, with: Value) -> Arc<ServerHosts> {
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let start = |_: usize| {
+            let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+            let with = with.clone();
+            thread::spawn(move || {
+                let _: Result<Order, _> = read_frame(&mut theirs);
+                let machine = HOSTILE.to_owned();
+                let facts = [(HOSTILE.to_owned(), HOSTILE.to_owned())].into();
+                let dyno = DYNO.to_owned();
+                let hello = Hello { protocol: PROTOCOL, dyno, machine, facts, ..Hello::default() };
+                let _ = write_frame(&mut theirs, &Answer::Hello(hello));
+                while let Ok(order) = read_frame::<Order>(&mut theirs) {
+                    if let Order::Server { task, .. } = order {
+                        let _ = write_frame(&mut theirs, &answer(task, &with));
+                    }
+                }
+            });
+            Ok((None, pipes(ours)))
+        };
+        let abort = AbortFlag::new();
+        let all = Agents::with(&["db1".to_owned()], &start, &clock, (&abort, false));
+        let all = all.unwrap_or_else(|error| panic!("{error:?}"));
+        Arc::new(ServerHosts {
+            channels: all.channels.0.clone(),
+            names: vec!["db1".to_owned()],
+            hellos: all.hellos.clone(),
+            agents: Mutex::new(Conversation { all, n_tasks: Cell::new(0) }),
+            clock,
+            abort,
+            addresses: vec![Ipv4Addr::LOCALHOST],
+            password: Secret::new("hush"),
+            data_folder: None,
+            cpus: Vec::new(),
+            up: Mutex::new(vec![None]),
+        })
+    }
+
+    #[test]
+    fn a_host_does_not_choose_the_server_that_is_worked_on() {
+        let folder = tempfile::tempdir().expect("there is a folder");
+        let own = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port");
+        let port = own.local_addr().expect("it has one").port();
+        thread::spawn(move || own.accept().map(drop));
+        // What only this machine may log in to.
+        let socket = folder.path().join(".s.PGSQL.5432");
+        let (by_socket, by_port) = (
+            UnixListener::bind(&socket).expect("it is made"),
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a port"),
+        );
+        by_socket.set_nonblocking(true).expect("it can be asked");
+        by_port.set_nonblocking(true).expect("it can be asked");
+        let elsewhere = by_port.local_addr().expect("it has one");
+        for url in [
+            format!("postgresql://root@x/shop?host={}", folder.path().display()),
+            format!("mysql://root@x/shop?socket={}", socket.display()),
+            format!("postgresql://root@{elsewhere}/shop"),
+        ] {
+            // The forms of this and of earlier versions, and whatever else a stranger may send.
+            let forged = json!({ "up": {
+                "url": url, "port": port, "pid": 1, "build": null, "group": null, "router": null,
+                "host": elsewhere.ip(), "address": elsewhere, "user": "root", "catalog": "shop",
+                "socket": socket, "protocol": "mysql",
+            }});
+            let hosts = hosts_of(done, forged);
+            let done = hosts.in_any_case(0, ServerOrder::Check, START_LIMIT).expect("it answers");
+            let ServerDone::Up(up) = done else { panic!("{done:?}") };
+            let endpoint = Endpoint::from_url("postgresql://x@y/z").expect("it is a URL");
+            let Err(error) = hosts.attach(0, *up, endpoint.protocol) else {
+                panic!("nothing answers there");
+            };
+            let TrialError::Failed { message, .. } = error else { panic!("{error:?}") };
+            let ordered = format!("postgresql://dyno_client@127.0.0.1:{port}/dyno ");
+            assert!(message.contains(&ordered), "{message}");
+        }
+        assert!(by_socket.accept().is_err() && by_port.accept().is_err());
+    }
+
+    #[test]
+    fn what_a_host_says_is_bounded_and_harmless() {
+        let hosts = hosts_of(done, json!("alive"));
+        let facts = hosts.facts(0, None);
+        let texts = facts.facts.iter().flat_map(|(name, value)| [name, value]);
+        for text in texts.chain([&facts.machine, &hosts.in_words()]) {
+            assert!(!text.contains(dyno_units::is_unsafe_char), "{text:?}");
+            assert!(text.contains("evil"), "{text:?}");
+        }
+        let check = |answer: fn(u64, &Value) -> Value, with: Value, expected: &str| {
+            let hosts = hosts_of(answer, with);
+            let error = hosts.in_any_case(0, ServerOrder::Check, START_LIMIT).expect_err(expected);
+            assert!(error.message.contains(expected), "{}", error.message);
+        };
+        let ended = |_: u64, end: &Value| json!({ "command_ended": { "task": 77, "end": end } });
+        check(ended, json!({ "Err": "x" }), "order 77 is of no command that runs");
+        let long =
+            json!({ "seen": { "down": "x".repeat(2 << 20), "log": [], "data_bytes": null } });
+        check(done, long, "is too long");
+        check(done, json!({ "sending": { "port": 70_000, "token": "" } }), "cannot be decoded");
+    }
+
+    #[test]
+    fn a_host_is_reached_by_its_address() {
+        assert_eq!(resolve("localhost").expect("it is known"), Ipv4Addr::LOCALHOST);
+        let TrialError::Failed { message, .. } = resolve("::1").expect_err("it is not IPv4") else {
+            panic!("another error");
+        };
+        assert!(message.contains("::1") && message.contains("`address`"), "{message}");
     }
 }

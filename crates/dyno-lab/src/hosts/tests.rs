@@ -108,7 +108,7 @@ fn agent(wrong: Wrong, controllers: &Arc<ManualClock>) -> (Option<PipedProcess>,
     (None, pipes(ours))
 }
 
-fn pipes(ours: UnixStream) -> Pipes {
+pub(super) fn pipes(ours: UnixStream) -> Pipes {
     let input = ours.try_clone().expect("it has two ends");
     Pipes {
         input: Box::new(Closing(input)),

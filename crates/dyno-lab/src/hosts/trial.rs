@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dyno_record::{Event, TrialHost, cleaned};
+use dyno_record::{Event, TrialHost};
 use dyno_study::{HostPool, Lost};
 use dyno_units::Nanoseconds;
 
@@ -148,13 +148,8 @@ fn follow(lab: &Lab, agents: &Agents, take: Take<'_>) -> Result<TrialReport, Tri
         let from = match said {
             Said::Lost(why) => return Err(TrialError::new(why)),
             Said::Answer(answer) => match *answer {
-                Answer::TrialEnded(report) => {
-                    return cleaned(&*report).map_err(|why| TrialError::new(channel.lose(&why)));
-                }
-                Answer::TrialEvent(event) => match cleaned(&*event) {
-                    Ok(event) => FromHost::Event(Box::new(event)),
-                    Err(why) => return Err(TrialError::new(channel.lose(&why))),
-                },
+                Answer::TrialEnded(report) => return Ok(*report),
+                Answer::TrialEvent(event) => FromHost::Event(event),
                 Answer::TrialFile { name, part } => {
                     let bytes = STANDARD.decode(part);
                     let Ok(bytes) = bytes else {

@@ -25,7 +25,7 @@ use crate::hosts::{FromHost, TrialSite, trial_sites};
 use crate::trial::{Results, TrialEnd, TrialError};
 
 /// What the threads have told and nobody has taken: then they wait, and with them the agents.
-const INBOX: usize = 256;
+const INBOX: usize = 16;
 
 /// What a thread tells of a trial.
 enum Told {
@@ -47,7 +47,44 @@ struct Running {
     began: Nanoseconds,
     began_unix_ms: u64,
     /// What was not shown yet.
-    kept_back: Vec<Event>,
+    kept_back: KeptBack,
+}
+
+/// The most bytes of events that are kept back of a trial: a host may send them without end.
+const KEPT_BACK_MOST: usize = 1 << 20;
+
+/// Events that wait until their trial is shown. What is too much is in the record alone.
+#[derive(Default)]
+struct KeptBack {
+    events: Vec<Event>,
+    bytes: usize,
+    n_left_out: u64,
+}
+
+impl KeptBack {
+    fn push(&mut self, event: Event) {
+        let n_bytes = serde_json::to_vec(&event).map_or(usize::MAX, |json| json.len());
+        let bytes = self.bytes.saturating_add(n_bytes);
+        // The end of a trial is shown in any case.
+        let is_end = matches!(
+            event.kind,
+            EventKind::TrialFinished { .. }
+                | EventKind::TrialFailed { .. }
+                | EventKind::TrialAbandoned { .. }
+        );
+        if bytes > KEPT_BACK_MOST && !is_end {
+            self.n_left_out += 1;
+            return;
+        }
+        self.bytes = bytes;
+        self.events.push(event);
+    }
+
+    /// All of them, and of how many the record alone knows.
+    fn take(&mut self) -> (Vec<Event>, u64) {
+        let KeptBack { events, n_left_out, .. } = std::mem::take(self);
+        (events, n_left_out)
+    }
 }
 
 impl<'a> Course<'a, '_> {
@@ -248,7 +285,14 @@ impl<'a> Course<'a, '_> {
                 }
             }
             while let Some(first) = shown.front().and_then(|first| running.get_mut(first)) {
-                first.kept_back.drain(..).for_each(|event| (self.events.listener)(&event));
+                let (events, n_left_out) = first.kept_back.take();
+                events.iter().for_each(|event| (self.events.listener)(event));
+                if n_left_out > 0 {
+                    let message =
+                        format!("{n_left_out} messages of this trial are only in its record");
+                    let note = self.events.stamp(EventKind::Noted { message });
+                    (self.events.listener)(&note);
+                }
                 if first.receiver.is_some() {
                     break;
                 }
@@ -264,7 +308,7 @@ impl<'a> Course<'a, '_> {
             receiver: Some(self.record.receive_trial(&trial_plan(planned), variant)?),
             began: self.lab.clock.now(),
             began_unix_ms: self.lab.clock.unix_millis(),
-            kept_back: Vec::new(),
+            kept_back: KeptBack::default(),
         })
     }
 
@@ -350,5 +394,27 @@ fn run_lane(
         if told(Told::Ended(result)).is_break() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_back_of_a_trial_is_bounded_and_has_its_end() {
+        let event = |kind| Event { at_ns: 1, unix_ms: 1, kind };
+        let noted = |n: usize| event(EventKind::Noted { message: "x".repeat(n) });
+        let mut kept = KeptBack::default();
+        (0..2000).for_each(|_| kept.push(noted(1000)));
+        kept.push(noted(KEPT_BACK_MOST));
+        let finished = event(EventKind::TrialFinished { trial: 1 });
+        kept.push(finished.clone());
+        let (events, n_left_out) = kept.take();
+        assert!((900..1050).contains(&events.len()), "{}", events.len());
+        assert_eq!(events.len() as u64 + n_left_out, 2002);
+        assert_eq!(events.last(), Some(&finished));
+        kept.push(noted(1000));
+        assert_eq!(kept.take(), (vec![noted(1000)], 0));
     }
 }

@@ -99,7 +99,8 @@ pub(crate) fn prose(text: &str) -> String {
     let mut out = String::new();
     for (i, part) in parts.iter().enumerate() {
         if i % 2 == 1 {
-            let code: String = part.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let code: String =
+                part.chars().map(|c| if is_unsafe_char(c) { ' ' } else { c }).collect();
             out += &format!("`{code}`");
         } else {
             out += &escape_keeping_ends(part);

@@ -199,7 +199,7 @@ fn write_row(
         let mean = measured.iter().sum::<f64>() / measured.len() as f64;
         let low = measured.iter().copied().fold(f64::INFINITY, f64::min);
         let high = measured.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        out.raw(format_args!("<td class=\"n v{variant}\"><b>{}</b>", row.unit.show(mean)));
+        out.raw(format_args!("<td class=\"n v{variant}\">")).element("b", row.unit.show(mean));
         let (low, high) = (row.unit.show(low), row.unit.show(high));
         let range = if low == high { String::new() } else { format::range(&low, &high) };
         out.element("small", range).raw("</td>");

@@ -9,7 +9,7 @@ use super::parts;
 use crate::author::{self, OPERATIONS, TextTable};
 use crate::document::Section;
 use crate::format::{self, Unit};
-use crate::markup::Markup;
+use crate::markup::{Markup, escape};
 use crate::view::View;
 
 /// Half or twice the baseline's rate has the full colour.
@@ -252,7 +252,7 @@ fn columns(out: &mut Markup, table: &Table<'_>) {
         out.raw("<div class=\"scroll\"><table class=\"author\"><thead><tr>");
         for name in &text.head {
             let class = if name == "tag" { "" } else { "n" };
-            out.raw(format_args!("<th class=\"{class}\" scope=\"col\">{name}</th>"));
+            out.raw(format_args!("<th class=\"{class}\" scope=\"col\">{}</th>", escape(name)));
         }
         out.raw("</tr></thead><tbody>");
         for (variant, cells) in &text.rows {

@@ -37,9 +37,11 @@ pub(crate) mod vectors;
 #[cfg(test)]
 mod tests;
 
+use base64::Engine;
 pub(crate) use distribution::Distribution;
 use dyno_analysis::Findings;
 use dyno_record::Run;
+use sha2::{Digest, Sha256};
 
 use crate::document::{self, Section};
 use crate::markup::{Markup, escape};
@@ -75,7 +77,7 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     };
     let sections: Vec<Section> = SECTIONS.iter().filter_map(|section| section(&page)).collect();
     let mut out = Markup::new();
-    head(&mut out, &findings.title);
+    head(&mut out, &findings.title, &policy(&SCRIPTS));
     out.raw("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>");
     top(&mut out, made, &sections);
     let mut body = Markup::new();
@@ -157,7 +159,8 @@ fn legends(out: &mut Markup, view: &View<'_>) {
 /// outside was escaped with [`escaped`].
 pub fn shell(title: &str, body: &str, script: &str) -> String {
     let mut out = Markup::new();
-    head(&mut out, title);
+    // The answer that it is sent in has a policy of its own.
+    head(&mut out, title, "");
     out.raw("<header class=\"top\"><div class=\"wrap\"><b>Dyno</b><nav aria-label=\"Pages\">");
     out.raw("<a href=\"/\">Runs</a></nav></div></header><main class=\"wrap\">").raw(body);
     out.raw(format_args!("</main><script>{script}</script></body></html>\n"));
@@ -169,8 +172,30 @@ pub fn escaped(text: &str) -> String {
     escape(text)
 }
 
-fn head(out: &mut Markup, title: &str) {
+/// What a browser may do with a page that has these scripts: run them, and no others. Nothing is loaded from
+/// elsewhere or sent there.
+pub fn policy(scripts: &[&str]) -> String {
+    let sources: Vec<String> = scripts.iter().map(|script| script_source(script)).collect();
+    let sources = if sources.is_empty() { "'none'".to_owned() } else { sources.join(" ") };
+    format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src {sources}; img-src data: blob:; \
+         base-uri 'none'; form-action 'self'"
+    )
+}
+
+/// The source expression for an inline script: its SHA-256.
+fn script_source(script: &str) -> String {
+    let digest = Sha256::digest(script.as_bytes());
+    format!("'sha256-{}'", base64::engine::general_purpose::STANDARD.encode(digest))
+}
+
+/// `policy` holds wherever the file is opened from; empty if the page is only ever sent with one.
+fn head(out: &mut Markup, title: &str, policy: &str) {
     out.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    if !policy.is_empty() {
+        // Before everything that it is about.
+        out.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"").text(policy).raw("\">");
+    }
     out.raw("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
     out.raw("<meta name=\"color-scheme\" content=\"light dark\">");
     out.raw("<meta name=\"generator\" content=\"Dyno\">");

@@ -28,6 +28,7 @@ mod gate;
 mod golden;
 mod golden_catalog;
 mod group;
+mod hostile_users;
 mod hosts_faults;
 mod hosts_jobs;
 mod hosts_volumes;

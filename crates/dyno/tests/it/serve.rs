@@ -27,13 +27,13 @@ seed = 5
 "#;
 
 /// A server that ends with the test.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Served {
-    fn start(bench: &Workbench) -> Served {
+    pub(crate) fn start(bench: &Workbench) -> Served {
         Served::start_in(bench, "runs")
     }
 
@@ -60,7 +60,7 @@ impl Served {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    fn get(&self, target: &str) -> String {
+    pub(crate) fn get(&self, target: &str) -> String {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
     }
 }

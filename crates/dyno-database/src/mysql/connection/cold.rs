@@ -12,6 +12,9 @@ use super::super::protocol::{Fields, MAX_PAYLOAD, Negotiated, command, not_under
 use super::{COLUMNS_MAX, MySqlConnection, OwnStatement, misuse};
 use crate::transport::{COLD_RESULT_MAX, ROWS_SILENCE, row_room, too_much};
 
+/// The most results of one statement: whoever sends them without end would be listened to without end.
+const RESULTS_MOST: usize = 1_000_000;
+
 impl MySqlConnection {
     /// Runs a cold exchange with the socket blocking, all of it within `limit` (0: any time), and
     /// restores the mode after it.
@@ -64,7 +67,7 @@ impl MySqlConnection {
     ) -> Result<Reply, StatementError> {
         self.channel.command(command::QUERY, sql.as_bytes())?;
         let mut reply = Reply::default();
-        loop {
+        for _ in 0..RESULTS_MOST {
             let first = self.channel.packet_in()?;
             let outcome = match first.first() {
                 Some(&packets::OK) => Outcome::from_ok(&first),
@@ -85,6 +88,7 @@ impl MySqlConnection {
                 return Ok(reply);
             }
         }
+        Err(not_understood(&format!("more than {RESULTS_MOST} results for one statement")))
     }
 
     /// Refuses a file that the server asks for; returns the error to report.

@@ -11,6 +11,9 @@ use super::message::{Notices, ServerMessage};
 /// Longest message that has to be complete (an error, a notice), in bytes.
 const WHOLE_MAX: usize = 16 << 20;
 
+/// The most notices of one statement.
+const NOTICES_MOST: u64 = 1_000_000;
+
 /// The progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgresql) enum Scan {
@@ -188,6 +191,11 @@ impl ReplyScanner {
             }
             b'N' => {
                 self.reply.warnings += 1;
+                // Whoever sends them without end would be listened to without end.
+                if self.reply.warnings > NOTICES_MOST {
+                    let why = format!("more than {NOTICES_MOST} notices for one statement");
+                    return Err(ProtocolError(why));
+                }
                 self.notices.keep(body)?;
             }
             _ => return Ok(Scan::CopyIn),
@@ -215,4 +223,22 @@ pub(in crate::postgresql) fn command_rows(body: &[u8]) -> Result<u64, ProtocolEr
     number
         .filter(|_| !digits.is_empty())
         .ok_or_else(|| ProtocolError(format!("CommandComplete `{}`", String::from_utf8_lossy(tag))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_without_end_are_not_listened_to() {
+        let body = b"SNOTICE\0VNOTICE\0C00000\0Mx\0\0";
+        let length = u32::try_from(body.len() + 4).expect("it is short").to_be_bytes();
+        let notice = [&b"N"[..], &length, body].concat();
+        let mut scanner = ReplyScanner::default();
+        scanner.begin(None);
+        scanner.reply.warnings = NOTICES_MOST - 1;
+        assert_eq!(scanner.scan(&notice).expect("there is room"), (notice.len(), Scan::More));
+        let error = scanner.scan(&notice).expect_err("it is too much");
+        assert!(error.0.contains("1000000 notices"), "{error:?}");
+    }
 }

@@ -402,11 +402,12 @@ fn scram_refuses_impostors() {
     check("r=abc,s=AAAA,i=1", "nonce");
     check("r=abcd,s=AAAA,i=0", "malformed");
     check("r=abcd,s=AAAA,i=99999999", "over the limit");
+    check("r=abcd,s=AAAA,i=4095", "fewer than 4096");
     check("r=abcd,s=*,i=1", "malformed");
     check("r=abcd", "malformed");
     check("", "malformed");
     let mut exchange = ScramExchange::new("", "abc".to_owned(), Binding::NotOffered);
-    exchange.answer(b"r=abcd,s=AAAA,i=1", "p", &ScramCache::default()).unwrap();
+    exchange.answer(b"r=abcd,s=AAAA,i=4096", "p", &ScramCache::default()).unwrap();
     let error = exchange.verify(b"v=AAAA").unwrap_err();
     assert!(error.contains("does not prove"), "{error}");
 }

