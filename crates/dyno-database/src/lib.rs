@@ -30,6 +30,8 @@ mod endpoint;
 mod explain_cost;
 mod fetch;
 mod files;
+#[cfg(all(feature = "servers", any(test, fuzzing)))]
+pub mod fuzz;
 mod haproxy;
 mod installation;
 mod local;
