@@ -133,12 +133,33 @@ fn the_files_of_where_to_look_exist() {
 }
 
 #[test]
-fn the_property_tests_that_security_names_are_there() {
+fn the_tests_that_security_names_are_there() {
     let files = quoted_between("SECURITY.md", "<!-- properties -->", "<!-- /properties -->");
     assert!(files.len() > 15, "{files:?}");
-    let has_properties = |file: &&String| {
-        std::fs::read_to_string(root().join(file)).is_ok_and(|text| text.contains("proptest! {"))
-    };
-    let missing: Vec<_> = files.iter().filter(|file| !has_properties(file)).collect();
+    let is_test = |text: String| text.contains("proptest! {") || text.contains("fuzz_target!(");
+    let is_there = |file: &&String| std::fs::read_to_string(root().join(file)).is_ok_and(is_test);
+    let missing: Vec<_> = files.iter().filter(|file| !is_there(file)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What the suite does not build is easily forgotten: each fuzz target is in the package, has a corpus, is run by a test
+/// and is named in SECURITY.md.
+#[test]
+fn fuzz_targets_are_complete() {
+    let fuzz = root().join("fuzz");
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("it is text");
+    let (package, security) = (read("fuzz/Cargo.toml"), read("SECURITY.md"));
+    let sources: String = crate::tidy::sources().into_iter().map(|(_, text)| text).collect();
+    let targets = std::fs::read_dir(fuzz.join("targets")).expect("there are targets");
+    let files = targets.map(|entry| entry.expect("the entry can be read").file_name());
+    let files: Vec<String> = files.map(|name| name.to_string_lossy().into_owned()).collect();
+    assert!(files.len() > 10, "{files:?}");
+    for file in &files {
+        let name = file.strip_suffix(".rs").expect("it is a source");
+        assert!(package.contains(&format!("path = \"targets/{file}\"")), "{file} is not built");
+        assert!(security.contains(&format!("`fuzz/targets/{file}`")), "{file} is not named");
+        assert!(sources.contains(&format!("mutations::run(\"{name}\", ")), "{name} is not run");
+        assert!(fuzz.join("corpus").join(name).is_dir(), "{name} has no corpus");
+    }
+    assert_eq!(package.matches("[[bin]]").count(), files.len(), "a target has no file");
 }

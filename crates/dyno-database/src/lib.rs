@@ -31,6 +31,8 @@ mod endpoint;
 mod explain_cost;
 mod fetch;
 mod files;
+#[cfg(all(feature = "servers", any(test, fuzzing)))]
+pub mod fuzz;
 mod haproxy;
 mod initial;
 mod installation;

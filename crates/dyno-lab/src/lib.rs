@@ -15,6 +15,8 @@ mod events;
 mod failures;
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod hosts;
 mod job;
 mod judge;

@@ -173,7 +173,7 @@ impl Counted {
             fits &= theirs.service.add_to(&mut mine.service);
             mine.outcomes.add(&theirs.outcomes());
             for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
-                *mine += theirs;
+                *mine = mine.saturating_add(theirs);
             }
         }
         self.due += part.due;

@@ -54,7 +54,7 @@ mod worker_state;
 pub use abort::AbortFlag;
 pub use engine::{Job, StepEvent, run_slice, run_step};
 pub use merge::{SliceEnd, StepMerge};
-pub use part::{IntervalPart, KindPart, TimesPart};
+pub use part::{COUNT_MOST, IntervalPart, KindPart, TimesPart};
 pub use schedule::Slice;
 pub use step::{
     BIN_LENGTH, BINS, EndedBy, GONE_LIMIT, GeneratorUse, Interval, KindInterval, LoadError,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Until};
 use crate::load::ClientPlans;
-use crate::part::IntervalPart;
+use crate::part::{COUNT_MOST, INTERVAL_COUNT_MOST, IntervalPart};
 use crate::recorder::WorkerEnd;
 use crate::timeline::Timeline;
 use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepEvent, StepSpec, StepTotals};
@@ -105,7 +105,8 @@ impl StepMerge {
     ///
     /// # Errors
     ///
-    /// It is not the interval that this generator sends next, or it is not one of this step.
+    /// It is not the interval that this generator sends next, it is not one of this step, it is damaged,
+    /// or its counts are impossible.
     pub fn add(
         &mut self,
         generator: usize,
@@ -118,6 +119,10 @@ impl StepMerge {
             return Err(LoadError(why));
         }
         *next += 1;
+        if !part.is_within(INTERVAL_COUNT_MOST) {
+            let why = format!("interval {} is damaged, or its counts are impossible", part.idx);
+            return Err(LoadError(why));
+        }
         if self.collector.accept_part(part, observe) {
             return Ok(());
         }
@@ -125,7 +130,16 @@ impl StepMerge {
     }
 
     /// A generator has ended its share.
-    pub fn end(&mut self, end: &SliceEnd) {
+    ///
+    /// # Errors
+    ///
+    /// Its counts are impossible.
+    pub fn end(&mut self, end: &SliceEnd) -> Result<(), LoadError> {
+        let threads = [end.workers, end.clients].map(|n| n as u64);
+        let counts = [end.in_flight_at_end, end.committed].into_iter().chain(threads);
+        if !end.measured.is_within(COUNT_MOST) || counts.max().is_some_and(|n| n > COUNT_MOST) {
+            return Err(LoadError("its end is damaged, or its counts are impossible".to_owned()));
+        }
         self.workers += end.workers;
         self.busiest_worker = self.busiest_worker.max(end.busiest_worker);
         if let Some(role) = self.roles.first_mut() {
@@ -141,6 +155,7 @@ impl StepMerge {
             error_examples: OUTCOMES.iter().filter_map(example).collect(),
             roles: Vec::new(),
         });
+        Ok(())
     }
 
     /// Whether all generators have ended.

@@ -13,6 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::times::{TimeCounts, place};
 use crate::{BINS, Interval, OUTCOMES, Outcomes};
 
+/// No generator counts more of anything in a load: a million a second for 285 years. Sums over intervals and
+/// generators then fit 64 bits, whatever a host sends.
+pub const COUNT_MOST: u64 = 1 << 53;
+
+/// The same of one interval.
+pub(crate) const INTERVAL_COUNT_MOST: u64 = 1 << 40;
+
 /// One interval of one generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalPart {
@@ -75,6 +82,15 @@ impl IntervalPart {
         }
     }
 
+    /// Whether its times can be read and none of its counts is larger.
+    pub(crate) fn is_within(&self, most: u64) -> bool {
+        let own = [self.due, self.missed, self.retries, self.reconnects];
+        let outcomes = self.kinds.iter().flat_map(|kind| kind.outcomes);
+        let times = self.kinds.iter().flat_map(|kind| [&kind.response, &kind.service]);
+        own.into_iter().chain(self.tally).chain(outcomes).all(|count| count <= most)
+            && times.chain([&self.lag]).all(|times| times.count().is_some_and(|n| n <= most))
+    }
+
     /// Its statements and rows.
     pub fn tally(&self) -> Tally {
         let [reads, writes, others, rows_received, rows_changed, warnings] = self.tally;
@@ -127,6 +143,13 @@ impl TimesPart {
             buckets.push((place, pull(&mut bytes)?));
         }
         Some(buckets)
+    }
+
+    /// How many times there are; none if it is damaged.
+    fn count(&self) -> Option<u64> {
+        let known = |place| crate::times::shortest_of(place).is_some();
+        let mut buckets = self.buckets()?.into_iter();
+        buckets.try_fold(0_u64, |sum, (place, n)| known(place).then(|| sum.checked_add(n))?)
     }
 
     /// Adds all times; false if it is damaged, and then part of them may have been added.

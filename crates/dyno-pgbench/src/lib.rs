@@ -11,6 +11,8 @@ mod cursor;
 mod evaluate;
 mod expression;
 mod function;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod lexer;
 mod meta;
 mod names;

@@ -1,7 +1,9 @@
 //! What a record says twice must agree: a figure that was changed or damaged in one place is found by
 //! the other, also in records without checksums.
 
-use crate::{EncodedHistogram, Manifest, StepSummary, TrialOutcome, TrialSummary, sends_nothing};
+use crate::{
+    EncodedHistogram, KindSummary, Manifest, StepSummary, TrialOutcome, TrialSummary, sends_nothing,
+};
 
 /// Throughput over the seconds may differ from the number of commits by this share, and by
 /// [`COUNT_SLACK`]: its values have six digits, and the times of intervals are kept in milliseconds.
@@ -64,12 +66,21 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
 }
 
 /// All counts of a step.
-fn counts(step: &StepSummary) -> impl Iterator<Item = u64> {
+fn counts<'a>(step: &'a StepSummary) -> impl Iterator<Item = u64> + use<'a> {
     let StepSummary { reads, writes, others, rows_received, rows_changed, .. } = step;
     let StepSummary { warnings, due, missed, in_flight_at_end, retries, reconnects, .. } = step;
     let own = [reads, writes, others, rows_received, rows_changed, warnings, due, missed, retries];
-    let outcomes = step.kinds.iter().flat_map(|kind| kind.outcomes.values());
-    own.into_iter().chain([reconnects]).chain(in_flight_at_end).chain(outcomes).copied()
+    let of_kind = |kind: &'a KindSummary| kind.outcomes.values();
+    let outcomes = step.kinds.iter().flat_map(of_kind);
+    let hosts = step.hosts.iter().flat_map(move |host| {
+        let own = [&host.clients, &host.due, &host.missed].into_iter().chain(&host.committed);
+        own.chain(host.kinds.iter().flat_map(of_kind))
+    });
+    let promotions = step.faults.iter().filter_map(|fault| fault.promotion.as_ref());
+    let survived = promotions.filter_map(|promotion| promotion.survived.as_ref());
+    let survived = survived.flat_map(|all| [&all.acknowledged, &all.in_doubt, &all.found]);
+    let load = own.into_iter().chain([reconnects]).chain(in_flight_at_end).chain(outcomes);
+    load.chain(hosts).chain(survived).copied()
 }
 
 fn check_step(step: &StepSummary) -> Result<(), String> {

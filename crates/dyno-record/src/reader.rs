@@ -46,6 +46,23 @@ impl ReadError {
 }
 
 impl Run {
+    /// Compares what is written twice, as [`read_run`] does.
+    ///
+    /// # Errors
+    ///
+    /// A trial contradicts the manifest, or itself.
+    pub fn check(&self) -> Result<(), ReadError> {
+        for trial in &self.trials {
+            check_indexes(&self.manifest, trial, &self.folder)?;
+            check_trial(&self.manifest, trial).map_err(|why| {
+                let number = trial.number;
+                let what = format!("the record of trial {number} contradicts itself: {why}");
+                advise(ReadError::new(&self.folder, what))
+            })?;
+        }
+        Ok(())
+    }
+
     /// Fills in what readings are, of trials that were recorded before a record held all of it.
     pub fn explain_readings(&mut self, registry: &Registry) {
         for trial in &mut self.trials {
@@ -90,15 +107,9 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
         trials.push(summary);
     }
     trials.sort_by_key(|trial| trial.number);
-    for trial in &trials {
-        check_indexes(&manifest, trial, folder)?;
-        check_trial(&manifest, trial).map_err(|why| {
-            let what = format!("the record of trial {} contradicts itself: {why}", trial.number);
-            advise(ReadError::new(folder, what))
-        })?;
-    }
-    let voids = read_voids(folder)?;
-    Ok(Run { folder: folder.to_owned(), manifest, trials, voids })
+    let run = Run { folder: folder.to_owned(), manifest, trials, voids: Vec::new() };
+    run.check()?;
+    Ok(Run { voids: read_voids(folder)?, ..run })
 }
 
 /// The digests that were noted when a trial ended, by file name; none in records of before that.

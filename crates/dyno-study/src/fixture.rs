@@ -1,4 +1,4 @@
-//! A vocabulary and a study for the tests of this crate.
+//! A vocabulary and a study for the tests of this crate, and the vocabulary for its fuzz target.
 
 use std::sync::Arc;
 
@@ -265,82 +265,7 @@ fn words(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
 }
 
 /// A study with every kind of factor and every key.
-pub(crate) const FULL_STUDY: &str = r#"
-title = "Which one is faster?"
-
-[database.a]
-product = "mariadb"
-version = "10.11"
-engine = "innodb"
-programs = "/opt/mariadb/bin"
-
-[database.a.settings]
-innodb_buffer_pool_size = "25%"
-innodb_log_file_size = "500MB"
-innodb_flush_log_at_trx_commit = 1
-
-[database.b]
-like = "a"
-settings = { innodb_flush_log_at_trx_commit = 2, innodb_io_capacity = 200 }
-
-[database.c]
-url = "postgresql://me:secret@host:5432/db"
-allow_existing_tables = true
-keep_tables = true
-price_per_hour = "0.192 USD"
-
-[workload.oltp_read_only]
-tables = 4
-table_size = "250k"
-distribution = "zipfian"
-pareto_h = 0.25
-skip_trx = true
-
-[workload.short]
-like = "oltp_read_only"
-range_size = 10
-
-[design]
-workload = "short"
-arrivals = "constant"
-baseline = { database = "a", "setting.innodb_io_capacity" = 200, option = { range_size = "1k" } }
-repetitions = 2
-order = "sequential"
-seed = 42
-warm_up = "1s"
-run_off = "30m"
-drop_caches = true
-stop = "repetitions"
-duration = "10s"
-rest = "500ms"
-threshold = "2.5%"
-budget = "4h"
-statement_timeout = "30s"
-retries = 5
-workers = 2
-generator_cpus = [0]
-server_cpus = [1, 2]
-reuse = false
-data_folder = "/data"
-
-[design.vary]
-clients = [8, "1k"]
-database = ["a", "b"]
-setting = { innodb_io_capacity = [200, 2000] }
-rate = [100, "2k"]
-option = { range_size = [10, 1000] }
-
-[machine]
-price_per_hour = "0.1 USD"
-
-[probe.locks]
-sql = "SELECT count(*) FROM locks"
-every = "5s"
-databases = ["a", "b"]
-
-[probe.load]
-command = ["cat", "/proc/loadavg"]
-"#;
+pub(crate) const FULL_STUDY: &str = include_str!("../../../fuzz/corpus/study/full.toml");
 
 /// Parses a study that must be right.
 #[track_caller]

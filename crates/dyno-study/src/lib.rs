@@ -5,8 +5,10 @@
 
 pub mod diagnostic;
 mod fault;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
 mod fixture;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod host;
 mod job;
 mod keys;

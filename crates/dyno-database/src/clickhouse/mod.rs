@@ -14,6 +14,8 @@ mod attached;
 mod connection;
 mod facts;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod http;
 mod private;
 pub(crate) mod probe;

@@ -62,12 +62,12 @@ impl Dump {
 
     /// Rows of all tables.
     pub fn rows(&self) -> u64 {
-        self.files().map(|file| file.rows).sum()
+        self.files().map(|file| file.rows).fold(0, u64::saturating_add)
     }
 
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.files().map(|file| file.bytes).sum()
+        self.files().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
 
     /// Number of files with rows.
@@ -104,21 +104,29 @@ impl Dump {
         if length > CONTENTS_MAX {
             return Err(named(format!("it is longer than {} MiB", CONTENTS_MAX >> 20)));
         }
-        let value: serde_json::Value = serde_json::from_reader(io::BufReader::new(file))
-            .map_err(|error| named(error.to_string()))?;
+        let dump = Dump::read(io::BufReader::new(file)).map_err(named)?;
+        for piece in dump.files() {
+            piece.check(folder)?;
+        }
+        Ok(dump)
+    }
+
+    /// Reads the text of `dump.json`; the error is why not.
+    pub(super) fn read(text: impl Read) -> Result<Dump, String> {
+        let value: serde_json::Value =
+            serde_json::from_reader(text).map_err(|error| error.to_string())?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
-                return Err(named(format!(
-                    "it has format {format}; this version of Dyno reads \
-                    format {FORMAT}"
-                )));
+                return Err(format!(
+                    "it has format {format}; this version of Dyno reads format {FORMAT}"
+                ));
             }
-            None => return Err(named("it names no format".to_owned())),
+            None => return Err("it names no format".to_owned()),
         }
-        let dump: Dump = serde_json::from_value(value).map_err(|error| named(error.to_string()))?;
+        let dump: Dump = serde_json::from_value(value).map_err(|error| error.to_string())?;
         for piece in dump.files() {
-            piece.check(folder)?;
+            piece.check_name()?;
         }
         Ok(dump)
     }
@@ -147,14 +155,17 @@ impl Piece {
         folder.join(&self.file)
     }
 
-    fn check(&self, folder: &Path) -> Result<(), DumpError> {
+    fn check_name(&self) -> Result<(), String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '%');
-        if self.file.starts_with('.') || !self.file.chars().all(is_plain) {
-            return Err(DumpError::new(format!(
-                "{CONTENTS} names the file {:?}, which Dyno would not have written",
-                self.file
-            )));
+        match self.file.starts_with('.') || !self.file.chars().all(is_plain) {
+            true => {
+                Err(format!("it names the file {:?}, which Dyno would not have written", self.file))
+            }
+            false => Ok(()),
         }
+    }
+
+    fn check(&self, folder: &Path) -> Result<(), DumpError> {
         let path = self.path(folder);
         let length = open_to_read(&path)
             .and_then(|file| file.metadata())

@@ -5,6 +5,8 @@
 //! ([`Dumping`]); the folder, the threads and the order of the work are the same for all.
 
 mod folder;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod restore;
 mod text;
 mod write;

@@ -16,6 +16,8 @@ mod attached;
 mod cold;
 mod connection;
 mod facts;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod login;
 mod notes;
 mod private;

@@ -1,4 +1,4 @@
-//! The codec on messages made by hand and on garbage, and connections to servers that a test scripts.
+//! The codec on messages made by hand, and connections to servers that a test scripts.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,6 @@ use bson::raw::{RawBsonRef, RawDocument, RawDocumentBuf};
 use bson::{Binary, rawdoc};
 use dyno_workload::documents::{DocumentCommand, FIELDS};
 use dyno_workload::{Connection as _, ErrorClass, Reply, Statement, StatementClass, Value};
-use proptest::prelude::*;
 use ring::{digest, hmac};
 
 use super::connection::MongoConnection;
@@ -68,24 +67,6 @@ fn answers_that_violate_the_protocol_are_refused() {
     check(&|bytes| bytes[20] = 1, "does not begin with a document");
     check(&|bytes| bytes[21] = 0x17, "not a document");
     assert_eq!(length_of(&[1, 2, 3], LOGIN_MAX), Ok(None));
-}
-
-proptest! {
-    #[test]
-    fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..80), whole in any::<bool>()) {
-        let mut bytes = bytes;
-        if whole && bytes.len() >= 26 {
-            let length = bytes.len() as u32;
-            bytes[..4].copy_from_slice(&length.to_le_bytes());
-            bytes[12..21].copy_from_slice(&[0xdd, 7, 0, 0, 0, 0, 0, 0, 0]);
-            let body = length - 21;
-            bytes[21..25].copy_from_slice(&body.to_le_bytes());
-            *bytes.last_mut().unwrap() = 0;
-        }
-        if let Ok(Some(message)) = read_message(&bytes, LOGIN_MAX) {
-            let _ = reply::read(message.body);
-        }
-    }
 }
 
 #[track_caller]

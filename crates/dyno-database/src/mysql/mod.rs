@@ -40,6 +40,8 @@ use files::thread_group;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 pub(crate) use product::FAMILY;
 pub use product::PROTOCOL;
+#[cfg(any(test, fuzzing))]
+pub(crate) use protocol::fuzz;
 
 use crate::{DeployError, Endpoint, ServerFacts};
 

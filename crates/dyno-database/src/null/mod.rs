@@ -12,6 +12,8 @@
 
 mod event_loop;
 mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod mysql;
 mod postgresql;
 mod product;

@@ -12,9 +12,8 @@ use dyno_units::{Clock, ManualClock, Nanoseconds};
 use dyno_workload::{
     Connection, ErrorClass, Reply, Row, Statement, StatementClass, StatementError, Value,
 };
-use proptest::prelude::*;
 
-use super::{Conversation, Listen, NullServer, Script, StallOrigin, VALUE, Wire};
+use super::{Listen, NullServer, Script, StallOrigin, VALUE, Wire};
 use crate::Address;
 
 const BOTH: [Wire; 2] = [Wire::MySql, Wire::PostgreSql];
@@ -361,50 +360,4 @@ fn a_client_that_does_not_read_is_not_read_further() {
     }
     assert_eq!((n_answers, server.statements()), (n_queries, n_queries));
     drop(writer.join().unwrap());
-}
-
-proptest! {
-    /// Whatever a client sends: no panic, nothing taken twice, nothing lost.
-    #[test]
-    fn hostile_bytes_do_no_harm(
-        is_mysql: bool,
-        has_begun: bool,
-        parts in prop::collection::vec(
-            prop_oneof![
-                prop::collection::vec(any::<u8>(), 0..40),
-                // Well framed, in one protocol or the other.
-                (any::<u8>(), prop::collection::vec(any::<u8>(), 0..60)).prop_map(|(tag, body)| {
-                    let length = (body.len() as u32 + 4).to_be_bytes();
-                    [&[b"QPBDESCcdfHX"[usize::from(tag) % 12]], length.as_slice(), &body].concat()
-                }),
-                (0_u8..0x20, prop::collection::vec(any::<u8>(), 0..60)).prop_map(|(code, body)| {
-                    [&[body.len() as u8 + 1, 0, 0, 0, code], body.as_slice()].concat()
-                }),
-            ],
-            0..12,
-        ),
-    ) {
-        let wire = if is_mysql { Wire::MySql } else { Wire::PostgreSql };
-        let mut out = Vec::new();
-        let mut conversation = Conversation::begin(wire, &mut out);
-        if has_begun {
-            let hello: &[u8] = match wire {
-                Wire::MySql => b"\x24\0\0\x01\x05\xa2\x00\0\0\0\0\x40\x2d\0\0\0\0\0\0\0\0\0\
-                    \0\0\0\0\0\0\0\0\0\0\0\0\0\0me\0\0",
-                Wire::PostgreSql => b"\0\0\0\x08\0\x03\0\0",
-            };
-            prop_assert_eq!(conversation.take(hello, &mut out).n_bytes, hello.len());
-        }
-        let mut pending = Vec::new();
-        for part in parts {
-            pending.extend_from_slice(&part);
-            let taken = conversation.take(&pending, &mut out);
-            prop_assert!(taken.n_bytes <= pending.len());
-            pending.drain(..taken.n_bytes);
-            if taken.is_over {
-                break;
-            }
-            prop_assert_eq!(conversation.take(&pending, &mut out).n_bytes, 0);
-        }
-    }
 }

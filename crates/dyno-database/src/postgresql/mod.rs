@@ -34,6 +34,8 @@ use files::thread_group;
 pub use probe::pgbouncer::{Pool, parse_pools};
 pub(crate) use product::FAMILY;
 pub use product::PROTOCOL;
+#[cfg(any(test, fuzzing))]
+pub(crate) use protocol::fuzz;
 
 use crate::{DeployError, Endpoint};
 use protocol::ScramCache;

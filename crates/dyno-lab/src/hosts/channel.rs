@@ -231,7 +231,7 @@ impl Channel {
         let wall_ms = unix_ms.cast_signed().saturating_sub(own_unix_ms.cast_signed());
         let trip = RoundTrip::of([sent, answered], theirs, wall_ms);
         // Half of the way back has passed since it looked at its wall clock.
-        let wall_ms = wall_ms + (trip.took.0 / 2_000_000).cast_signed();
+        let wall_ms = wall_ms.saturating_add((trip.took.0 / 2_000_000).cast_signed());
         state.trips.push(RoundTrip { wall_ms, ..trip });
     }
 

@@ -42,6 +42,8 @@ pub(crate) use network::measure as measure_network;
 pub(crate) use probe::WatchedHost;
 pub use reach::{HeldHosts, kubernetes_manifest};
 pub(crate) use server::ServerHosts;
+#[cfg(any(test, fuzzing))]
+pub(crate) use step::fuzz;
 pub(crate) use step::{Generated, LoadRequest, work_of};
 pub(crate) use trial::{FromHost, TrialSite, trial_sites};
 pub(crate) use volume::HostedVolume;

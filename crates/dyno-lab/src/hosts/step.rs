@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use dyno_database::Endpoint;
 use dyno_load::{
-    AbortFlag, IntervalPart, LoadError, OUTCOMES, StepEvent, StepMerge, StepSpec, StepTotals,
+    AbortFlag, COUNT_MOST, IntervalPart, LoadError, OUTCOMES, StepEvent, StepMerge, StepSpec,
+    StepTotals,
 };
 use dyno_model::Name;
 use dyno_record::{EncodedHistogram, GeneratorSummary, HostSummary, KindSummary, new_histogram};
@@ -332,18 +333,13 @@ impl Course<'_> {
             let until = merge.announce(self.generators.clock.now(), observe);
             match self.next(until)? {
                 Some((idx, Answer::Interval { part, .. })) => {
-                    shares[idx].add(&part);
-                    merge.add(idx, &part, observe).map_err(|error| {
-                        LoadError(
-                            self.channels()[idx]
-                                .lose(&format!("its agent sent invalid results: {error}")),
-                        )
-                    })?;
+                    let added = shares[idx].add(idx, &part, &mut merge, observe);
+                    added.map_err(|error| self.invalid(idx, &error))?;
                 }
                 Some((idx, Answer::Ended(end))) => {
                     self.has_ended[idx] = true;
-                    merge.end(&end.end);
-                    shares[idx].end = Some(*end);
+                    let ended = shares[idx].end(*end, &mut merge);
+                    ended.map_err(|error| self.invalid(idx, &error))?;
                 }
                 Some((idx, _)) => return Err(self.out_of_turn(idx)),
                 None if self.generators.clock.now() > limit => return Err(self.overdue()),
@@ -351,6 +347,11 @@ impl Course<'_> {
             }
         }
         Ok((merge.finish()?, shares))
+    }
+
+    /// What a generator sent is none of its results.
+    fn invalid(&self, idx: usize, error: &LoadError) -> LoadError {
+        LoadError(self.channels()[idx].lose(&format!("its agent sent invalid results: {error}")))
     }
 
     /// A generator goes on although its load must have ended.
@@ -431,10 +432,29 @@ fn load_of(answer: &Answer) -> Option<u64> {
 }
 
 impl Share {
-    fn add(&mut self, part: &IntervalPart) {
+    /// Adds an interval of this generator, here and to the step.
+    fn add(
+        &mut self,
+        idx: usize,
+        part: &IntervalPart,
+        merge: &mut StepMerge,
+        observe: &mut dyn FnMut(StepEvent<'_>),
+    ) -> Result<(), LoadError> {
+        merge.add(idx, part, observe)?;
         self.did.add(&totals_of_part(part));
         self.committed.push(part.committed());
         self.lag_p99_us.push(six_digits(part.lag.quantile(0.99).as_micros_f64()));
+        Ok(())
+    }
+
+    /// The generator has ended its share of the step.
+    fn end(&mut self, end: LoadEnd, merge: &mut StepMerge) -> Result<(), LoadError> {
+        merge.end(&end.end)?;
+        if end.counts.iter().any(|count| *count > COUNT_MOST) {
+            return Err(LoadError("its end is damaged, or its counts are impossible".to_owned()));
+        }
+        self.end = Some(end);
+        Ok(())
     }
 }
 
@@ -477,5 +497,70 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
             ..GeneratorSummary::default()
         },
         ..HostSummary::default()
+    }
+}
+
+/// The fuzz target of agents' messages.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz {
+    use dyno_model::Load;
+    use dyno_units::Seed;
+
+    use super::*;
+    use crate::agent::read_frame;
+
+    /// Orders and answers are read, as frames and as lines of JSON; what the answers say of a load is added
+    /// up and summarised.
+    pub fn agent_messages(input: &[u8]) {
+        let mut frames = input;
+        while let Ok(order) = read_frame::<Order>(&mut frames) {
+            take_order(order);
+        }
+        let mut frames = input;
+        while read_frame::<Answer>(&mut frames).is_ok() {}
+        let lines = || input.split(|byte| *byte == b'\n');
+        lines().filter_map(|line| serde_json::from_slice(line).ok()).for_each(take_order);
+        take_answers(lines().filter_map(|line| serde_json::from_slice(line).ok()));
+    }
+
+    fn take_order(order: Order) {
+        if let Order::Load(order) = order {
+            let _ = (order.step.spec(1), Endpoint::from_url(&order.url));
+        }
+    }
+
+    fn take_answers(answers: impl Iterator<Item = Answer>) {
+        let spec = StepSpec {
+            load: Load::Closed { clients: 2 },
+            step: 0,
+            warm_up: Nanoseconds::ZERO,
+            duration: Nanoseconds::from_secs(3),
+            until_steady: None,
+            gone_limit: None,
+            statement_timeout: Nanoseconds::ZERO,
+            retries: 0,
+            workers: 1,
+            cpus: Vec::new(),
+            seed: Seed(1),
+        };
+        let names = [Name::Borrowed("kind")];
+        let (mut share, mut merge) =
+            (Share::default(), StepMerge::new(&spec, Nanoseconds::ZERO, 1, 1));
+        for answer in answers {
+            match answer {
+                Answer::Interval { part, .. } => {
+                    let _ = share.add(0, &part, &mut merge, &mut |_| {});
+                }
+                Answer::Ended(end) => {
+                    let _ = share.end(*end, &mut merge);
+                }
+                Answer::TrialEvent(event) => {
+                    let _ = dyno_record::cleaned(&*event);
+                }
+                _ => {}
+            }
+        }
+        let _ = merge.finish();
+        let _ = summary(&names, share);
     }
 }

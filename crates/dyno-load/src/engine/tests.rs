@@ -357,7 +357,7 @@ fn generators_with_slices_run_a_step_as_one() {
             let totals = totals.expect("the slice runs");
             assert_eq!(totals.measure_began, began);
             assert_eq!(log.n_connects.load(Ordering::SeqCst), slice.share_of(6));
-            merge.end(&crate::SliceEnd::of(&totals));
+            merge.end(&crate::SliceEnd::of(&totals)).expect("it was counted");
         }
         merge.finish().expect("all have ended")
     };

@@ -733,11 +733,22 @@ fn nothing_is_written_through_a_link() {
 
 #[test]
 fn counts_that_cannot_be_are_refused_and_not_added_up() {
-    let changes: [fn(&mut crate::StepSummary); 4] = [
+    fn promoted(step: &mut crate::StepSummary, survived: crate::Survived) {
+        let member = "replica-1".to_owned();
+        let promotion = Some(crate::Promotion { member, survived: Some(survived) });
+        step.faults.push(crate::Fault { promotion, ..crate::Fault::default() });
+    }
+    fn generated(step: &mut crate::StepSummary, committed: u64) {
+        let committed = vec![committed];
+        step.hosts.push(crate::HostSummary { committed, ..crate::HostSummary::default() });
+    }
+    let changes: [fn(&mut crate::StepSummary); 6] = [
         |step| step.reads = u64::MAX,
         |step| step.due = 1 << 54,
         |step| step.in_flight_at_end = Some(u64::MAX),
         |step| step.kinds[0].outcomes.extend([("refused".to_owned(), u64::MAX)]),
+        |step| promoted(step, crate::Survived { in_doubt: u64::MAX, ..Default::default() }),
+        |step| generated(step, u64::MAX),
     ];
     for change in changes {
         let folder = tempfile::tempdir().unwrap();

@@ -5,6 +5,8 @@
 
 pub(crate) mod execute;
 mod fields;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub(crate) mod greeting;
 pub(crate) mod keep;
 pub(crate) mod packets;

@@ -223,8 +223,6 @@ fn push(encoding: Encoding, value: &[u8], rows: &mut KeptRows) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -304,15 +302,5 @@ mod tests {
         let mut keeper = last();
         keeper.take(b'T', &described.1).unwrap();
         (0..100).for_each(|_| keeper.take(b'D', &text.1).expect("each replaces the one before it"));
-    }
-
-    proptest! {
-        #[test]
-        fn hostile_rows_end_in_an_error_or_a_row(id in 0_u32..2000, row: Vec<u8>) {
-            let mut keeper = RowKeeper::default();
-            keeper.begin(Some(&[Encoding::of_type(id)]));
-            let _ = keeper.row(&row);
-            let _ = column_types(&row);
-        }
     }
 }

@@ -6,6 +6,8 @@
 
 mod bind;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod keep;
 mod message;
 mod reply;

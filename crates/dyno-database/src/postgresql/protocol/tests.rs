@@ -4,6 +4,7 @@ use dyno_workload::{ErrorClass, Reply, Value};
 use proptest::prelude::*;
 
 use super::bind::{ExecuteTemplate, write_unprepared};
+use super::fuzz::{postgresql, scan_pipeline};
 use super::message::ServerMessage;
 use super::reply::{ReplyScanner, Scan, command_rows};
 use super::*;
@@ -212,37 +213,6 @@ fn an_unnamed_statement_has_parse_and_describe() {
     let mut out = Vec::new();
     write_unprepared("BEGIN", &mut out);
     assert_eq!(out, expected.concat());
-}
-
-/// The replies of a pipeline of three statements, as far as they come.
-fn scan_pipeline(bytes: &[u8], piece: usize) -> Result<Vec<Result<u64, String>>, ProtocolError> {
-    let mut scanner = ReplyScanner::default();
-    let mut replies = Vec::new();
-    let mut buffer = Vec::new();
-    let mut pieces = bytes.chunks(piece);
-    'replies: for nth in 0..3 {
-        if nth < 2 {
-            scanner.begin_amid(None)
-        } else {
-            scanner.begin(None)
-        }
-        loop {
-            let (n_done, scan) = scanner.scan(&buffer)?;
-            buffer.drain(..n_done);
-            if scan == Scan::Done {
-                break;
-            }
-            let Some(piece) = pieces.next() else { break 'replies };
-            buffer.extend_from_slice(piece);
-        }
-        let reply = scanner.finish().map(|reply| reply.rows + 10 * reply.affected);
-        let is_over = reply.is_err();
-        replies.push(reply.map_err(|error| error.code));
-        if is_over {
-            break;
-        }
-    }
-    Ok(replies)
 }
 
 #[test]
@@ -455,47 +425,19 @@ fn every_damage_of_one_byte_is_survived_at_every_place() {
     const TURNING: &[u8] = b"\0\x01\x02\x7f\x80\xfe\xffCDEGIKNRSTZ";
     for bytes in corpus() {
         for end in 0..bytes.len() {
-            survives(&bytes[..end]);
+            postgresql(&bytes[..end]);
         }
         for idx in 0..bytes.len() {
             for byte in TURNING.iter().copied().chain((0..8).map(|bit| bytes[idx] ^ 1 << bit)) {
                 let mut damaged = bytes.clone();
                 damaged[idx] = byte;
-                survives(&damaged);
+                postgresql(&damaged);
             }
         }
     }
 }
 
-/// Bytes that end in a reply, in an error, or in waiting, in pieces of any size.
-#[track_caller]
-fn survives(bytes: &[u8]) {
-    let whole = scan_prefix(bytes, bytes.len().max(1));
-    assert_eq!(scan_prefix(bytes, 1), whole, "{bytes:?}");
-    let _ = scan_pipeline(bytes, 1);
-    let _ = ServerMessage::parse(bytes);
-    let _ = row_texts(bytes);
-    let _ = parameter_types(bytes);
-    let _ = command_rows(bytes);
-}
-
 proptest! {
-    /// Any bytes end in a reply, in an error, or in waiting; and the pieces do not matter.
-    #[test]
-    fn hostile_bytes_are_survived(bytes in hostile(), piece in 1_usize..40) {
-        let whole = scan_prefix(&bytes, bytes.len().max(1));
-        prop_assert_eq!(scan_prefix(&bytes, piece), whole);
-        let _ = scan_pipeline(&bytes, piece);
-        let _ = ServerMessage::parse(&bytes);
-        let _ = row_texts(&bytes);
-        let _ = parameter_types(&bytes);
-        let _ = command_rows(&bytes);
-        let _ = endpoint_hash(&bytes);
-        let mut exchange = ScramExchange::new("", "n".to_owned(), Binding::Unsupported);
-        let _ = exchange.answer(&bytes, "p", &ScramCache::default());
-        let _ = exchange.verify(&bytes);
-    }
-
     /// What is encoded can be taken apart again by its own lengths.
     #[test]
     fn executions_are_well_formed(
@@ -511,47 +453,6 @@ proptest! {
             prop_assert_eq!(rest, [message(b'E', &[0; 5]), message(b'S', b"")].concat());
         }
     }
-}
-
-/// How a connection fares with these bytes: the reply or error, and how many bytes it took.
-fn scan_prefix(bytes: &[u8], piece: usize) -> String {
-    let mut scanner = ReplyScanner::default();
-    scanner.begin(None);
-    let mut buffer = Vec::new();
-    let mut n_total = 0;
-    for piece in bytes.chunks(piece) {
-        buffer.extend_from_slice(piece);
-        loop {
-            match scanner.scan(&buffer) {
-                Err(error) => return error.to_string(),
-                Ok((n_done, scan)) => {
-                    buffer.drain(..n_done);
-                    n_total += n_done;
-                    match scan {
-                        Scan::Done => return format!("{n_total} {:?}", scanner.finish()),
-                        Scan::CopyIn => {}
-                        Scan::More => break,
-                    }
-                }
-            }
-        }
-    }
-    "waits".to_owned()
-}
-
-/// Bytes that look like messages more often than not.
-fn hostile() -> impl Strategy<Value = Vec<u8>> {
-    let tag = prop::sample::select(b"DCZENGTS2nAI?".to_vec());
-    let framed = (tag, prop::collection::vec(any::<u8>(), 0..30), -2_i32..3).prop_map(
-        |(tag, body, offset)| {
-            let mut bytes = message(tag, &body);
-            let length = i32::try_from(body.len()).unwrap() + 4 + offset;
-            bytes[1..5].copy_from_slice(&length.to_be_bytes());
-            bytes
-        },
-    );
-    let any = prop::collection::vec(any::<u8>(), 0..20);
-    prop::collection::vec(prop_oneof![4 => framed, 1 => any], 0..8).prop_map(|parts| parts.concat())
 }
 
 /// A value with its own bytes.

@@ -1,7 +1,5 @@
 //! Logs of every kind, with what becomes of their statements.
 
-use proptest::prelude::*;
-
 use super::*;
 
 fn request() -> Request {
@@ -574,41 +572,6 @@ fn what_is_no_log_is_refused() {
     check(b"", "look like neither a general or slow log");
     check(b"SELECT 1;\n", "look like neither a general or slow log");
     check(general(&["SET x = 1"]).as_bytes(), "1 of the session");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    /// Any bytes, with what logs are made of among them, are read to their end, and counted.
-    #[test]
-    fn any_bytes_are_read(
-        parts in prop::collection::vec(
-            prop_oneof![
-                "\\PC{0,12}",
-                prop::sample::select(vec![
-                    "\n", "\t\t", "261123 20:22:53\t", " 4 Query\t", " 4 Execute\t", " 5 Quit\t\n",
-                    "# User@Host: a[b] @ c []  Id: 3\n", "# Time: 1\n", "# Thread_id: 4  Schema: x\n",
-                    "use `x`;\n", "SELECT ", "INSERT INTO t VALUES (", "1", "-", ".", "0x", "'", "\"", "`",
-                    "''", "\\", ")", "(", ",", " IN (", "/*", "*/", "--", "#", ":", "@", "$", "e", "_utf8",
-                    "BEGIN", "COMMIT", "SET autocommit=0", "DATE ", "x", "%", "9223372036854775807",
-                    "1e308", "2026-11-23 20:22:53 UTC [4] ", "LOG:  statement: ", "LOG:  execute a: ",
-                    "DETAIL:  parameters: $1 = '", ",,me,shop,,,6.a,,,,,,LOG,,", "$1", "$9", ", $2 = NULL", "\n\t", "\u{0}", "\u{1}", "é", ", Version: 1 started with:\n",
-                ]).prop_map(str::to_owned),
-            ],
-            0..60,
-        ),
-        format in prop::sample::select(Format::ALL.to_vec()),
-        has_texts: bool,
-    ) {
-        let log = parts.concat();
-        let prefix = Some("%t [%p] ".to_owned());
-        let request = Request { format: Some(format), prefix, has_texts, ..request() };
-        if let Ok(captured) = capture(&mut log.as_bytes(), &request) {
-            let counts = captured.counts;
-            let left_out: u64 = counts.left_out.values().sum();
-            prop_assert_eq!(counts.read, counts.replayed + counts.control + left_out);
-        }
-    }
 }
 
 mod counted {

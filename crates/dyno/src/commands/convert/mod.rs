@@ -1,6 +1,8 @@
 //! `dyno convert`: the configuration of another benchmark as a study.
 
 mod autobench;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod reasons;
 mod shell;
 

@@ -1,5 +1,7 @@
 //! `dyno import`: what other tools have printed, as a record that is reported and compared like any other.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod hammerdb;
 mod iibench;
 mod measured;

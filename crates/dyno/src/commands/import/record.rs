@@ -32,8 +32,8 @@ pub(super) struct Order<'a> {
 
 /// The record of a run of Dyno's, before it is written.
 pub(super) struct Plan {
-    manifest: Manifest,
-    trials: Vec<TrialSummary>,
+    pub(super) manifest: Manifest,
+    pub(super) trials: Vec<TrialSummary>,
 }
 
 /// A load: clients, and the offered rate in thousandths of a transaction per second (whole numbers can be

@@ -1,6 +1,8 @@
 //! `dyno pgbench`: command lines and scripts of pgbench, on Dyno's load generator, with pgbench's output
 //! and a record beside it.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod getopt;
 mod host;
 mod init;

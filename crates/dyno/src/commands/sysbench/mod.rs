@@ -2,6 +2,8 @@
 //! output and a record beside it.
 
 mod commands;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub(crate) mod host;
 mod machine;
 mod options;

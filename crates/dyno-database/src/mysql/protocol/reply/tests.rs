@@ -27,26 +27,11 @@ fn ok(first: u8, affected: u8, status: u16, warnings: u16) -> Vec<u8> {
     vec![first, affected, 0, a, b, c, d]
 }
 
-/// Reads a stream offered in pieces of `n` bytes, as a connection does. Returns what is left over.
+/// Reads a stream offered in pieces of `n` bytes. Returns what is left over.
 fn read(negotiated: Negotiated, bytes: &[u8], n: usize) -> (Progress, usize) {
     let mut reader = ReplyReader::new(negotiated);
     reader.begin(1, None);
-    let (mut start, mut end) = (0, 0);
-    while end < bytes.len() {
-        end = (end + n).min(bytes.len());
-        let (n_used, progress) = reader.advance(&bytes[start..end]);
-        start += n_used;
-        assert!(start <= end);
-        match progress {
-            Progress::Partial => assert!(reader.is_waiting()),
-            Progress::Complete(_) => {
-                assert!(!reader.is_waiting());
-                return (progress, bytes.len() - start);
-            }
-            Progress::FileWanted(_) => {}
-        }
-    }
-    (Progress::Partial, 0)
+    super::super::fuzz::read(&mut reader, bytes, n)
 }
 
 /// A reply read whole and read byte by byte.
@@ -330,21 +315,6 @@ proptest! {
     }
 
     #[test]
-    fn damaged_replies_do_no_harm(
-        (negotiated, (mut bytes, _)) in
-            any_negotiated().prop_flat_map(|n| (Just(n), any_reply(n))),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        n in 1_usize..60,
-    ) {
-        for (place, byte) in changes {
-            let idx = place.index(bytes.len());
-            bytes[idx] = byte;
-        }
-        read(negotiated, &bytes, n);
-        read(negotiated, &bytes[..bytes.len() / 2], n);
-    }
-
-    #[test]
     fn the_short_way_reports_what_the_long_way_does(
         (bytes, _) in any_reply(CACHED),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
@@ -362,14 +332,5 @@ proptest! {
             let long = read(CACHED, &bytes, bytes.len());
             prop_assert_eq!(long, (Progress::Complete(Ok(reply)), 0));
         }
-    }
-
-    #[test]
-    fn random_bytes_do_no_harm(
-        negotiated in any_negotiated(),
-        bytes in prop::collection::vec(any::<u8>(), 0..300),
-        n in 1_usize..60,
-    ) {
-        read(negotiated, &bytes, n);
     }
 }

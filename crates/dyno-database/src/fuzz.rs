@@ -1,0 +1,48 @@
+//! The fuzz targets of this crate: whatever a peer sends, a codec returns a value or an error, and does not depend on
+//! how the bytes arrive.
+
+pub use crate::clickhouse::fuzz::clickhouse;
+pub use crate::dump::fuzz::dump;
+pub use crate::mongodb::fuzz::mongodb;
+pub use crate::mysql::fuzz::mysql;
+pub use crate::null::fuzz::null;
+pub use crate::postgresql::fuzz::postgresql;
+
+#[cfg(test)]
+#[path = "../../../fuzz/mutations.rs"]
+mod mutations;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_of_clickhouse_are_read_or_refused() {
+        mutations::run("clickhouse", 3000, clickhouse);
+    }
+
+    #[test]
+    fn dumps_are_read_or_refused() {
+        mutations::run("dump", 3000, dump);
+    }
+
+    #[test]
+    fn replies_of_mongodb_are_read_or_refused() {
+        mutations::run("mongodb", 3000, mongodb);
+    }
+
+    #[test]
+    fn replies_of_mysql_are_read_or_refused() {
+        mutations::run("mysql", 3000, mysql);
+    }
+
+    #[test]
+    fn the_null_servers_take_what_clients_send() {
+        mutations::run("null", 3000, null);
+    }
+
+    #[test]
+    fn replies_of_postgresql_are_read_or_refused() {
+        mutations::run("postgresql", 3000, postgresql);
+    }
+}

@@ -1,0 +1,105 @@
+//! The command line: the only crate that prints, exits, reads the environment and makes the real
+//! clock. Each subcommand has a file.
+
+mod calibration;
+mod cli;
+mod clock;
+mod commands;
+mod examples;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
+mod hints;
+mod http;
+mod lab;
+mod latest;
+mod live;
+mod metrics;
+mod progress;
+mod readings;
+mod recipes;
+mod scripts;
+mod secrets;
+mod serve;
+mod terminal;
+mod vocabulary;
+mod written;
+
+use std::process::ExitCode;
+
+/// How a command ends, which decides the exit code.
+pub(crate) enum End {
+    /// The command did what was asked.
+    Good,
+    /// It was done, and part of it failed: a trial, a check.
+    Bad,
+    /// The input is wrong, and a message said so.
+    Misused,
+    /// The data do not decide a gate.
+    Inconclusive,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// What the program does.
+pub fn main() -> ExitCode {
+    if let Err(error) = secrets::hide_from_process_list() {
+        terminal::error(&error);
+        return ExitCode::from(1);
+    }
+    let end = cli::run().unwrap_or_else(|error| {
+        terminal::error(&error);
+        if error.is::<UsageError>() { End::Misused } else { End::Bad }
+    });
+    let printed = terminal::check_output();
+    if let Err(error) = &printed {
+        terminal::error(error);
+    }
+    exit_code(&end, printed.is_ok())
+}
+
+/// 2 after a usage error, when nothing was done; 1 if the command failed, or its result could not
+/// be printed.
+fn exit_code(end: &End, is_printed: bool) -> ExitCode {
+    match end {
+        End::Good if is_printed => ExitCode::SUCCESS,
+        End::Good | End::Bad => ExitCode::from(1),
+        End::Misused | End::Inconclusive => ExitCode::from(2),
+        End::Interrupted => ExitCode::from(130),
+    }
+}
+
+/// A usage error: a wrong option or a wrong study. Nothing was done.
+#[derive(Debug)]
+pub(crate) struct UsageError(anyhow::Error);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Marks an error as one of usage: in an option or a study.
+pub(crate) fn usage_error(error: anyhow::Error) -> anyhow::Error {
+    anyhow::Error::new(UsageError(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_those_of_the_documents() {
+        let check = |end: End, is_printed: bool, expected: u8| {
+            let expected = ExitCode::from(expected);
+            assert_eq!(format!("{:?}", exit_code(&end, is_printed)), format!("{expected:?}"));
+        };
+        check(End::Good, true, 0);
+        check(End::Good, false, 1);
+        check(End::Bad, true, 1);
+        check(End::Misused, true, 2);
+        check(End::Inconclusive, false, 2);
+        check(End::Interrupted, true, 130);
+    }
+}
