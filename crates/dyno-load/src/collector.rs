@@ -52,7 +52,7 @@ pub(crate) struct Collector {
 
 /// What ends a step before its longest time.
 pub(crate) struct Until {
-    /// When it ends, set by the quotas or by the collector.
+    /// When it ends, set by its clients or by the collector.
     pub(crate) finish: Option<Arc<Finish>>,
     /// How long its throughput has to be steady.
     pub(crate) steady_for: Option<Nanoseconds>,
@@ -215,7 +215,7 @@ impl Collector {
         let _ = self.returns[report.worker_idx].send(report);
     }
 
-    /// When all quotas were done, or throughput was found steady, if that is known.
+    /// When all quotas were done, all clients had ended, or throughput was found steady, if that is known.
     fn finished_at(&self) -> Option<Nanoseconds> {
         self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at < Nanoseconds(u64::MAX))
     }
@@ -340,8 +340,8 @@ impl Collector {
         let planned_end = finished_at.unwrap_or(self.timeline.ended);
         if planned_end <= self.timeline.measure_began {
             return Err(LoadError(
-                "all quotas were met before the warm-up ended, so nothing was measured; \
-                 shorten the warm-up or raise the quotas"
+                "all clients had done what they were to do before the warm-up ended, so nothing was \
+                 measured; shorten the warm-up or let them do more"
                     .to_owned(),
             ));
         }
@@ -366,12 +366,12 @@ impl Collector {
             error_examples: self.end.error_examples,
             in_flight_at_end: self.end.in_flight_at_end,
             aborted: self.measure_ended < planned_end,
-            ended_by: match (&self.finish, finished_at) {
-                (None, _) => EndedBy::Time,
-                (Some(_), Some(_)) if self.is_steady => EndedBy::Steady,
-                (Some(_), Some(_)) => EndedBy::Quota,
-                (Some(_), None) if self.steadiness.is_some() => EndedBy::Unsteady,
-                (Some(_), None) => EndedBy::Limit,
+            ended_by: match (self.finish.is_some_and(|finish| finish.is_planned()), finished_at) {
+                (_, Some(_)) if self.is_steady => EndedBy::Steady,
+                (_, Some(_)) => EndedBy::Quota,
+                (false, None) => EndedBy::Time,
+                (true, None) if self.steadiness.is_some() => EndedBy::Unsteady,
+                (true, None) => EndedBy::Limit,
             },
             roles: self.end.roles,
         })

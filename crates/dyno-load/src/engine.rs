@@ -126,7 +126,7 @@ struct WorkerPool<'scope> {
     returns: Vec<Sender<WorkerInterval>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     stop: AbortFlag,
-    finish: Option<Arc<Finish>>,
+    finish: Arc<Finish>,
     steady_for: Option<Nanoseconds>,
     /// How long no transaction may commit while clients find no server.
     gone_limit: Option<Nanoseconds>,
@@ -201,8 +201,8 @@ impl<'scope> WorkerPool<'scope> {
     ) -> Result<StepTotals, LoadError> {
         let n_kinds = job.workload.kinds().len();
         let stop = self.stop.clone();
-        let until =
-            Until { finish: self.finish, steady_for: self.steady_for, gone_limit: self.gone_limit };
+        let (finish, steady_for) = (Some(self.finish), self.steady_for);
+        let until = Until { finish, steady_for, gone_limit: self.gone_limit };
         let mut collector = Collector::new(timeline, until, n_kinds, self.returns, stop);
         for order in &self.orders {
             // A worker that cannot take its order has failed and reported it.
@@ -236,7 +236,7 @@ struct WorkerTask<'a> {
     /// Its share of the step, among the workers of all generators.
     slice: Slice,
     stop: AbortFlag,
-    finish: Option<Arc<Finish>>,
+    finish: Arc<Finish>,
 }
 
 impl WorkerTask<'_> {

@@ -1,5 +1,6 @@
 //! The end of a step that ends before its longest time: how many clients still have a quota to
-//! do and when the last of them had finished, or when throughput had become steady.
+//! do (or, without quotas, have more to do) and when the last of them had finished, or when throughput
+//! had become steady.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,18 +18,25 @@ pub(crate) struct Finish {
     latest: AtomicU64,
     // Never, as long as some are not.
     at: AtomicU64,
+    is_planned: bool,
 }
 
 impl Finish {
-    /// The finish of such a step; `None` if it lasts for a fixed time.
-    pub(crate) fn of(spec: &StepSpec) -> Option<Arc<Finish>> {
-        let n_left = spec.load.n_with_quota();
-        let finish = Finish {
+    /// The finish of a step. One that lasts for a fixed time ends earlier only if all clients do.
+    pub(crate) fn of(spec: &StepSpec) -> Arc<Finish> {
+        let n_with_quota = spec.load.n_with_quota();
+        let n_left = if n_with_quota > 0 { n_with_quota } else { spec.load.clients() };
+        Arc::new(Finish {
             n_left: AtomicUsize::new(n_left),
             latest: AtomicU64::new(0),
             at: AtomicU64::new(u64::MAX),
-        };
-        (n_left > 0 || spec.until_steady.is_some()).then(|| Arc::new(finish))
+            is_planned: n_with_quota > 0 || spec.until_steady.is_some(),
+        })
+    }
+
+    /// Whether the step is to end before its longest time.
+    pub(crate) fn is_planned(&self) -> bool {
+        self.is_planned
     }
 
     /// Ends the step at `at`, unless it ends before.
@@ -36,7 +44,7 @@ impl Finish {
         self.at.fetch_min(at.0, Ordering::AcqRel);
     }
 
-    /// One client's quota is done, since `now`. To be called once for each.
+    /// One client's quota is done, or it has ended, since `now`. To be called once for each.
     pub(crate) fn client_done(&self, now: Nanoseconds) {
         self.latest.fetch_max(now.0, Ordering::AcqRel);
         // Clients may arrive here in another order than they finished in.
@@ -66,7 +74,8 @@ mod tests {
 
     #[test]
     fn the_finish_is_when_the_last_was_done_in_any_order() {
-        let finish = Finish::of(&with_quota(3, Some(1))).expect("there are quotas");
+        let finish = Finish::of(&with_quota(3, Some(1)));
+        assert!(finish.is_planned());
         for now in [5, 9, 7] {
             assert_eq!(finish.at(), Nanoseconds(u64::MAX));
             finish.client_done(Nanoseconds(now));
@@ -75,17 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn without_quotas_there_is_none() {
-        assert!(Finish::of(&with_quota(3, None)).is_none());
-        assert!(Finish::of(&with_quota(0, Some(1))).is_none());
-        assert!(Finish::of(&closed(1, 1)).is_none());
+    fn without_quotas_only_clients_that_all_end_are_a_finish() {
+        for spec in [with_quota(2, None), closed(2, 1)] {
+            let finish = Finish::of(&spec);
+            assert!(!finish.is_planned());
+            finish.client_done(Nanoseconds(5));
+            assert_eq!(finish.at(), Nanoseconds(u64::MAX));
+            finish.client_done(Nanoseconds(4));
+            assert_eq!(finish.at(), Nanoseconds(5));
+        }
+        assert!(!Finish::of(&with_quota(0, Some(1))).is_planned());
     }
 
     #[test]
     fn what_is_to_become_steady_ends_when_it_is_said_to() {
         let steady = Some(Nanoseconds::from_secs(10));
         let spec = StepSpec { until_steady: steady, ..closed(1, 60) };
-        let finish = Finish::of(&spec).expect("it may end before its time");
+        let finish = Finish::of(&spec);
         assert_eq!(finish.at(), Nanoseconds(u64::MAX));
         finish.end_at(Nanoseconds(7));
         finish.end_at(Nanoseconds(9));

@@ -1,11 +1,12 @@
 //! A workload and specifications for tests.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use dyno_model::{Arrivals, Load, Name, Pacing, Role, name};
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use dyno_workload::{
-    ClientContext, ClientFuture, Clients, Dialect, MadeWorkload, Row, Session, Statement,
+    ClientContext, ClientFuture, Clients, Dialect, Ended, MadeWorkload, Row, Session, Statement,
     StatementClass, StatementError, Table, Transactions, Workload, drive,
 };
 
@@ -23,6 +24,8 @@ pub(crate) struct Reads {
     pub(crate) thinking: Nanoseconds,
     /// Every so many transactions, one is rolled back as designed; 0 for none.
     pub(crate) rolls_back_each: u64,
+    /// Client 0 ends after so many transactions, client 1 after twice as many …; 0 if they do not end.
+    pub(crate) ends_after: u64,
 }
 
 static KINDS: [Name; 3] = [name("one_read"), name("two_reads"), name("three_reads")];
@@ -83,8 +86,25 @@ impl Workload for Reads {
     }
 }
 
+/// A client that ends by itself after so many transactions.
+async fn some(n: u64, context: ClientContext) {
+    let ClientContext { mut session, pace, .. } = context;
+    for _ in 0..n {
+        if !poll_fn(|_| pace.poll_due()).await {
+            return;
+        }
+        pace.sent();
+        let result = session.execute(0, &[]).await;
+        pace.done(0, session.take_tally(), result.as_ref().map(|_| Ended::Committed));
+    }
+    pace.finished();
+}
+
 impl Clients for Reads {
     fn client(&self, context: ClientContext) -> ClientFuture {
+        if self.ends_after > 0 {
+            return Box::pin(some(self.ends_after * (context.client_idx as u64 + 1), context));
+        }
         Box::pin(drive(ReadsClient { reads: *self, role: context.role, n_done: 0 }, context))
     }
 }

@@ -99,6 +99,7 @@ fn run_with(
     worker.open_clients(&ClientSetup { workload, spec, range }, connector.as_ref())?;
     observe(StepEvent::Connected { clients, took: clock.now() - timeline.began });
 
+    let finish = Some(finish);
     let until = Until { finish, steady_for: spec.until_steady, gone_limit: spec.gone_limit };
     let mut collector = Collector::new(timeline, until, n_kinds, vec![give_back], stop);
     worker.begin(timeline, spec, slice);

@@ -160,7 +160,7 @@ pub struct StepTotals {
 pub enum EndedBy {
     /// Its duration was over, and no client had a quota.
     Time,
-    /// All quotas were done.
+    /// All quotas were done; or all clients had ended by themselves.
     Quota,
     /// Its throughput had become steady.
     Steady,

@@ -53,8 +53,7 @@ pub(crate) enum Mode {
 pub(crate) struct Ends {
     /// The caller's flag, and the one with which the collector ends a step that cannot go on.
     pub(crate) aborts: [AbortFlag; 2],
-    /// None if no client has a quota.
-    pub(crate) finish: Option<Arc<Finish>>,
+    pub(crate) finish: Arc<Finish>,
 }
 
 /// What a worker and its clients share. Lives in one thread: cells, no locks.
@@ -66,7 +65,9 @@ pub(crate) struct WorkerState<R> {
     now: Cell<Nanoseconds>,
     next_boundary: Cell<Nanoseconds>,
     pub(crate) in_flight: Cell<u64>,
-    finish: Option<Arc<Finish>>,
+    finish: Arc<Finish>,
+    // The finish may have come: it is planned, or all clients of this worker have ended.
+    may_finish: Cell<bool>,
     aborts: [AbortFlag; 2],
     mode: Cell<Mode>,
     pub(crate) recorder: RefCell<Recorder>,
@@ -86,7 +87,7 @@ pub(crate) struct WorkerState<R> {
     timeline: OnceCell<Timeline>,
     // The end of the measurement phase, once it is known.
     ended: Cell<Nanoseconds>,
-    // Clients whose quota is done.
+    // Clients whose quota is done, or that have ended.
     n_finished: Cell<usize>,
     interval_idx: Cell<u64>,
     usage: Cell<[Usage; 2]>,
@@ -117,6 +118,7 @@ impl<R: Reactor> WorkerState<R> {
             own_arrivals: OnceCell::new(),
             timeline: OnceCell::new(),
             ended: Cell::new(Nanoseconds(u64::MAX)),
+            may_finish: Cell::new(ends.finish.is_planned()),
             finish: ends.finish,
             n_finished: Cell::new(0),
             mode: Cell::new(Mode::Running),
@@ -163,27 +165,28 @@ impl<R: Reactor> WorkerState<R> {
         now
     }
 
-    /// Whether all quotas of the step are done by `now`.
+    /// Whether all that the clients of the step had to do is done by `now`.
     #[inline]
     fn is_finished(&self, now: Nanoseconds) -> bool {
-        self.finish.as_ref().is_some_and(|finish| now >= finish.at())
+        self.may_finish.get() && now >= self.finish.at()
     }
 
-    /// The client of this slot has just finished its quota; the last one of all workers ends the
-    /// step.
+    /// The client of this slot has just finished its quota, or has ended; the last one of all workers
+    /// ends the step.
     #[cold]
     pub(crate) fn client_finished(&self, slot: u32) {
         self.n_finished.set(self.n_finished.get() + 1);
         if let Some(own) = self.own(slot) {
             own.take();
         }
-        if let Some(finish) = &self.finish {
-            finish.client_done(self.now.get());
-            self.cross(self.now.get());
+        if self.n_finished() == self.rules.n_clients {
+            self.may_finish.set(true);
         }
+        self.finish.client_done(self.now.get());
+        self.cross(self.now.get());
     }
 
-    /// Clients of this worker whose quota is done.
+    /// Clients of this worker whose quota is done, or that have ended.
     pub(crate) fn n_finished(&self) -> usize {
         self.n_finished.get()
     }
@@ -331,7 +334,7 @@ impl<R: Reactor> WorkerState<R> {
         let span = timeline.span(idx).expect("there is an interval until the end");
         // Another worker's clients may have ended the step before this interval began, and this
         // worker only learns of it now; the collector knows where such an interval belongs.
-        let finish = self.finish.as_ref().map(|finish| finish.at()).filter(|at| *at <= span.end);
+        let finish = Some(self.finish.at()).filter(|at| *at <= span.end);
         let end = finish.unwrap_or(span.end);
         let next = if finish.is_some() { None } else { timeline.span(idx + 1) };
         self.end_arrivals(end, next.is_none());

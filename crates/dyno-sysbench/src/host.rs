@@ -53,7 +53,11 @@ pub trait Host: Send + Sync {
     /// Waits for so many microseconds, where no other client is kept waiting.
     fn sleep(&self, us: f64);
 
-    /// Whether scripts are to end now.
+    /// Runs a command by the shell and waits until it has ended, or scripts are to end: what it came to, as
+    /// C's `system` returns it. Without a command, whether there is a shell.
+    fn execute(&self, command: Option<&str>) -> i32;
+
+    /// Whether scripts are to end now: what they have not ended by then is given up.
     fn is_stopped(&self) -> bool;
 }
 

@@ -280,6 +280,16 @@ impl State {
         self.asks("has_hook", name)
     }
 
+    /// Ends what its reports have begun: no further one follows.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for it.
+    pub fn end_reports(&self) -> Result<(), String> {
+        let end = || self.function("end_reports")?.call::<()>(());
+        end().map_err(|error| message_of(&error))
+    }
+
     /// Whether a command of this name is to be done by all threads; none if the script has no such command.
     pub fn command(&self, name: &str) -> Option<bool> {
         self.asks("command_defined", name).then(|| self.asks("command_parallel", name))
@@ -391,6 +401,9 @@ impl State {
             },
             "EXECUTE" => {
                 let Value::Table(values) = nth(4) else { return Err(mlua::Error::runtime(YIELDS)) };
+                if number(3) >= PACKED as usize {
+                    return Err(mlua::Error::runtime("a statement has too many values"));
+                }
                 let values: Vec<Value> =
                     (1..=number(3)).map(|at| values.raw_get(at)).collect::<mlua::Result<_>>()?;
                 self.take_values(&values)?;

@@ -49,6 +49,11 @@ impl Host for Page {
 
     fn sleep(&self, _: f64) {}
 
+    fn execute(&self, command: Option<&str>) -> i32 {
+        self.push(&format!("execute {command:?}\n"));
+        256
+    }
+
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Relaxed)
     }
@@ -65,6 +70,15 @@ fn load(text: &str, limits: Limits) -> Result<Bench, String> {
 
 fn load_as(text: &str, limits: Limits, is_compiled: bool) -> Result<Bench, String> {
     let page = Arc::new(Page::default());
+    make(text, limits, is_compiled, (page, false))
+}
+
+fn make(
+    text: &str,
+    limits: Limits,
+    is_compiled: bool,
+    (page, is_trusted): (Arc<Page>, bool),
+) -> Result<Bench, String> {
     let host: Arc<dyn Host> = page.clone();
     let state = State::load(&Setup {
         path: "test.lua",
@@ -78,7 +92,7 @@ fn load_as(text: &str, limits: Limits, is_compiled: bool) -> Result<Bench, Strin
         driver: "mysql",
         argv: &["sysbench".to_owned(), "test.lua".to_owned()],
         command: Some("run"),
-        is_trusted: false,
+        is_trusted,
         is_compiled,
         limits,
     })?;
@@ -618,6 +632,131 @@ fn messages_name_the_lines_of_the_script() {
     // It would be one with what stands around it.
     let more = load("end function f()", Limits::default()).err().unwrap();
     assert!(more.contains("'<eof>' expected near 'end'"), "{more}");
+}
+
+#[test]
+fn a_script_makes_no_requests_by_yielding() {
+    let yields = "the script yields outside of a coroutine of its own";
+    for values in ["", "4", "3, 'DROP TABLE t'", "0", "-1", "1e300", "{}", "'x'", "coroutine"] {
+        let text = format!("function event() coroutine.yield({values}) end");
+        let mut bench = Bench::of(&text);
+        let asked = bench.run(Call::Run, |request| match request {
+            Request::More => Reply::Yes,
+            request => usual(request),
+        });
+        assert_eq!(asked[..2], ["Ready", "More"], "{asked:?}");
+        assert!(asked[2].contains(yields) && asked[2].starts_with("Failed"), "{asked:?}");
+    }
+    let bare = format!("false\ttest.lua:2: {yields}");
+    check("print(pcall(function() coroutine.yield(7) end))", &bare);
+    check(
+        "print(coroutine.isyieldable(), coroutine.wrap(function() return coroutine.isyieldable() end)())",
+        "false\ttrue",
+    );
+    // Fields of the API's objects are the script's to change.
+    for body in [
+        "c.id = 77 c:prepare('x')",
+        "c.id = 'x' c:query('x')",
+        "local s = c:prepare('x') s[1], s[2] = 1e18, 77 s:execute()",
+        "local s = c:prepare('x') s[3] = {} s:execute()",
+        "local s = c:prepare('x') s[6] = -1e300 s:execute()",
+        "local rs = c:query('x') rs.nrows, rs.next_row = 1e300, 1e18 rs:fetch_row()",
+    ] {
+        // Whatever comes of it, it is no panic.
+        end_of(&format!("function f() local c = sysbench.sql.driver():connect() {body} end"));
+    }
+}
+
+/// In the smallest stack that a thread of Rust usually has.
+#[test]
+fn nested_calls_do_not_overflow_the_stack_of_the_thread() {
+    let nested = [
+        "local function g() return coroutine.wrap(g)() end function f() g() end",
+        "local function g() return coroutine.resume(coroutine.create(g)) end
+         function f() local ok, inner = g() while inner == true do _, inner = inner end error('C stack overflow') end",
+        "local function g() local ok, why = coroutine.resume(coroutine.create(g)) error(why, 0) end function f() g() end",
+        "local c = sysbench.sql.driver():connect()
+         local function g() c:query('x') coroutine.wrap(g)() end function f() g() end",
+        "local function g() table.sort({ 3, 2, 1 }, function() g() end) end function f() g() end",
+        "local function g() ('x'):gsub('x', g) end function f() g() end",
+        "local t = setmetatable({}, { __tostring = function(t) return tostring(t) end }) function f() tostring(t) end",
+        "local t = setmetatable({}, { __index = function(t, k) return t[k] end }) function f() return t.x end",
+        "local t = setmetatable({}, { __lt = function(a, b) return a < b end }) function f() return t < t end",
+        "local t = setmetatable({}, { __concat = function(a, b) return a .. b end }) function f() return t .. t end",
+        "local function g() return load(function() return g() end) end function f() error(select(2, g())) end",
+        "local function g() pcall(g) g() end function f() g() end",
+        "local function g() return xpcall(g, g) end function f() g() error('stack overflow') end",
+        "function f() f() f() end",
+    ];
+    let run = move || {
+        for text in nested {
+            let last = end_of(text);
+            let is_ended = last.contains("stack overflow") || last.contains("ran for too long");
+            assert!(is_ended || last.contains("error in error handling"), "{text}: {last}");
+        }
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn coroutines_may_be_nested_as_deep_as_in_lua() {
+    check(
+        "local c = sysbench.sql.driver():connect()
+         local function g(n) if n == 0 then return (c:query_row('x')) end
+           return coroutine.wrap(function() return g(n - 1) end)() end
+         print(g(150))",
+        "0",
+    );
+}
+
+#[test]
+fn commands_are_executed_unless_the_script_is_to_stop() {
+    let text = "function f() print(os.execute('ls'), os.execute(), os.execute(5)) end";
+    let page = Arc::new(Page::default());
+    let mut bench = make(text, Limits::default(), true, (page, true)).unwrap();
+    bench.run(Call::Function("f"), usual);
+    let executed = "execute Some(\"ls\")\nexecute None\nexecute Some(\"5\")\n256\t256\t256\n";
+    assert_eq!(bench.page.take(), executed);
+    bench.page.is_stopped.store(true, Relaxed);
+    let asked = bench.run(Call::Function("f"), usual);
+    assert_eq!(
+        (asked, bench.page.take()),
+        (vec![r#"Broken("f", "stopped")"#.to_owned()], String::new())
+    );
+}
+
+#[test]
+fn reports_in_json_are_a_list() {
+    let text = "function sysbench.hooks.report_intermediate(s) sysbench.report_json(s) end";
+    let numbers: Vec<(&'static str, f64)> = [
+        "threads_running",
+        "time_interval",
+        "time_total",
+        "latency_pct",
+        "events",
+        "reads",
+        "writes",
+        "other",
+        "errors",
+        "reconnects",
+    ]
+    .map(|name| (name, 2.0))
+    .to_vec();
+    let printed = |n: usize| {
+        let mut bench = Bench::of(text);
+        for _ in 0..n {
+            bench.run(Call::Hook("report_intermediate", &numbers), usual);
+        }
+        bench.state.end_reports().unwrap();
+        bench.state.end_reports().unwrap();
+        bench.page.take()
+    };
+    let object = "  {\n    \"time\":    2,\n    \"threads\": 2,\n    \"tps\": 1.00,\n    \"qps\": {\n      \
+        \"total\": 3.00,\n      \"reads\": 1.00,\n      \"writes\": 1.00,\n      \"other\": 1.00\n    },\n    \
+        \"latency\": 2000.00,\n    \"errors\": 1.00,\n    \"reconnects\": 1.00\n  }";
+    assert_eq!(printed(0), "");
+    assert_eq!(printed(1), format!("[\n{object}\n]\n"));
+    assert_eq!(printed(2), format!("[\n{object},\n{object}\n]\n"));
 }
 
 #[test]

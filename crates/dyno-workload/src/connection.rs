@@ -137,6 +137,12 @@ pub trait Connection: Send {
         None
     }
 
+    /// Takes the last notices and warnings that the server has sent beside its replies, oldest first, where its
+    /// protocol has them. Cold.
+    fn notices(&mut self) -> Vec<ErrorDetails> {
+        Vec::new()
+    }
+
     /// Whether bytes of the statement in flight are still to be written, so that writability has
     /// to be waited for as well; also true if sending has failed, so that
     /// [`Connection::poll_reply`] is called and can return it.
@@ -341,6 +347,25 @@ pub struct StatementError {
     pub message: String,
     /// The same in the server's own fields, where its protocol has them.
     pub details: Option<Box<ErrorDetails>>,
+    /// The SQLSTATE that the server sent, where it is not the code.
+    pub state: Option<SqlState>,
+}
+
+/// An SQLSTATE: five letters or digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// None if it is not one.
+    pub fn new(bytes: &[u8]) -> Option<SqlState> {
+        let bytes: [u8; 5] = bytes.try_into().ok()?;
+        bytes.iter().all(u8::is_ascii_alphanumeric).then_some(SqlState(bytes))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 /// What a server says of an error, field by field.
@@ -367,9 +392,18 @@ impl StatementError {
         code: impl Into<String>,
         message: impl Into<String>,
     ) -> StatementError {
-        StatementError { class, code: code.into(), message: message.into(), details: None }
+        StatementError {
+            class,
+            code: code.into(),
+            message: message.into(),
+            details: None,
+            state: None,
+        }
     }
 }
+
+/// The message of a statement that is refused because it exchanges rows with its client.
+pub const COPY_REFUSED: &str = "COPY FROM STDIN is not a statement, nor is COPY TO STDOUT";
 
 /// Kinds of failure, by what a client does about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

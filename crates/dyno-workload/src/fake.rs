@@ -114,19 +114,18 @@ impl Fake {
     pub(crate) fn run(self, workload: &MadeWorkload, n: u64) -> Ran {
         let statements: Rc<[Statement]> = workload.statements(self.dialect).into();
         let sent = Arc::new(Mutex::new(Vec::new()));
+        let (dialect, affected) = (self.dialect, self.affected);
+        let again = Arc::clone(&sent);
         let connection = FakeConnection {
-            dialect: self.dialect,
-            prepared: Vec::new(),
-            sent: Arc::clone(&sent),
             errors: self.errors,
             answers: self.answers,
-            affected: self.affected,
-            kept: KeptRows::default(),
-            pipeline: None,
-            awaited: VecDeque::new(),
-            n_trips: 0,
+            ..FakeConnection::new(dialect, affected, Arc::clone(&sent))
         };
-        let pace = Rc::new(FakePace { left: Cell::new(n), tallies: RefCell::default() });
+        let pace = Rc::new(FakePace {
+            left: Cell::new(n),
+            tallies: RefCell::default(),
+            connect: Box::new(move || FakeConnection::new(dialect, affected, Arc::clone(&again))),
+        });
         let session =
             Session::open(Box::new(connection), &statements, pace.clone() as Rc<dyn Pace>).unwrap();
         let context = ClientContext {
@@ -165,6 +164,21 @@ struct FakeConnection {
 }
 
 impl FakeConnection {
+    fn new(dialect: Dialect, affected: u64, sent: Arc<Mutex<Vec<Sent>>>) -> FakeConnection {
+        FakeConnection {
+            dialect,
+            prepared: Vec::new(),
+            sent,
+            errors: VecDeque::new(),
+            answers: None,
+            affected,
+            kept: KeptRows::default(),
+            pipeline: None,
+            awaited: VecDeque::new(),
+            n_trips: 0,
+        }
+    }
+
     fn send(&mut self, sql: &str, values: Option<Vec<String>>, rows: KeptRows) {
         let (sql, is_prepared) = (sql.to_owned(), values.is_some());
         let values = values.unwrap_or_default();
@@ -217,12 +231,11 @@ impl Connection for FakeConnection {
         self.send(sql, None, KeptRows::default());
     }
 
-    fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
+    fn send_text_keeping(&mut self, sql: &str, _n_columns: usize) {
         let mut rows = KeptRows::default();
         if let Some(answer) = &mut self.answers {
             answer(sql, &[], &mut rows);
         }
-        assert!(n_columns > 0, "{sql}");
         self.send(sql, None, rows);
     }
 
@@ -292,6 +305,8 @@ impl Connection for FakeConnection {
 struct FakePace {
     left: Cell<u64>,
     tallies: RefCell<Vec<Tally>>,
+    /// Connections that replace the first one.
+    connect: Box<dyn Fn() -> FakeConnection>,
 }
 
 impl Pace for FakePace {
@@ -335,7 +350,7 @@ impl Pace for FakePace {
     }
 
     fn poll_connect(&self) -> Poll<Result<Box<dyn Connection>, ConnectError>> {
-        panic!("no connection is lost here");
+        Poll::Ready(Ok(Box::new((self.connect)())))
     }
 
     fn reconnect_failed(&self, _error: &ConnectError) -> bool {

@@ -41,8 +41,8 @@ mod workload;
 
 pub use audit::{AuditRow, AuditTotals, KindTotals, Stored, number_in};
 pub use connection::{
-    ConnectError, Connection, Connector, ErrorClass, ErrorDetails, NamedRows, Reply, Statement,
-    StatementClass, StatementError, TextRows, Value,
+    COPY_REFUSED, ConnectError, Connection, Connector, ErrorClass, ErrorDetails, NamedRows, Reply,
+    SqlState, Statement, StatementClass, StatementError, TextRows, Value,
 };
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;

@@ -236,6 +236,11 @@ impl dyno_sysbench::Host for StudyHost {
         std::thread::sleep(std::time::Duration::from_micros(us as u64));
     }
 
+    fn execute(&self, _: Option<&str>) -> i32 {
+        // Scripts of studies are refused it.
+        -1
+    }
+
     fn is_stopped(&self) -> bool {
         crate::lab::is_stopped()
     }

@@ -297,8 +297,9 @@ impl Batch<'_> {
         let begins = sql::insert(dialect, &self.options.table, columns);
         let values = Self::lists(dialect, ROWS_MAX, rows, |dialect, row, out| {
             out.push('(');
-            for (idx, column) in columns.iter().enumerate() {
-                if idx > 0 {
+            let stored = columns.iter().enumerate().filter(|(_, column)| !column.is_generated);
+            for (nth, (idx, column)) in stored.enumerate() {
+                if nth > 0 {
                     out.push(',');
                 }
                 let Some(kind) = column.kind else { continue };

@@ -118,7 +118,8 @@ pub(super) fn delete(dialect: Dialect, table: &str, key: &str, keys: &str) -> Ve
 
 /// How an INSERT begins.
 pub(super) fn insert(dialect: Dialect, table: &str, columns: &[Column]) -> String {
-    let names: Vec<String> = columns.iter().map(|one| quoted(dialect, &one.name)).collect();
+    let stored = columns.iter().filter(|column| !column.is_generated);
+    let names: Vec<String> = stored.map(|one| quoted(dialect, &one.name)).collect();
     let words = match dialect {
         // A column that numbers rows by itself takes the value that is given.
         Dialect::PostgreSql => "OVERRIDING SYSTEM VALUE VALUES",

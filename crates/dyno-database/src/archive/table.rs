@@ -14,7 +14,8 @@ pub(super) struct Table {
     pub(super) key: Vec<String>,
 }
 
-/// What the batches need to know of both tables; columns in the source's order.
+/// What the batches need to know of both tables; columns in the source's order, generated if the destination
+/// computes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Route {
     pub(super) columns: Vec<Column>,
@@ -38,7 +39,8 @@ fn descriptions(dialect: Dialect, table: &str) -> [String; 4] {
                     "SELECT CONCAT(TABLE_TYPE, ' ', ENGINE) FROM information_schema.TABLES WHERE {here}"
                 ),
                 format!(
-                    "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE = 'YES', 0 \
+                    "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE = 'YES', 0, \
+                     COALESCE(GENERATION_EXPRESSION, '') <> '' \
                      FROM information_schema.COLUMNS WHERE {here} ORDER BY ORDINAL_POSITION"
                 ),
                 format!(
@@ -58,7 +60,9 @@ fn descriptions(dialect: Dialect, table: &str) -> [String; 4] {
                 format!("SELECT relkind::text FROM pg_class WHERE oid = {class}"),
                 format!(
                     "SELECT attname, format_type(atttypid, atttypmod), (NOT attnotnull)::int, \
-                     (typtype = 'e')::int FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid \
+                     (typtype = 'e')::int, \
+                     (COALESCE(to_jsonb(pg_attribute) ->> 'attgenerated', '') <> '')::int \
+                     FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid \
                      WHERE attrelid = {class} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
                 ),
                 format!(
@@ -134,12 +138,13 @@ fn columns_of(dialect: Dialect, rows: TextRows) -> Vec<Column> {
         let mut cells = row.into_iter().map(Option::unwrap_or_default);
         let mut next = || cells.next().unwrap_or_default();
         let (name, declared, is_nullable, is_enumeration) = (next(), next(), next(), next());
+        let is_generated = next() == "1";
         let is_nullable = match dialect {
             Dialect::ClickHouse => declared.starts_with("Nullable("),
             _ => is_nullable == "1",
         };
         let kind = kind(dialect, &declared, is_enumeration == "1");
-        Column { name, declared, kind, is_nullable }
+        Column { name, declared, kind, is_nullable, is_generated }
     };
     rows.into_iter().map(column).collect()
 }
@@ -232,12 +237,15 @@ pub(super) fn match_tables(
     if dialect != Dialect::ClickHouse && to.key != source.key {
         return Err("its primary key is a different one".to_owned());
     }
-    let mut ways = Vec::new();
+    let (mut columns, mut ways) = (Vec::new(), Vec::new());
     for column in &source.columns {
         let Some(there) = to.columns.iter().find(|one| one.name == column.name) else {
             return Err(format!("it has no column `{}`", column.name));
         };
-        if column.is_nullable && !there.is_nullable {
+        if there.is_generated && !column.is_generated {
+            return Err(format!("its column `{}` is generated, unlike the source's", column.name));
+        }
+        if column.is_nullable && !there.is_nullable && !there.is_generated {
             return Err(format!("its column `{}` is NOT NULL, unlike the source's", column.name));
         }
         let way = match (dialect, column.kind) {
@@ -254,8 +262,9 @@ pub(super) fn match_tables(
             ));
         };
         ways.push(way);
+        columns.push(Column { is_generated: there.is_generated, ..column.clone() });
     }
-    Ok(Route { columns: source.columns.clone(), held: ways, key })
+    Ok(Route { columns, held: ways, key })
 }
 
 /// Whether a column of `other` may hold values of `kind`; those that do not fit are refused by the server.

@@ -10,7 +10,8 @@ use super::value::{
 
 fn column(name: &str, dialect: dyno_workload::Dialect, declared: &str) -> Column {
     let kind = kind(dialect, declared, false);
-    Column { name: name.to_owned(), declared: declared.to_owned(), kind, is_nullable: false }
+    let (name, declared) = (name.to_owned(), declared.to_owned());
+    Column { name, declared, kind, is_nullable: false, is_generated: false }
 }
 
 #[test]
@@ -122,6 +123,25 @@ fn names_and_conditions_do_not_break_out() {
         sql::create("t", &columns, "id"),
         "CREATE TABLE `t` (`id` Int32, `c` String) ENGINE = MergeTree ORDER BY `id`"
     );
+}
+
+#[test]
+fn columns_that_the_destination_computes_are_not_inserted() {
+    let generated = |name| Column { is_generated: true, ..column(name, MySql, "int") };
+    let plain = |name| column(name, MySql, "int");
+    let table = |columns: [Column; 3]| Table { columns: columns.into(), key: vec!["a".to_owned()] };
+    let inserts = |source: [Column; 3], to: [Column; 3]| {
+        let route = match_tables(MySql, &table(source), &table(to), 0)?;
+        Ok::<String, String>(sql::insert(MySql, "t", &route.columns))
+    };
+    let all = "INSERT INTO `t` (`a`,`b`,`c`) VALUES ".replace(',', ", ");
+    let some = "INSERT INTO `t` (`a`, `c`) VALUES ";
+    let (of_both, of_none) =
+        ([plain("a"), generated("b"), plain("c")], [plain("a"), plain("b"), plain("c")]);
+    assert_eq!(inserts(of_both.clone(), of_both.clone()).as_deref(), Ok(some));
+    assert_eq!(inserts(of_both.clone(), of_none.clone()), Ok(all));
+    let why = inserts(of_none, of_both).unwrap_err();
+    assert_eq!(why, "its column `b` is generated, unlike the source's");
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(super) struct Column {
     /// None if it cannot be carried over exactly.
     pub(super) kind: Option<Kind>,
     pub(super) is_nullable: bool,
+    /// Whether the server computes it and takes no values for it.
+    pub(super) is_generated: bool,
 }
 
 /// The numbers in parentheses: of `decimal(10,2)`, 10 and 2.

@@ -6,6 +6,7 @@
 //! A pipeline is built in the same buffer, with one Sync after its last statement: the server
 //! answers all of it together, and after an error skips the rest up to that Sync.
 
+mod copy;
 mod prepare;
 
 use std::collections::VecDeque;
@@ -16,8 +17,8 @@ use std::task::Poll;
 use dyno_model::Name;
 use dyno_units::Nanoseconds;
 use dyno_workload::{
-    Connection, Dialect, ErrorClass, KeptRows, LastRows, NamedRows, Reply, Row, Statement,
-    StatementError, TextRows, Value,
+    Connection, Dialect, ErrorClass, ErrorDetails, KeptRows, LastRows, NamedRows, Reply, Row,
+    Statement, StatementError, TextRows, Value,
 };
 
 use crate::cleaner::Cleaner;
@@ -26,13 +27,11 @@ use crate::waiting::SET_UP_LIMIT;
 
 use super::prepared::{Expected, Prepared, TEXT_COLUMNS, check_text, is_commit, refused};
 use super::protocol::{
-    HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage, column_names,
-    command_rows, row_texts, write_parse_named, write_query, write_unprepared,
+    HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage, column_names, row_texts,
+    write_parse_named, write_query, write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
-
-/// Rows of a COPY go out in pieces of about this size, in bytes.
-const COPY_PIECE: usize = 128 * 1024;
+use copy::write_copy_fail;
 
 /// A callback for the kind and the body of a message.
 type OnMessage<'a> = &'a mut dyn FnMut(u8, &[u8]) -> Result<(), ProtocolError>;
@@ -105,8 +104,8 @@ impl PgConnection {
     /// Takes the last notices of the server, oldest first, and the number of older ones that were
     /// not kept.
     pub fn take_notices(&mut self) -> (Vec<String>, u64) {
-        let (lines, n_dropped) = self.scanner.notices().take();
-        (lines.iter().map(|line| self.cleaner.clean(line)).collect(), n_dropped)
+        let (notices, n_dropped) = self.scanner.notices().take();
+        (notices.iter().map(|notice| self.cleaner.clean(&notice.to_line())).collect(), n_dropped)
     }
 
     /// The server's process that serves this connection, as the server reports it.
@@ -279,13 +278,6 @@ impl PgConnection {
         }
     }
 
-    /// Answers a COPY that came in as an ordinary statement.
-    #[cold]
-    fn refuse_copy(&mut self) {
-        self.out.extend_from_slice(COPY_FAIL);
-        self.write_out();
-    }
-
     /// The reply, after it was scanned to its end.
     fn complete(&mut self) -> Result<Reply, StatementError> {
         self.is_in_flight = false;
@@ -398,7 +390,11 @@ impl PgConnection {
                 b'N' => self.scanner.keep_notice(body).map_err(WireError::from)?,
                 b'Z' => break,
                 tag if tag == stop => return Ok(true),
-                b'G' => self.wire.send(COPY_FAIL)?,
+                b'G' => {
+                    let mut fail = Vec::new();
+                    write_copy_fail(&mut fail);
+                    self.wire.send(&fail)?;
+                }
                 b'D' | b'C' | b't' | b'T' => on_message(tag, body).map_err(WireError::from)?,
                 b'n' | b'1' | b'2' | b'3' | b'I' | b's' | b'S' | b'A' | b'H' | b'd' | b'c' => {}
                 other => return Err(WireError::from(ProtocolError::unexpected(other)).into()),
@@ -416,63 +412,7 @@ impl PgConnection {
         self.wire.send(&self.out)?;
         self.converse(b'Z', on_message).map(|_| ())
     }
-
-    fn copy(
-        &mut self,
-        sql: &str,
-        next_row: &mut dyn FnMut(&mut Row) -> bool,
-    ) -> Result<u64, StatementError> {
-        check_text(sql)?;
-        self.out.clear();
-        write_query(sql, &mut self.out);
-        self.wire.send(&self.out)?;
-        if !self.converse(b'G', &mut |_, _| Ok(()))? {
-            return Err(WireError("the server did not start the COPY".to_owned()).into());
-        }
-        self.wire.finish_message();
-        let mut row = Row::new();
-        let mut has_rows = true;
-        while has_rows && !self.has_failed()? {
-            self.out.clear();
-            self.out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
-            while has_rows && self.out.len() < COPY_PIECE {
-                row.clear();
-                has_rows = next_row(&mut row);
-                if has_rows {
-                    row.write_tab_separated(&mut self.out);
-                }
-            }
-            let length = u32::try_from(self.out.len() - 1).ok().filter(|&length| length < 1 << 30);
-            let length =
-                length.ok_or_else(|| WireError("a row is longer than 1 GiB".to_owned()))?;
-            self.out[1..5].copy_from_slice(&length.to_be_bytes());
-            if let Err(error) = self.wire.send(&self.out) {
-                // The server's own reason, if it gave one before it went away, is better.
-                self.converse(b'Z', &mut |_, _| Ok(()))?;
-                return Err(error.into());
-            }
-        }
-        // CopyDone; a server that has failed already ignores it.
-        self.wire.send(&[b'c', 0, 0, 0, 4])?;
-        let mut n_stored = 0;
-        self.converse(b'Z', &mut |tag, body| {
-            if tag == b'C' {
-                n_stored = command_rows(body)?;
-            }
-            Ok(())
-        })?;
-        Ok(n_stored)
-    }
-
-    /// Whether the server has failed in the middle of a COPY: then sending more rows is useless.
-    fn has_failed(&mut self) -> Result<bool, WireError> {
-        self.wire.read_now()?;
-        Ok(self.take_asides()?.is_some())
-    }
 }
-
-/// CopyFail with a reason.
-const COPY_FAIL: &[u8] = b"f\0\0\0\x27COPY FROM STDIN is not a statement\0";
 
 impl Connection for PgConnection {
     fn shown(&self, text: &str) -> String {
@@ -562,6 +502,7 @@ impl Connection for PgConnection {
                     prepared: Some(statement),
                     is_commit: *is_commit,
                     keeps_last: *keeps_last,
+                    is_extended: true,
                     ..Expected::default()
                 })
             }
@@ -590,7 +531,8 @@ impl Connection for PgConnection {
             false => write_query(sql, &mut self.out),
         }
         let is_commit = is_commit(sql);
-        self.start(Expected { is_commit, ..Expected::default() });
+        let is_extended = self.is_pipelining;
+        self.start(Expected { is_commit, is_extended, ..Expected::default() });
     }
 
     fn send_text_keeping(&mut self, sql: &str, n_columns: usize) {
@@ -688,6 +630,11 @@ impl Connection for PgConnection {
 
     fn n_awaited(&self) -> usize {
         self.awaited.len() + usize::from(self.is_in_flight)
+    }
+
+    fn notices(&mut self) -> Vec<ErrorDetails> {
+        let (notices, _) = self.scanner.notices().take();
+        notices.iter().map(|notice| self.cleaner.clean_details(&notice.details)).collect()
     }
 
     fn kept_rows(&self) -> &KeptRows {

@@ -17,6 +17,8 @@ pub(super) struct Expected {
     pub(super) learns_columns: bool,
     /// Whether the last rows are kept.
     pub(super) keeps_last: bool,
+    /// Whether it was sent by the extended protocol.
+    pub(super) is_extended: bool,
 }
 
 /// How the columns of a text statement come.

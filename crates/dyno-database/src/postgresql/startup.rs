@@ -1,5 +1,7 @@
 //! Opening a connection: TLS, startup message, authentication.
 
+use std::collections::BTreeMap;
+
 use bytes::BytesMut;
 use dyno_workload::ConnectError;
 use postgres_protocol::authentication::md5_hash;
@@ -86,18 +88,64 @@ fn begin(endpoint: &Endpoint, cache: &ScramCache) -> Result<PgConnection, Refusa
     }
     wire.transport.begin_cold(SET_UP_LIMIT)?;
     let mut out = BytesMut::new();
-    let parameters = [
-        ("user", endpoint.user.as_str()),
-        ("database", endpoint.catalog.as_str()),
-        ("application_name", "dyno"),
-        ("client_encoding", "UTF8"),
-    ];
-    let options = endpoint.session_options.iter().map(|options| ("options", options.as_str()));
-    frontend::startup_message(parameters.into_iter().chain(options), &mut out)?;
+    let mut parameters = BTreeMap::from([
+        ("user", endpoint.user.clone()),
+        ("database", endpoint.catalog.clone()),
+        ("application_name", "dyno".to_owned()),
+        ("client_encoding", "UTF8".to_owned()),
+    ]);
+    parameters.extend(options(endpoint.session_options.as_deref().unwrap_or_default()));
+    let parameters = parameters.iter().map(|(name, value)| (*name, value.as_str()));
+    frontend::startup_message(parameters, &mut out)?;
     wire.send(&out)?;
     let login = authenticate(&mut wire, endpoint, cache)?;
     wire.logged_in();
     Ok(PgConnection::new(wire, login)?)
+}
+
+/// Settings of a session that poolers let through, but not in its options.
+const PASSED_ON: [&str; 3] = ["application_name", "datestyle", "timezone"];
+
+/// The parameters for these options: settings of their own, and the rest as options.
+fn options(text: &str) -> Vec<(&'static str, String)> {
+    // Blanks stand between words; a backslash takes the meaning of what follows it.
+    let mut words = vec![String::new()];
+    let mut is_escaped = false;
+    for c in text.chars() {
+        match words.last_mut() {
+            Some(word) if is_escaped || !c.is_ascii_whitespace() => word.push(c),
+            _ => words.push(String::new()),
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    let mut parameters = Vec::new();
+    let mut rest: Vec<&str> = Vec::new();
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        let setting = word.split_once('=').and_then(|(name, value)| {
+            let known = PASSED_ON.iter().find(|known| known.eq_ignore_ascii_case(name))?;
+            Some((*known, value))
+        });
+        match setting.filter(|_| rest.last() == Some(&"-c")) {
+            Some((name, value)) => {
+                rest.pop();
+                parameters.push((name, unescaped(value)));
+            }
+            None => rest.push(word),
+        }
+    }
+    if !rest.is_empty() {
+        parameters.push(("options", rest.join(" ")));
+    }
+    parameters
+}
+
+fn unescaped(value: &str) -> String {
+    let mut chars = value.chars();
+    let next = || match chars.next()? {
+        '\\' => chars.next(),
+        c => Some(c),
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Why a server was not reached, and what to do.
@@ -321,7 +369,23 @@ fn choose_binding(mut offered: &[u8], wire: &Wire) -> Result<Binding, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::who_answers;
+    use super::{options, who_answers};
+
+    #[test]
+    fn settings_that_poolers_take_are_sent_by_themselves() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let parameters = options(text);
+            let shown: Vec<(&str, &str)> =
+                parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            assert_eq!(shown, expected, "{text}");
+        };
+        check("", &[]);
+        check("-c application_name=my\\ app", &[("application_name", "my app")]);
+        check("-c a=1  -c TimeZone=UTC -d 5", &[("timezone", "UTC"), ("options", "-c a=1 -d 5")]);
+        check("-c x=application_name=y", &[("options", "-c x=application_name=y")]);
+        check("timezone=UTC", &[("options", "timezone=UTC")]);
+        check("-c datestyle=a\\\\b\\", &[("datestyle", "a\\b")]);
+    }
 
     #[test]
     fn a_greeting_of_mysql_is_known() {

@@ -119,7 +119,24 @@ fn misuse_is_reported_and_harmless() {
     connection.query("CREATE TEMP TABLE t (a int)").unwrap();
     check(text(&mut connection, "COPY t FROM STDIN"), "COPY FROM STDIN is not a statement");
     assert!(connection.query("COPY t FROM STDIN").is_err());
-    assert_eq!(text(&mut connection, "COPY (SELECT 1) TO STDOUT").map(|r| r.rows), Ok(0));
+    check(text(&mut connection, "COPY (SELECT 1) TO STDOUT"), "nor is COPY TO STDOUT");
+    let copies = ["COPY t FROM STDIN", "COPY t TO STDOUT"].map(|sql| statement(sql).of_texts(0));
+    connection.prepare(&[copies.as_slice(), &[statement("SELECT 1")]].concat()).unwrap();
+    for copy in [0, 1] {
+        check(execute(&mut connection, copy, &[]), "nor is COPY TO STDOUT");
+        assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
+    }
+    // In a pipeline, as its last statement and before another one.
+    for statements in [[2, 0], [0, 2]] {
+        connection.begin_pipeline();
+        statements.iter().for_each(|idx| connection.send_execute(*idx, &[]));
+        connection.send_pipeline();
+        let results = [finish(&mut connection), finish(&mut connection)];
+        assert!(results.iter().any(|result| {
+            result.as_ref().is_err_and(|error| error.message.contains("nor is COPY TO STDOUT"))
+        }));
+        assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
+    }
     let error = connection.prepare(&[statement("SELECT 1"), statement("SELEC")]).unwrap_err();
     assert!(error.message.contains("syntax error") && error.message.ends_with("in: SELEC"));
     connection.prepare(&[statement("SELECT 2")]).unwrap();

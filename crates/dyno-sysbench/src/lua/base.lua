@@ -24,6 +24,8 @@ local function ask(request, argument)
 end
 shared.ask = ask
 
+-- Each coroutine that resumes another one takes of the stack of the thread, which LuaJIT does not guard.
+local MOST_NESTED = 190
 local resume
 local function follow(co, ok, first, ...)
   n_inner = n_inner - 1
@@ -34,10 +36,24 @@ local function follow(co, ok, first, ...)
 end
 
 resume = function(co, ...)
+  if n_inner >= MOST_NESTED then
+    return false, "C stack overflow"
+  end
   n_inner = n_inner + 1
   return follow(co, raw_resume(co, ...))
 end
 coroutine.resume = resume
+
+-- What Dyno's own coroutine yields is a request: a script must not make one of its own.
+coroutine.yield = function(...)
+  if n_inner == 0 then
+    error("the script yields outside of a coroutine of its own", 2)
+  end
+  return yield(...)
+end
+coroutine.isyieldable = function()
+  return n_inner > 0
+end
 
 local function unwrap(ok, ...)
   if not ok then
@@ -51,6 +67,28 @@ function coroutine.wrap(body)
   return function(...)
     return unwrap(resume(co, ...))
   end
+end
+
+-- Each call that calls the script back takes eight kibibytes of that stack.
+local MOST_GSUBS = 100
+local raw_gsub, attempted, type_of, fail = string.gsub, pcall, type, error
+local n_gsubs = 0
+local function left(ok, ...)
+  n_gsubs = n_gsubs - 1
+  if not ok then
+    fail((...), 0)
+  end
+  return ...
+end
+function string.gsub(text, pattern, by, n)
+  local kind = type_of(by)
+  if kind ~= "function" and kind ~= "table" then
+    return raw_gsub(text, pattern, by, n)
+  elseif n_gsubs >= MOST_GSUBS then
+    fail("C stack overflow", 2)
+  end
+  n_gsubs = n_gsubs + 1
+  return left(attempted(raw_gsub, text, pattern, by, n))
 end
 
 -- A literal of 64 bits makes LuaJIT load its own library, which only this file uses: for numbers of 64 bits,
@@ -422,6 +460,14 @@ os.exit = function(code)
     code = 0
   end
   ask(op.EXIT, tonumber(code) or 1)
+end
+
+-- Waits for a shell's command, unless the script is to stop; what the command came to, as C has it.
+function os.execute(command)
+  look()
+  local status = host.execute(command)
+  look()
+  return status
 end
 
 if not host.is_trusted then

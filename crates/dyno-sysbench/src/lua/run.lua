@@ -119,16 +119,29 @@ function sysbench.report_csv(stat)
   ))
 end
 
+-- Whether a list of JSON objects was begun.
+local is_json_open = false
+
 function sysbench.report_json(stat)
   local s = stat.time_interval
+  host.print(is_json_open and ",\n" or "[\n")
+  is_json_open = true
   host.print(string.format(
     "  {\n    \"time\": %4.0f,\n    \"threads\": %u,\n    \"tps\": %4.2f,\n    \"qps\": {\n"
       .. "      \"total\": %4.2f,\n      \"reads\": %4.2f,\n      \"writes\": %4.2f,\n      \"other\": %4.2f\n    },\n"
-      .. "    \"latency\": %4.2f,\n    \"errors\": %4.2f,\n    \"reconnects\": %4.2f\n  },\n",
+      .. "    \"latency\": %4.2f,\n    \"errors\": %4.2f,\n    \"reconnects\": %4.2f\n  }",
     stat.time_total, stat.threads_running, stat.events / s,
     (stat.reads + stat.writes + stat.other) / s, stat.reads / s, stat.writes / s, stat.other / s,
     stat.latency_pct * 1000, stat.errors / s, stat.reconnects / s
   ))
+end
+
+-- No report follows.
+function entry.end_reports()
+  if is_json_open then
+    host.print("\n]\n")
+    is_json_open = false
+  end
 end
 
 function sysbench.report_default(stat)

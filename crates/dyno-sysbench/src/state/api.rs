@@ -184,7 +184,14 @@ fn files(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
         Ok(file) => Ok((Value::String(lua.create_string(file.text)?), file.path)),
         Err(why) => Ok((Value::Nil, why)),
     };
-    host.set("read_file", lua.create_function(read)?)
+    host.set("read_file", lua.create_function(read)?)?;
+    let program = Arc::clone(&setup.host);
+    let execute = move |_: &Lua, command: Option<LuaString>| match command.map(|text| text.to_str())
+    {
+        None => Ok(program.execute(None)),
+        Some(text) => Ok(program.execute(Some(&text?))),
+    };
+    host.set("execute", lua.create_function(execute)?)
 }
 
 fn histograms(lua: &Lua, host: &Table) -> mlua::Result<()> {

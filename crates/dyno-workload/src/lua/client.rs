@@ -124,6 +124,9 @@ impl Client {
                     Reply::Done
                 }
                 Request::Ended(_) => return self.end(),
+                Request::Broken(..) if self.runner.settings.host.is_stopped() => {
+                    return self.give_up();
+                }
                 Request::Broken(function, message) => {
                     let text = format!("`{function}' function failed: {message}");
                     if function == "thread_done" {
@@ -216,7 +219,7 @@ impl Client {
             return Reply::No;
         }
         if is_lost {
-            self.reconnect().await;
+            self.replace_lost().await;
         } else if let Some(session) = self.session()
             && session.is_in_transaction() != Some(false)
         {
@@ -237,6 +240,13 @@ impl Client {
         }
     }
 
+    /// Replaces a connection that was lost.
+    async fn replace_lost(&mut self) {
+        if self.reconnect().await {
+            self.runner.cells.counters.add(Counter::Reconnect, 1);
+        }
+    }
+
     /// Replaces the connection by a new one with the same statements, however often that takes.
     async fn reconnect(&mut self) -> bool {
         let statements = self.runner.links.of_server();
@@ -249,7 +259,6 @@ impl Client {
                 Err(_) => {}
             }
         }
-        self.runner.cells.counters.add(Counter::Reconnect, 1);
         true
     }
 
@@ -260,9 +269,12 @@ impl Client {
         let class = StatementClass::of_text(state.sql());
         match session.text_keeping(state.sql(), 0, class).await {
             Ok(answer) => {
-                let n_columns = session.kept_rows().n_columns();
+                let kept = session.kept_rows();
+                let n_columns = kept.n_columns();
                 let is_read = n_columns > 0 || answer.rows > 0;
-                self.answered(is_read, n_columns, answer)
+                // Of several results, it is the first one that the script reads.
+                let rows = if n_columns > 0 { kept.n_rows() as u64 } else { answer.rows };
+                self.answered(is_read, n_columns, Answered { rows, ..answer })
             }
             Err(error) => {
                 let sql = self.runner.state.sql().to_owned();
@@ -361,7 +373,7 @@ impl Client {
         let is_ignored = self.runner.is_ignored(&error);
         if error.class.loses_connection() {
             if is_ignored {
-                self.reconnect().await;
+                self.replace_lost().await;
             }
         } else if is_ignored
             && self.runner.is_pgsql()
@@ -376,13 +388,19 @@ impl Client {
 
     /// The script has ended.
     fn end(&mut self) {
-        self.runner.cells.ended(self.pace.latest());
+        // Its statements need not have read the clock.
+        self.runner.cells.ended(self.pace.now());
         if self.events.give_up() {
             // A loop of the script's own has left its last event open.
             let tally = self.take_tally();
             self.pace.done(KIND, tally, Ok(Ended::RolledBack));
         }
         self.pace.finished();
+    }
+
+    /// The script was ended because the run has: its event is dropped, as is one that waits for its server.
+    fn give_up(&mut self) {
+        self.events.give_up();
     }
 
     fn broke(&mut self, problem: String, exit_code: Option<i32>) {

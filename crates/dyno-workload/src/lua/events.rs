@@ -79,6 +79,8 @@ impl EventLoop {
 
     /// No further event begins.
     pub(super) fn end(&self) {
+        // The clock may have been read last when the event began.
+        self.pace.now();
         self.pace.finished();
         self.is_over.set(true);
     }

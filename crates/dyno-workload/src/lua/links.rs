@@ -2,7 +2,10 @@
 
 use dyno_sysbench::ParamKind;
 
-use crate::{Connection, Connector, Dialect, Session, Statement, StatementClass, TextRows};
+use crate::{
+    Connection, Connector, Dialect, ErrorClass, Session, Statement, StatementClass, StatementError,
+    TextRows,
+};
 
 /// A statement that a script has prepared.
 #[derive(Clone, Debug)]
@@ -180,6 +183,9 @@ impl Links {
         }
         let Some(session) = &self.main else { return Vec::new() };
         let rows = session.kept_rows();
+        if row >= rows.n_rows() {
+            return Vec::new();
+        }
         let value = |column| {
             let is_null = rows.is_null(row, column);
             (!is_null).then(|| rows.text(row, column).unwrap_or_default().to_vec())
@@ -230,7 +236,7 @@ impl Links {
         number: usize,
         sql: &str,
         is_emulated: bool,
-    ) -> Result<usize, crate::StatementError> {
+    ) -> Result<usize, StatementError> {
         let class = StatementClass::of_text(sql);
         let mut made = Made {
             sql: sql.to_owned(),
@@ -256,7 +262,10 @@ impl Links {
                 Err(error) => return Err(error),
             }
         }
-        let all = &mut self.statements[number];
+        let Some(all) = self.statements.get_mut(number) else {
+            let why = "the connection is not one of the script's";
+            return Err(StatementError::new(ErrorClass::Refused, "2006", why));
+        };
         let is_alike = |one: &Made| one.is_closed && one.prepared == made.prepared;
         let idx = all.iter().position(is_alike).unwrap_or(all.len());
         match all.get_mut(idx) {

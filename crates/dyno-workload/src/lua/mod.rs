@@ -93,6 +93,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The workload whose tables are made and filled, if any are.
     pub tables: Option<Arc<dyn Workload>>,
+    /// Whether the script cannot ask for a connection, so that none is opened; one that does all the same is refused.
+    pub is_without_server: bool,
     /// Opens connections besides that of the client; scripts of a study have one.
     pub connector: Option<Connector>,
     /// What the record keeps: names and values.

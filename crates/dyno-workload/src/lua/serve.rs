@@ -8,7 +8,7 @@ use super::links::{Connected, Links};
 use super::statistics::ClientCells;
 use super::{Ended, Settings, emulate};
 use crate::pgbench::server_message;
-use crate::{Dialect, StatementClass, StatementError};
+use crate::{Dialect, SqlState, StatementClass, StatementError};
 
 /// A script that runs, with what it has.
 pub(super) struct Runner {
@@ -27,25 +27,13 @@ fn alone(error: &StatementError) -> &str {
 
 /// The number of an error of MariaDB or MySQL, and its state.
 fn number_and_state(error: &StatementError) -> (u32, &str) {
+    // Client libraries have one for all errors of their own.
+    const OF_CLIENT: &str = "HY000";
     if error.class.loses_connection() {
-        return (2013, "HY000");
+        return (2013, OF_CLIENT);
     }
-    let number = error.code.parse().unwrap_or(0);
-    let state = match number {
-        1213 => "40001",
-        1022 | 1062 | 1451 | 1452 | 1586 => "23000",
-        1050 => "42S01",
-        1051 | 1146 => "42S02",
-        1054 => "42S22",
-        1064 | 1149 => "42000",
-        1044 | 1049 | 1142 | 1143 | 1148 => "42000",
-        1045 => "28000",
-        1040 => "08004",
-        1264 | 1690 => "22003",
-        1406 => "22001",
-        _ => "HY000",
-    };
-    (number, state)
+    let state = error.state.as_ref().map_or(OF_CLIENT, SqlState::as_str);
+    (error.code.parse().unwrap_or(0), state)
 }
 
 /// States of PostgreSQL after which sysbench begins an event again.
@@ -84,17 +72,19 @@ impl Runner {
         }
     }
 
-    /// Counts an error that is ignored and reports another one. `call` is what failed, in the words of
-    /// the driver.
+    /// Counts an error, and reports it unless it is ignored. `call` is what failed, in the words of the
+    /// driver.
     pub(super) fn refused(&self, error: &StatementError, call: &str, sql: &str) -> Reply {
         let is_ignored = self.is_ignored(error);
         let (number, state) = match self.is_pgsql() {
             true => (0, error.code.as_str()),
             false => number_and_state(error),
         };
-        if is_ignored {
+        // A script may ignore what the options do not. A connection that is replaced counts as a reconnect.
+        if !(is_ignored && error.class.loses_connection()) {
             self.cells.counters.add(Counter::Error, 1);
-        } else if !self.settings.continues {
+        }
+        if !is_ignored && !self.settings.continues {
             let log = |text: &str| self.settings.host.log(Level::Fatal, text);
             let message = alone(error);
             if self.is_pgsql() {
@@ -178,6 +168,11 @@ impl Runner {
     }
 
     pub(super) fn connect(&mut self) -> Connected {
+        if self.settings.is_without_server {
+            let why = "the script's text names neither `sysbench.sql` nor modules, so Dyno is not connected to a server; \
+                       name one of them, in a comment for example";
+            return Connected::Refused(why.to_owned());
+        }
         self.settings.statistics.connected();
         self.links.connect()
     }

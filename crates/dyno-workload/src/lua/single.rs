@@ -64,6 +64,12 @@ impl Single {
         self.runner.call(call).unwrap_or(Ended::Well)
     }
 
+    /// Its hooks are not called any more.
+    pub fn end_reports(&self) {
+        // What cannot be ended has not begun for want of memory.
+        let _ = self.runner.state.end_reports();
+    }
+
     /// Exports the options of its settings.
     ///
     /// # Errors

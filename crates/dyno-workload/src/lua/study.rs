@@ -201,6 +201,7 @@ fn plan(
         is_compiled: true,
         limits: Limits::default(),
         tables,
+        is_without_server: false,
         connector: None,
         recorded,
         host: Arc::clone(host),

@@ -8,11 +8,18 @@ use dyno_sysbench::{Host, Level, Module, built_in_module};
 use dyno_units::Seed;
 
 use super::*;
+use crate::fake::Fake;
+use crate::{ErrorClass, MadeWorkload, SqlState, StatementError};
 
-struct Quiet;
+#[derive(Default)]
+struct Quiet {
+    printed: Mutex<String>,
+}
 
 impl Host for Quiet {
-    fn print(&self, _: &str) {}
+    fn print(&self, text: &str) {
+        self.printed.lock().unwrap().push_str(text);
+    }
 
     fn print_error(&self, _: &str) {}
 
@@ -33,6 +40,10 @@ impl Host for Quiet {
 
     fn sleep(&self, _: f64) {}
 
+    fn execute(&self, _: Option<&str>) -> i32 {
+        -1
+    }
+
     fn is_stopped(&self) -> bool {
         false
     }
@@ -41,14 +52,14 @@ impl Host for Quiet {
 fn planned(given: &[(&str, &str)]) -> Result<Arc<dyn Workload>, String> {
     let text = "sysbench.cmdline.options = { n = {'a number', 3}, on = {'a switch', false} } \
         function event() end";
-    let options = declared("mine.lua", text, Arc::new(Quiet)).unwrap();
+    let options = declared("mine.lua", text, Arc::new(Quiet::default())).unwrap();
     let file = ScriptFile {
         path: "mine.lua".to_owned(),
         text: text.to_owned(),
         digest: "abc".to_owned(),
         options,
     };
-    let spec = spec(BTreeMap::from([("mine.lua".to_owned(), file)]), Arc::new(Quiet));
+    let spec = spec(BTreeMap::from([("mine.lua".to_owned(), file)]), Arc::new(Quiet::default()));
     let given: BTreeMap<String, String> =
         given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     spec.plan(&given, StepRequest::LEAST, Seed(1)).map_err(|error| error.to_string())
@@ -77,11 +88,141 @@ fn built_in_scripts_have_the_tables_of_sysbench() {
     assert!(tables.iter().all(|table| table.rows == 100));
 }
 
+/// What one client of a script came to: what it printed and counted.
+struct Client {
+    printed: String,
+    counted: Snapshot,
+}
+
+/// Runs a client against a connection that makes its statements fail in this order; none for one that succeeds.
+fn client(text: &str, ignored: &[&str], errors: &[Option<StatementError>]) -> Client {
+    let (host, statistics) = (Arc::new(Quiet::default()), Arc::new(Statistics::default()));
+    let settings = Settings {
+        name: NAME.into(),
+        kind: "mine".into(),
+        path: "mine.lua".to_owned(),
+        text: text.to_owned(),
+        options: Vec::new(),
+        globals: Vec::new(),
+        argv: Vec::new(),
+        command: Some("run".to_owned()),
+        random: RandomSettings::default(),
+        seed: Some(1),
+        prepares: true,
+        ignored: Ignored::Codes(ignored.iter().map(ToString::to_string).collect()),
+        events: None,
+        rate: None,
+        limit: None,
+        is_paced: false,
+        continues: false,
+        is_trusted: true,
+        is_compiled: true,
+        limits: Limits::default(),
+        tables: None,
+        is_without_server: false,
+        connector: None,
+        recorded: Vec::new(),
+        host: Arc::clone(&host) as _,
+        started: Arc::new(|| {}),
+        broken: Arc::new(|_| {}),
+        statistics: Arc::clone(&statistics),
+        unique: Arc::new(Unique::new(1, 2)),
+    };
+    let workload = MadeWorkload::new(Arc::new(LuaWorkload::new(settings, StepRequest::LEAST)));
+    let mut fake = Fake::new(Dialect::MySql).answering(Box::new(|sql, _, rows| {
+        if sql == "ROWS" {
+            rows.clear(1);
+            rows.push_text(b"5");
+            rows.push_text(b"6");
+        }
+    }));
+    for error in errors {
+        match error {
+            Some(error) => fake.fail_next(error.clone()),
+            None => fake.succeed_next(),
+        }
+    }
+    fake.run(&workload, 4);
+    let printed = std::mem::take(&mut *host.printed.lock().unwrap());
+    Client { printed, counted: statistics.snapshot() }
+}
+
+fn refused(code: &str, state: &str) -> Option<StatementError> {
+    let error = StatementError::new(ErrorClass::Refused, code, "why");
+    Some(StatementError { state: SqlState::new(state.as_bytes()), ..error })
+}
+
+const CONNECTS: &str = "function thread_init() con = sysbench.sql.driver():connect() end\n";
+
+#[test]
+fn errors_are_counted_whoever_ignores_them() {
+    let query = "function event() con:query('SELECT 1') end";
+    let hook = "function sysbench.hooks.sql_error_ignorable(e) return true end";
+    let caught = "function event() pcall(con.query, con, 'SELECT 1') end";
+    let bulk = "function event() con:bulk_insert_init('INSERT') con:bulk_insert_next('(1)') \
+        pcall(con.bulk_insert_done, con) end";
+    let check = |body: &str, ignored: &[&str], expected: (u64, u64, u64)| {
+        let errors = [refused("1146", "42S02"), None, refused("1213", "40001")];
+        let counted = client(&format!("{CONNECTS}{body}"), ignored, &errors).counted;
+        assert_eq!((counted.errors, counted.events, counted.others), expected, "{body}");
+    };
+    check(&format!("{query} {hook}"), &[], (2, 4, 4));
+    check(query, &["1146", "1213"], (2, 4, 4));
+    check(caught, &[], (2, 4, 2));
+    check(caught, &["1146"], (2, 4, 2));
+    check(bulk, &[], (2, 4, 2));
+    // The second one ends the client.
+    check(query, &["1146"], (2, 1, 1));
+}
+
+#[test]
+fn connections_that_replace_lost_ones_are_reconnects_and_others_are_not() {
+    let check = |body: &str, errors: &[Option<StatementError>], expected: (u64, u64, u64)| {
+        let counted = client(body, &["2013"], errors).counted;
+        assert_eq!((counted.reconnects, counted.errors, counted.events), expected, "{body}");
+    };
+    let each = "function thread_init() drv = sysbench.sql.driver() end
+        function event() local c = drv:connect() c:query('SELECT 1') c:disconnect() end";
+    check(each, &[], (0, 0, 4));
+    let again = format!("{CONNECTS}function event() con:query('SELECT 1') con:reconnect() end");
+    check(&again, &[], (0, 0, 4));
+    let lost = Some(StatementError::new(ErrorClass::Disconnected, "disconnected", "why"));
+    let query = format!("{CONNECTS}function event() con:query('SELECT 1') end");
+    check(&query, &[None, lost], (1, 0, 4));
+}
+
+#[test]
+fn scripts_find_the_state_that_the_server_has_sent() {
+    let body = "n = 0 function event() n = n + 1 con:query('SELECT 1') end
+        function sysbench.hooks.sql_error_ignorable(e) print(e.sql_errno, e.sql_state) return true end";
+    let errors = [
+        refused("1048", "23000"),
+        refused("1644", "45000"),
+        refused("4091", "42S02"),
+        // Of the client library, or of a server that sent none.
+        refused("2030", ""),
+        Some(StatementError::new(ErrorClass::Disconnected, "disconnected", "why")),
+    ];
+    let printed = client(&format!("{CONNECTS}{body}"), &[], &errors).printed;
+    let expected = "1048\t23000\n1644\t45000\n4091\t42S02\n2030\tHY000\n2013\tHY000\n";
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn results_have_the_rows_that_scripts_can_read() {
+    let body = "function event() local rs = con:query('ROWS') print(rs.nrows, rs.nfields, rs:fetch_row()[1])
+        rs.nrows = 1e18 rs.next_row = 1e17 print(#rs:fetch_row()) return true end";
+    // The reply has counted none: what the script reads counts, which is the first of several results.
+    assert_eq!(client(&format!("{CONNECTS}{body}"), &[], &[]).printed, "2\t1\t5\n0\n");
+    let body = "function event() con.id = 77 print(pcall(con.prepare, con, 'x')) return true end";
+    assert!(client(&format!("{CONNECTS}{body}"), &[], &[]).printed.starts_with("false"));
+}
+
 #[test]
 fn a_script_without_events_is_refused() {
-    let error = declared("x.lua", "x = 1", Arc::new(Quiet)).unwrap_err();
+    let error = declared("x.lua", "x = 1", Arc::new(Quiet::default())).unwrap_err();
     assert_eq!(error, "cannot find the event() function in x.lua");
-    assert!(declared("x.lua", "function", Arc::new(Quiet)).is_err());
+    assert!(declared("x.lua", "function", Arc::new(Quiet::default())).is_err());
 }
 
 #[test]

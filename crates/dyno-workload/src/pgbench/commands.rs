@@ -9,8 +9,8 @@ use dyno_units::Nanoseconds;
 
 use super::Protocol;
 use super::client::Client;
-use super::message::server_message;
-use crate::{ErrorClass, Pace, Session, StatementError, Value};
+use super::message::{message_of, server_message};
+use crate::{COPY_REFUSED, ErrorClass, ErrorDetails, Pace, Session, StatementError, Value};
 
 /// Why a transaction was not done to its end.
 pub(super) enum Stop {
@@ -34,9 +34,6 @@ struct Pipeline {
     is_open: bool,
     n_sent: usize,
 }
-
-/// What the connection answers to a COPY that waits for rows.
-const COPY_REFUSED: &str = "COPY FROM STDIN is not a statement";
 
 /// Why the client's script stopped.
 fn script_error(message: impl Into<String>) -> StatementError {
@@ -239,6 +236,9 @@ impl Client {
                 },
             }
         };
+        if result.as_ref().is_ok_and(|reply| reply.warnings > 0) || result.is_err() {
+            self.show_notices(session);
+        }
         if let Err(error) = result {
             let query = session.last_rows().n_results();
             let query = if sql.keeps == Keeps::Nothing { 0 } else { query };
@@ -417,7 +417,11 @@ impl Client {
             if self.shared.settings.is_debugging {
                 self.tell("receiving");
             }
-            if let Err(error) = session.next_reply().await {
+            let result = session.next_reply().await;
+            if result.as_ref().is_ok_and(|reply| reply.warnings > 0) || result.is_err() {
+                self.show_notices(session);
+            }
+            if let Err(error) = result {
                 return Err(self.refused(place, (query, None), error));
             }
         }
@@ -425,6 +429,15 @@ impl Client {
             self.tell("pipeline ending");
         }
         Ok(())
+    }
+
+    /// Shows what the server has said besides its replies; where it happened is shown of errors alone.
+    #[cold]
+    fn show_notices(&self, session: &mut Session) {
+        for details in session.connection().notices() {
+            let details = ErrorDetails { context: None, position: None, ..details };
+            self.shared.settings.host.debug(&message_of(&details, None));
+        }
     }
 
     /// `\shell` and `\setshell`.

@@ -120,7 +120,7 @@ pub trait Host: Send + Sync {
     /// Reports something that is none.
     fn note(&self, message: &str);
 
-    /// Shows what `debug` shows.
+    /// Shows what `debug` shows, and notices of the server, as they are.
     fn debug(&self, message: &str);
 
     /// Runs a shell command, and returns its first line, with its end, if it is wanted.

@@ -1,6 +1,6 @@
 //! Single packets of replies: OK, the end of a result, errors, the reply to a prepare, text rows.
 
-use dyno_workload::StatementError;
+use dyno_workload::{SqlState, StatementError};
 
 use super::{Fields, Negotiated, class_of, not_understood};
 
@@ -82,12 +82,14 @@ pub(crate) fn read_error(payload: &[u8]) -> StatementError {
     let Some((_, code)) = fields.u8().zip(fields.u16()) else {
         return not_understood("an error packet without an error number");
     };
+    let mut state = None;
     if fields.0.first() == Some(&b'#') {
+        state = fields.0.get(1..6).and_then(SqlState::new);
         // Too short a state leaves an empty message.
         fields = Fields(fields.0.get(6..).unwrap_or_default());
     }
     let message = String::from_utf8_lossy(fields.rest()).into_owned();
-    StatementError::new(class_of(code), code.to_string(), message)
+    StatementError { state, ..StatementError::new(class_of(code), code.to_string(), message) }
 }
 
 /// The first packet of a result.
@@ -162,6 +164,10 @@ mod tests {
         let error = read_error(b"\xff\xbd\x04#40001Deadlock found");
         assert_eq!(error.class, ErrorClass::Deadlock);
         assert_eq!((error.code.as_str(), error.message.as_str()), ("1213", "Deadlock found"));
+        let state = |payload| read_error(payload).state.map(|state| state.as_str().to_owned());
+        assert_eq!(state(b"\xff\xbd\x04#40001Deadlock found").as_deref(), Some("40001"));
+        assert_eq!(state(b"\xff\x10\x04#4\x1b[mxToo many"), None);
+        assert_eq!(state(b"\xff\x10\x04Too many connections"), None);
         assert_eq!(read_error(b"\xff\x10\x04Too many connections").code, "1040");
         assert_eq!(read_error(b"\xff\x10\x04#42").message, "");
         assert_eq!(read_error(b"\xff\x10").class, ErrorClass::Disconnected);

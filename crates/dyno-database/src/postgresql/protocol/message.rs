@@ -82,6 +82,8 @@ impl ServerMessage {
             "57014" if self.text.contains("lock timeout") => ErrorClass::LockTimeout,
             "57014" if self.text.contains("statement timeout") => ErrorClass::TimedOut,
             "57P01" | "57P02" | "57P03" => ErrorClass::Disconnected,
+            // `protocol_violation`, such as a wrong number of values: the connection stays, if it is not fatal.
+            "08P01" => ErrorClass::Refused,
             code if code.starts_with("08") => ErrorClass::Disconnected,
             _ => ErrorClass::Refused,
         }
@@ -102,24 +104,24 @@ impl ServerMessage {
 /// The last notices of a connection, oldest first.
 #[derive(Debug, Default)]
 pub(in crate::postgresql) struct Notices {
-    kept: VecDeque<String>,
+    kept: VecDeque<ServerMessage>,
     n_dropped: u64,
 }
 
 impl Notices {
     /// Keeps the notice in this `NoticeResponse`; the oldest is dropped if there are too many.
     pub(super) fn keep(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
-        let line = ServerMessage::parse(body)?.to_line();
+        let message = ServerMessage::parse(body)?;
         if self.kept.len() == NOTICES_KEPT {
             self.kept.pop_front();
             self.n_dropped += 1;
         }
-        self.kept.push_back(line);
+        self.kept.push_back(message);
         Ok(())
     }
 
     /// Takes those that were kept, and how many older ones were not.
-    pub(in crate::postgresql) fn take(&mut self) -> (Vec<String>, u64) {
+    pub(in crate::postgresql) fn take(&mut self) -> (Vec<ServerMessage>, u64) {
         (self.kept.drain(..).collect(), std::mem::take(&mut self.n_dropped))
     }
 }

@@ -1,7 +1,7 @@
 //! A statement's reply, scanned by kind and length: rows are counted and skipped, and decoded
 //! only if they are kept.
 
-use dyno_workload::{ErrorClass, KeptRows, LastRows, Reply, StatementError};
+use dyno_workload::{COPY_REFUSED, ErrorClass, KeptRows, LastRows, Reply, StatementError};
 
 use super::bind::Encoding;
 use super::frame::{HEADER_BYTES, ProtocolError, header};
@@ -35,6 +35,8 @@ pub(in crate::postgresql) struct ReplyScanner {
     reply: Reply,
     error: Option<ServerMessage>,
     has_rolled_back: bool,
+    // The statement is a COPY that exchanges rows with its client.
+    copies: bool,
     // The server's word for the state of its transaction: `I`, `T` or `E`.
     transaction: u8,
     keeper: RowKeeper,
@@ -48,6 +50,7 @@ impl ReplyScanner {
         self.reply = Reply::default();
         self.error = None;
         self.has_rolled_back = false;
+        self.copies = false;
         self.ends_at_command = false;
     }
 
@@ -94,9 +97,10 @@ impl ReplyScanner {
                 b'I' => self.keeper.end_result()?,
                 // BindComplete, RowDescription, NoData, ParseComplete, CloseComplete,
                 // ParameterDescription, PortalSuspended, ParameterStatus,
-                // NotificationResponse, CopyOutResponse, CopyData, CopyDone.
-                b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b's' | b'S' | b'A' | b'H' | b'd'
-                | b'c' => {}
+                // NotificationResponse, CopyData, CopyDone.
+                b'2' | b'T' | b'n' | b'1' | b'3' | b't' | b's' | b'S' | b'A' | b'd' | b'c' => {}
+                // CopyOutResponse.
+                b'H' => self.copies = true,
                 b'C' | b'Z' | b'E' | b'N' | b'G' if end > bytes.len() => {
                     if length > WHOLE_MAX {
                         return Err(ProtocolError(format!("a message of {length} bytes")));
@@ -138,8 +142,12 @@ impl ReplyScanner {
     /// The reply that was scanned, or the error in it.
     pub(in crate::postgresql) fn finish(&mut self) -> Result<Reply, StatementError> {
         match self.error.take() {
-            Some(error) => Err(error.to_error()),
-            None => Ok(self.reply),
+            Some(error) if error.is_fatal() || !self.copies => Err(error.to_error()),
+            // What the server says of it follows from how it was answered.
+            _ if self.copies => {
+                Err(StatementError::new(ErrorClass::Refused, "0A000", COPY_REFUSED))
+            }
+            _ => Ok(self.reply),
         }
     }
 
@@ -198,7 +206,10 @@ impl ReplyScanner {
                 }
                 self.notices.keep(body)?;
             }
-            _ => return Ok(Scan::CopyIn),
+            _ => {
+                self.copies = true;
+                return Ok(Scan::CopyIn);
+            }
         }
         Ok(Scan::More)
     }

@@ -113,7 +113,9 @@ fn codes_decide_the_class() {
     check("ERROR", "57014", "canceling statement due to statement timeout", ErrorClass::TimedOut);
     check("ERROR", "57014", "canceling statement due to user request", ErrorClass::Refused);
     check("ERROR", "23505", "", ErrorClass::DuplicateKey);
-    check("ERROR", "08P01", "", ErrorClass::Disconnected);
+    check("ERROR", "08006", "", ErrorClass::Disconnected);
+    check("ERROR", "08P01", "", ErrorClass::Refused);
+    check("FATAL", "08P01", "", ErrorClass::Disconnected);
     check("FATAL", "57P03", "", ErrorClass::Disconnected);
     check("FATAL", "25P03", "", ErrorClass::Disconnected);
     check("ERROR", "42P01", "", ErrorClass::Refused);
@@ -338,7 +340,7 @@ fn notices_are_kept_and_older_ones_counted() {
     }
     let (lines, n_older) = scanner.notices().take();
     assert_eq!((lines.len(), n_older), (16, 4));
-    assert_eq!(lines[15], "NOTICE: n19 (00000)");
+    assert_eq!(lines[15].to_line(), "NOTICE: n19 (00000)");
 }
 
 /// The exchange of RFC 7677, section 3: user `user`, password `pencil`.
@@ -453,6 +455,34 @@ proptest! {
             prop_assert_eq!(rest, [message(b'E', &[0; 5]), message(b'S', b"")].concat());
         }
     }
+}
+
+#[test]
+fn a_copy_with_the_client_is_refused_whatever_the_server_says() {
+    let check = |parts: &[Vec<u8>], scans: &[Scan]| {
+        let (mut scanner, bytes) = (ReplyScanner::default(), parts.concat());
+        scanner.begin(None);
+        let mut at = 0;
+        for expected in scans {
+            let (n_done, scan) = scanner.scan(&bytes[at..]).unwrap();
+            at += n_done;
+            assert_eq!(scan, *expected);
+        }
+        let error = scanner.finish().unwrap_err();
+        assert_eq!((at, error.message.as_str()), (bytes.len(), dyno_workload::COPY_REFUSED));
+        // The next statement is another one.
+        scanner.begin(None);
+        scanner.scan(&[message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat()).unwrap();
+        assert!(scanner.finish().is_ok());
+    };
+    let (ready, formats) = (message(b'Z', b"I"), b"\0\0\x01\0\0");
+    let failed = |what| message(b'E', &error_body(&[('S', "ERROR"), ('C', "57014"), ('M', what)]));
+    let (from, to) = (message(b'G', formats), message(b'H', formats));
+    let rows = [message(b'd', b"1\n"), message(b'c', b""), message(b'C', b"COPY 1\0")].concat();
+    check(&[to.clone(), rows, ready.clone()], &[Scan::Done]);
+    check(&[to, failed("division by zero"), ready.clone()], &[Scan::Done]);
+    check(&[from.clone(), failed("COPY failed"), ready.clone()], &[Scan::CopyIn, Scan::Done]);
+    check(&[from, failed("unexpected message type"), ready], &[Scan::CopyIn, Scan::Done]);
 }
 
 /// A value with its own bytes.

@@ -167,6 +167,30 @@ fn quotas_that_are_not_done_in_time_are_reported() {
 }
 
 #[test]
+fn a_step_ends_when_all_clients_have_ended_by_themselves() {
+    let workload = |ends_after| {
+        let reads = crate::fixture::Reads { n_kinds: 1, ends_after, ..Default::default() };
+        crate::fixture::reading(reads)
+    };
+    let check = |spec: &StepSpec, ends_after: u64, expected: (EndedBy, u64, &[u64])| {
+        let seen = try_simulate_workload(spec, &roomy(), &workload(ends_after)).expect("it runs");
+        let totals = &seen.totals;
+        let shown = (totals.ended_by, totals.measured.committed(), &*lengths_ms(&seen));
+        assert_eq!(shown, expected);
+        assert!(!totals.aborted);
+    };
+    let spec = crate::fixture::closed(2, 60);
+    check(&spec, 700, (EndedBy::Quota, 2100, &[1000, 400]));
+    check(&roles(vec![role("r", 2, CLOSED, None)], 60), 700, (EndedBy::Quota, 2100, &[1000, 400]));
+    // One of them goes on.
+    let spec = crate::fixture::closed(2, 1);
+    check(&spec, 600, (EndedBy::Time, 1599, &[1000]));
+    let spec = StepSpec { warm_up: Nanoseconds::SECOND, ..crate::fixture::closed(1, 60) };
+    let error = try_simulate_workload(&spec, &roomy(), &workload(700)).err().expect("too early");
+    assert!(error.to_string().contains("before the warm-up ended"), "{error}");
+}
+
+#[test]
 fn without_quotas_a_step_of_roles_ends_by_time() {
     let seen = run(&roles(vec![role("r", 2, CLOSED, None)], 3), &roomy());
     assert_eq!(seen.totals.ended_by, EndedBy::Time);
@@ -236,8 +260,8 @@ fn a_quota_that_is_done_in_the_warm_up_is_an_error() {
     let error = try_simulate_workload(&spec, &roomy(), &by_role(1)).err().expect("it is too short");
     assert_eq!(
         error.to_string(),
-        "all quotas were met before the warm-up ended, so nothing was measured; shorten the \
-         warm-up or raise the quotas"
+        "all clients had done what they were to do before the warm-up ended, so nothing was measured; \
+         shorten the warm-up or let them do more"
     );
 }
 
