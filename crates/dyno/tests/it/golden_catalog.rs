@@ -179,6 +179,7 @@ pages! {
     durability: "durability",
     faults: "faults",
     fsync: "fsync",
+    injected_dips: "injected-dips",
     insert_benchmark: "insert-benchmark",
     key_order: "key-order",
     pgbench: "pgbench",
@@ -193,11 +194,13 @@ pages! {
 /// Studies whose question is nothing to a simulated server: a job takes real time, and it has neither a
 /// log on a drive of its own, nor a snapshot, nor another database, nor versions, nor replicas, nor shards, nor a pooler, nor
 /// columns that are stored apart, nor documents, and agents cannot connect to it.
-const WITHOUT_PAGE: [&str; 14] = [
+const WITHOUT_PAGE: [&str; 16] = [
     "archive",
     "clickhouse",
     "create-index",
+    "deployments",
     "documents",
+    "log-drive",
     "migration",
     "pooling",
     "replicas",

@@ -251,9 +251,11 @@ pub(crate) fn sql_servers(data: &DataFolder) -> String {
     let mut text = fs::read_to_string(path).unwrap();
     let data = format!("generators = \"sql\"\ndata_folder = \"{}\"", data.text());
     for (from, to) in [
-        ("[1, 2, 3], clients = [3, 12, 24]", "[1, 3], clients = [3, 6]"),
-        ("tables = 4", "tables = 1"),
-        ("\"10k\"", "1000"),
+        (", \"sql4\"]", "]"),
+        ("[1, 2, 4]", "[1, 3]"),
+        ("option = { row_filter = [false, true] }, ", ""),
+        ("[4, 8, 16, 32]", "[3, 6]"),
+        ("\"40k\"", "1000"),
         ("repetitions = 3", "repetitions = 1\nvoid_blocks = \"keep\""),
         ("duration = \"5s\"", "duration = \"2s\""),
         ("require = \"p95 <= 20ms\"\n", ""),
