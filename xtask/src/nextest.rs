@@ -13,6 +13,7 @@ use crate::{root, say};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) passed: usize,
+    /// How many of those that passed did not try what this machine lacks.
     pub(crate) skipped: usize,
     /// The names of those that failed, with how: `FAIL dyno::it faults::a_disk_is_full`.
     pub(crate) failed: BTreeSet<String>,
@@ -45,6 +46,9 @@ pub(crate) fn command() -> anyhow::Result<Command> {
 
 /// Runs the command, prints what it prints, and says what came of the tests; an error if it says nothing of them.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
+    let junit = target().join("nextest/default/junit.xml");
+    // One of an earlier run would be read.
+    let _ = std::fs::remove_file(&junit);
     let mut child =
         command.stderr(Stdio::piped()).spawn().context("cargo nextest cannot be started")?;
     let printed = child.stderr.take().context("its output is piped")?;
@@ -56,14 +60,23 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
         text.push('\n');
     }
     let status = child.wait()?;
-    let totals = read(&text).with_context(|| format!("nextest ended with {status}"))?;
+    let mut totals = read(&text).with_context(|| format!("nextest ended with {status}"))?;
+    let junit = std::fs::read_to_string(&junit)
+        .with_context(|| format!("cannot read {}", junit.display()))?;
+    totals.skipped = skipped(&junit);
     if !status.success() && totals.failed.is_empty() {
         bail!("nextest ended with {status}, and names no test that failed");
     }
     Ok(totals)
 }
 
-/// The totals from the last lines of the output.
+/// How many tests say that they skipped something.
+fn skipped(junit: &str) -> usize {
+    let tests = junit.split("<testcase ").skip(1);
+    tests.filter(|test| test.contains("skipped: ")).count()
+}
+
+/// The totals from the last lines of the output, but for what is skipped.
 fn read(text: &str) -> Option<Totals> {
     let at = text.rfind(" Summary [")?;
     let mut lines = text[at..].lines();
@@ -72,7 +85,6 @@ fn read(text: &str) -> Option<Totals> {
         let words = part.rsplit(": ").next()?;
         let count = |what: &str| words.split_once(what)?.0.parse().ok();
         totals.passed += count(" passed").unwrap_or(0);
-        totals.skipped += count(" skipped").unwrap_or(0);
     }
     // `        FAIL [   0.564s] (2/6) nx a::bad`
     totals.failed = lines
@@ -82,7 +94,9 @@ fn read(text: &str) -> Option<Totals> {
             let name = name.split_once(") ").map_or(name, |(_, name)| name);
             let is_status =
                 how.chars().all(|c| c.is_ascii_uppercase() || "-+ 0123456789".contains(c));
-            is_status.then(|| format!("{how} {name}"))
+            // Slow ones are listed as well, if they passed.
+            let is_failure = is_status && !["PASS", "SLOW", "LEAK", "FLAKY"].contains(&how);
+            is_failure.then(|| format!("{how} {name}"))
         })
         .collect();
     Some(totals)
@@ -93,26 +107,29 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, passed: usize, skipped: usize, failed: &[&str]) {
+    fn check(text: &str, passed: usize, failed: &[&str]) {
         let failed = failed.iter().map(|name| (*name).to_owned()).collect();
-        assert_eq!(read(text), Some(Totals { passed, skipped, failed }), "{text}");
+        assert_eq!(read(text), Some(Totals { passed, skipped: 0, failed }), "{text}");
     }
 
     #[test]
     fn totals_are_read() {
-        check("     Summary [   0.024s] 1 test run: 1 passed, 6 skipped\n", 1, 6, &[]);
+        check("     Summary [   0.024s] 1 test run: 1 passed, 6 skipped\n", 1, &[]);
         let text = "        FAIL [   0.564s] (2/6) nx a::bad\n  Summary [ no\n────────────
      Summary [   3.087s] 6 tests run: 2 passed (1 slow), 3 failed (1 due to being leaky), 1 timed out, 1 skipped
      SIGABRT [   0.066s] (1/6) nx a::abort
+        SLOW [   2.066s] (1/6) nx a::slow
    LEAK-FAIL [   0.111s] (3/6) nx a::leak
      TIMEOUT [   3.018s] (6/6) nx::it a::hang
 error: test run failed\n";
-        check(
-            text,
-            2,
-            1,
-            &["LEAK-FAIL nx a::leak", "SIGABRT nx a::abort", "TIMEOUT nx::it a::hang"],
-        );
+        check(text, 2, &["LEAK-FAIL nx a::leak", "SIGABRT nx a::abort", "TIMEOUT nx::it a::hang"]);
         assert_eq!(read("error: could not compile `nx`\n"), None);
+    }
+
+    #[test]
+    fn tests_that_skip_say_so() {
+        let text = "<testsuite><testcase name=\"a\"><system-err>skipped: no zfs\nskipped: no xfs</system-err>\
+                    </testcase><testcase name=\"b\"></testcase></testsuite>";
+        assert_eq!(skipped(text), 1);
     }
 }

@@ -18,8 +18,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Between two looks at whether the tests are done.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Unit tests that work on the machine itself: they mount volumes and wait for processes.
-const IMPURE: &str = "package(dyno-host) & test(/^(volume|keeper)::/)";
+/// Unit tests that start servers, mount volumes, wait for processes, or drop the machine's page cache.
+const IMPURE: &str = "test(/^(commands::run::job_tests|keeper|page_cache|volume)::/)";
 
 /// Its own tests are the house rules, which are run in any case.
 const OWN: &str = "xtask";
