@@ -92,7 +92,9 @@ fn main() {
         worst = worst.max(took);
         all += took;
     }
-    (0..generators).for_each(|_| merge.end(&SliceEnd { workers: 1, ..SliceEnd::default() }));
+    for _ in 0..generators {
+        merge.end(&SliceEnd { workers: 1, ..SliceEnd::default() }).expect("each ends once");
+    }
     let totals = merge.finish().expect("all have ended");
     let committed: u64 = totals.measured.kinds.iter().map(|kind| kind.outcomes.committed()).sum();
     assert_eq!(committed, seconds * generators as u64 * KINDS as u64 * TIMES);
