@@ -162,8 +162,7 @@ fn a_replica_on_a_host_is_promoted() {
         let database =
             format!("product = \"{product}\"\nreplicas = 1\nreplication = \"synchronous\"");
         let fault_text = "do = \"kill\"\nat = \"2s\"\nthen = \"promote\"";
-        let (summary, findings, report) =
-            run_until(&study(&database, fault_text, ""), 12, went_on);
+        let (summary, findings, report) = run_until(&study(&database, fault_text, ""), 12, went_on);
         let fault = fault(&summary, "kill", "primary");
         assert_eq!(fault["promotion"]["member"], "replica-1", "{fault}");
         let found = &findings["faults"][0];

@@ -9,9 +9,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{
-    Answer, DataFolder, Workbench, await_end, is_alive, read_json, trial_folder,
-};
+use crate::support::{Answer, DataFolder, Workbench, await_end, is_alive, read_json, trial_folder};
 
 const IMAGE: &str = "localhost/postgres:test";
 

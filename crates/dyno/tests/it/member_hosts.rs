@@ -6,9 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::server_hosts::{await_removal, check_secrets, left, parent};
-use crate::support::{
-    DataFolder, Workbench, await_end, events, is_alive, read_json, trial_folder,
-};
+use crate::support::{DataFolder, Workbench, await_end, events, is_alive, read_json, trial_folder};
 
 /// A study of members on three hosts.
 pub(crate) fn study(database: &str, design: &str) -> String {

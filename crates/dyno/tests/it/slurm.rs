@@ -11,9 +11,7 @@ use rustix::process::Signal;
 use crate::agents::{Sshd, committed, kill, summary};
 use crate::reach::{Database, agents_with};
 use crate::server_hosts::{check_sql_servers, sql_servers};
-use crate::support::{
-    Answer, DataFolder, Running, Workbench, await_end, await_that, read_json,
-};
+use crate::support::{Answer, DataFolder, Running, Workbench, await_end, await_that, read_json};
 
 /// A cluster of a test's own: an authentication daemon, a controller, and node daemons on the loopback,
 /// all with their files in one folder.

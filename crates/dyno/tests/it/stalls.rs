@@ -180,8 +180,7 @@ fn a_full_redo_log_is_reported_by_its_checkpoint_age() {
     ];
     let load = ["oltp_update_non_index", "--on", "mariadb", "--rate", "1000", "--clients", "8"];
     let rows = ["--table-size", "60000", "--distribution", "uniform", "--warm-up", "1s"];
-    let settings: Vec<&str> =
-        settings.iter().flat_map(|setting| ["--setting", setting]).collect();
+    let settings: Vec<&str> = settings.iter().flat_map(|setting| ["--setting", setting]).collect();
     // On a busy machine it takes longer until the log is full, and the stall may drown in others.
     let filled = ["20s", "40s", "80s"].into_iter().find_map(|seconds| {
         let bench = Workbench::new();

@@ -133,10 +133,8 @@ fn trials_on_different_machines_run_at_the_same_time() {
     // Each trial waits for the others: one after the other, none would come to its end.
     let here = DataFolder::new();
     std::fs::set_permissions(here.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let meet = format!(
-        "touch {0}/$$; until [ $(ls {0} | wc -l) = 4 ]; do sleep 0.01; done",
-        here.text()
-    );
+    let meet =
+        format!("touch {0}/$$; until [ $(ls {0} | wc -l) = 4 ]; do sleep 0.01; done", here.text());
     let job = format!(
         "[job.meet]\nsetup = [\"sh\", \"-c\", \"{meet}\"]\ncommand = [\"true\"]\nload = \"on\"\n"
     );

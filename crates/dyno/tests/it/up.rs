@@ -7,9 +7,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{
-    Answer, DataFolder, Workbench, await_end, await_good, await_that, is_alive,
-};
+use crate::support::{Answer, DataFolder, Workbench, await_end, await_good, await_that, is_alive};
 
 /// A workbench with a register and a data folder of its own; what is left in them is ended with it.
 pub(crate) struct UpBench {
