@@ -173,6 +173,11 @@ pub trait Clustering: Sync {
     /// It does not answer.
     fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError>;
 
+    /// Asks a node that is not among the others to join them again, where it does not do so by itself for minutes.
+    fn ask_to_join(&self, node: &Endpoint) {
+        let _ = node;
+    }
+
     /// A probe of the node with this name.
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn dyno_host::Probe>;
 
@@ -247,6 +252,11 @@ pub fn wait_until_synced(
                 Err(error) => format!("{name}: {}", error.message),
             });
             return Err(said.collect::<Vec<_>>().join("; "));
+        }
+        for ((_, node), state) in nodes.iter().zip(&states) {
+            if state.as_ref().is_ok_and(|state| !state.is_synced) {
+                clustering.ask_to_join(node);
+            }
         }
         clock.sleep_until(clock.now() + POLL);
     }

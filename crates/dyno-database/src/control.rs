@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dyno_host::{KeptProcess, Place, ProcessSpec};
 use dyno_units::{Clock, Nanoseconds};
 
-use crate::DeployError;
 use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_network, end};
+use crate::{DeployError, server_log};
 
 /// What is done on purpose to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl ServerControl {
     }
 
     fn failed(&self, message: String) -> DeployError {
-        let log = dyno_host::last_lines(&self.spec.log, LOG_LINES);
+        let log = server_log::last_words(&self.spec.log, LOG_LINES);
         DeployError { message, log }
     }
 

@@ -62,6 +62,7 @@ mod router;
 #[cfg(feature = "servers")]
 mod scram;
 mod server;
+mod server_log;
 mod settings_check;
 mod sharding;
 mod sql;

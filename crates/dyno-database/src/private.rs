@@ -19,7 +19,7 @@ use dyno_units::{Clock, Nanoseconds};
 use crate::control::ServerControl;
 use crate::data::move_data;
 use crate::logs::LogFiles;
-use crate::{DeployError, Place};
+use crate::{DeployError, Place, server_log};
 
 /// How long a server may take until it answers.
 pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
@@ -144,7 +144,7 @@ impl ServerFolder {
 
     /// The last lines of its log.
     pub(crate) fn log_tail(&self, n_lines: usize) -> Vec<String> {
-        dyno_host::last_lines(&self.log(), n_lines)
+        server_log::last_words(&self.log(), n_lines)
     }
 
     fn remove(&mut self) -> Result<(), DeployError> {

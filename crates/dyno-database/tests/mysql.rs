@@ -310,9 +310,17 @@ fn without_blocking(fixture: &Fixture) {
         c.send_execute(0, &[Value::Integer(number)]);
         assert_eq!(awaited(c), Ok(rows(1)));
     }
-    c.send_text("SELECT SLEEP(0.05)");
+    // A lock of somebody else: there is no reply until it is given up.
+    const WAITING: &str = "SELECT GET_LOCK('held', 600), RELEASE_LOCK('held')";
+    let holder = std::cell::RefCell::new(fixture.connect());
+    let succeed = |sql: &str| assert_eq!(value(holder.borrow_mut().as_mut(), sql), "1");
+    let lock = || succeed("SELECT GET_LOCK('held', 0)");
+    let give_up = || succeed("SELECT RELEASE_LOCK('held')");
+    lock();
+    c.send_text(WAITING);
     assert_eq!(c.poll_reply(), Poll::Pending);
     assert_eq!(c.poll_reply(), Poll::Pending);
+    give_up();
     assert_eq!(awaited(c), Ok(rows(1)));
     c.send_text("SELECT seq FROM seq_1_to_100000");
     assert_eq!(awaited(c), Ok(rows(100_000)));
@@ -322,13 +330,17 @@ fn without_blocking(fixture: &Fixture) {
     assert_eq!(awaited(c), Ok(rows(1)));
     // A cold call in between blocks, and leaves the mode as it was.
     assert_eq!(value(c, "SELECT SLEEP(0.01)"), "0");
-    c.send_text("SELECT SLEEP(0.01)");
+    lock();
+    c.send_text(WAITING);
     assert_eq!(c.poll_reply(), Poll::Pending);
+    give_up();
     assert_eq!(awaited(c), Ok(rows(1)));
     // A read that runs out of its time is no error.
+    lock();
     c.set_blocking(true, 1_000_000).unwrap();
-    c.send_text("SELECT SLEEP(0.2)");
+    c.send_text(WAITING);
     assert_eq!(c.poll_reply(), Poll::Pending);
+    give_up();
     c.set_blocking(true, 0).unwrap();
     assert_eq!(reply(c), Ok(rows(1)));
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -145,7 +147,7 @@ fn written(address: SocketAddr) -> Vec<String> {
 ///
 /// There is none, or this host has no loopback.
 pub fn free_loopback_port() -> io::Result<u16> {
-    Ok(std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    Ok(free_loopback_ports(1)?[0])
 }
 
 /// Ports of the loopback that nothing listens at now, each another one.
@@ -163,10 +165,31 @@ pub fn free_loopback_ports(n_ports: usize) -> io::Result<Vec<u16>> {
 ///
 /// There are not as many, or this host does not have the address.
 pub fn free_ports(address: Ipv4Addr, n_ports: usize) -> io::Result<Vec<u16>> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let range = ports_to_try(&text);
     // They are held together, so that none is given twice.
-    let bind = |_| std::net::TcpListener::bind((address, 0));
+    let bind = |_| {
+        let tried = (0..PORTS_TRIED).filter(|_| range.len() > PORTS_TRIED).find_map(|_| {
+            // Another number each time.
+            let number = RandomState::new().build_hasher().finish();
+            let port = range.start + (number % range.len() as u64) as u16;
+            std::net::TcpListener::bind((address, port)).ok()
+        });
+        tried.map_or_else(|| std::net::TcpListener::bind((address, 0)), Ok)
+    };
     let held: Vec<std::net::TcpListener> = (0..n_ports).map(bind).collect::<Result<_, _>>()?;
     held.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+}
+
+/// How many ports are tried before the kernel is asked for one.
+const PORTS_TRIED: usize = 100;
+
+/// Ports among which free ones are looked for: those below the ones that the kernel gives to whoever asks for any, as
+/// each client does. A server that begins to listen a moment later would find such a port taken now and then.
+fn ports_to_try(given_by_kernel: &str) -> Range<u16> {
+    const USUAL: Range<u16> = 15_000..30_000;
+    let first = given_by_kernel.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
+    USUAL.start..first.unwrap_or(USUAL.start).clamp(USUAL.start, USUAL.end)
 }
 
 /// Whether an address is this host's own loopback.
@@ -288,6 +311,18 @@ mod tests {
         check("::1", 0x1f93, Some(8));
         check("127.0.0.1", 0x1f94, None);
         check("127.0.0.2", 0x1f90, None);
+    }
+
+    #[test]
+    fn free_ports_are_none_that_clients_get() {
+        let check = |text: &str, expected: Range<u16>| assert_eq!(ports_to_try(text), expected);
+        check("32768\t60999\n", 15_000..30_000);
+        check("20000 65535\n", 15_000..20_000);
+        check("1024\t65535\n", 15_000..15_000);
+        check("", 15_000..15_000);
+        let ports = free_loopback_ports(50).expect("there are so many");
+        let others: BTreeSet<u16> = ports.iter().copied().collect();
+        assert_eq!(others.len(), 50);
     }
 
     #[test]

@@ -64,7 +64,13 @@ mod tests {
             eprintln!("skipped: {problem}");
             return;
         }
-        let (before, after) = drop_page_cache().expect("dropped");
-        assert!(after <= before + (64 << 20), "{before} {after}");
+        // What others read meanwhile is cached again: so much is not, each time.
+        let is_smaller = |_| {
+            let file = tempfile::NamedTempFile::new_in("/var/tmp").expect("a file");
+            fs::write(file.path(), vec![7; 64 << 20]).expect("written");
+            let (before, after) = drop_page_cache().expect("dropped");
+            after < before
+        };
+        assert!((0..20).any(is_smaller), "nothing is dropped");
     }
 }

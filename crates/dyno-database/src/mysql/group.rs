@@ -45,8 +45,9 @@ const POLL: Nanoseconds = Nanoseconds::from_millis(20);
 /// How long the statement may take with which a member joins.
 const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(120);
 
-/// Beginnings of states in which a member is asked again to join.
-const AWAY: [&str; 2] = ["OFFLINE", "ERROR"];
+/// The state of a member that has not joined, and of one that the others have expelled: before its role.
+const OFFLINE: &str = "OFFLINE";
+const EXPELLED: &str = "ERROR";
 
 /// How MySQL's servers form a cluster.
 pub(super) struct Group;
@@ -200,6 +201,21 @@ pub(super) fn join(
 
 const START: &str = "START GROUP_REPLICATION";
 
+const STOP: &str = "STOP GROUP_REPLICATION";
+
+/// Asks a member that is away to join. One that was expelled tries it again by itself, every five minutes; until then it
+/// counts as one that runs.
+fn ask_to_join(connection: &mut MySqlConnection, state: &NodeState) {
+    let is_expelled = state.words.starts_with(EXPELLED);
+    connection.set_cold_limit(START_LIMIT.0);
+    if is_expelled {
+        let _ = connection.query(STOP);
+    }
+    if is_expelled || state.words.starts_with(OFFLINE) {
+        let _ = connection.query(START);
+    }
+}
+
 fn bootstrap(word: &str) -> String {
     format!("SET GLOBAL group_replication_bootstrap_group = {word}")
 }
@@ -238,10 +254,7 @@ pub(super) fn control(control: ServerControl, node: &Node, endpoint: &Endpoint) 
             return Ok(());
         }
         // The others refuse a member until they have noticed that it was away.
-        if AWAY.iter().any(|away| state.words.starts_with(away)) {
-            connection.set_cold_limit(START_LIMIT.0);
-            let _ = connection.query(START);
-        }
+        ask_to_join(&mut connection, &state);
         Err(format!("it is {}", state.words))
     };
     ServerControl { spec, is_back: Some(Arc::new(is_back)), ..control }
@@ -305,6 +318,14 @@ impl Clustering for Group {
 
     fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
         asked(&mut open(node)?)
+    }
+
+    fn ask_to_join(&self, node: &Endpoint) {
+        // Whoever waits looks again, and says what it was in the end.
+        let Ok(mut connection) = open(node) else { return };
+        if let Ok(state) = asked(&mut connection) {
+            ask_to_join(&mut connection, &state);
+        }
     }
 
     fn probe(&self, name: &str, node: &Endpoint) -> Box<dyn Probe> {

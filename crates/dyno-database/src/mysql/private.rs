@@ -279,9 +279,15 @@ fn of_both(mut first: Vec<String>, then: Vec<String>) -> Vec<String> {
     first[first.len().saturating_sub(LOG_LINES)..].to_vec()
 }
 
+/// What a line of the server's log says if it is an error, or an assertion that has failed.
+fn logged_error(line: &str) -> Option<&str> {
+    let assertion = || line.split_once("InnoDB: ").filter(|(_, text)| text.contains("ssertion"));
+    Some(line.split_once("[ERROR] ").or_else(assertion)?.1)
+}
+
 /// The errors in the server's own log; `None` if there are none.
 fn logged_errors(log: &[String]) -> Option<String> {
-    let errors = log.iter().filter_map(|line| Some(line.split_once("[ERROR] ")?.1));
+    let errors = log.iter().filter_map(|line| logged_error(line));
     let mut errors: Vec<&str> =
         errors.map(|text| text.split_once("mariadbd: ").map_or(text, |(_, rest)| rest)).collect();
     errors.retain(|text| *text != "Aborting");

@@ -130,7 +130,9 @@ fn a_server_that_is_killed_is_reported_and_leaves_no_shared_memory() {
         rustix::process::Signal::KILL,
     )
     .unwrap();
-    assert!(server.check_alive().is_err());
+    // The signal takes a moment to arrive.
+    let is_dead = || server.check_alive().is_err();
+    laboratory.wait_until("the server is dead", is_dead);
     let error = server.stop().unwrap_err();
     assert!(
         error.message.contains("did not shut down cleanly: it was ended by signal 9"),
@@ -172,9 +174,9 @@ fn what_a_killed_dyno_and_its_killed_server_leave_in_memory_is_removed() {
     )
     .unwrap();
     let stat = format!("/proc/{pid}/stat");
-    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
-        std::thread::yield_now();
-    }
+    laboratory.wait_until("the server is dead", || {
+        std::fs::read_to_string(&stat).unwrap().contains(") Z ")
+    });
     assert!(segments_of(pid) > 0);
     abandon(&laboratory);
     let keeper = Keeper::new(laboratory.path()).unwrap();

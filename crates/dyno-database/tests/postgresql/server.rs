@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -65,6 +64,16 @@ impl Laboratory {
 
     pub(crate) fn place(&self) -> Place {
         Place::under(&self.keeper)
+    }
+
+    /// Waits until something is so; only what never comes takes longer than the limit.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
+        let until = self.clock.now() + MINUTE;
+        while !is_so() {
+            assert!(self.clock.now() < until, "it is not so that {what}");
+            self.clock.sleep_until(self.clock.now() + Nanoseconds::from_millis(20));
+        }
     }
 }
 
@@ -149,7 +158,7 @@ impl TestServer {
                      host all of_trust all trust\nhost all of_nobody all reject\n\
                      host all all all scram-sha-256\n";
         let hba = keeper.write_file(&folder, "hba", rules).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = dyno_host::free_loopback_port().unwrap();
         let arguments = format!(
             "-D {} -p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} \
              -c hba_file={} -c fsync=off",
@@ -220,12 +229,7 @@ impl TestServer {
                 connect(&Endpoint { user: "of_nobody".to_owned(), ..self.tcp() }).is_err();
             refused && connect(&Endpoint { tls: TlsMode::Encrypt, ..self.tcp() }).is_ok()
         };
-        // Each look opens connections, and so lets the server do its own work meanwhile.
-        let is_in_force = (0..20_000).any(|_| {
-            std::thread::yield_now();
-            in_force()
-        });
-        assert!(is_in_force, "the server has not taken its new configuration");
+        self.laboratory.wait_until("the server has its new configuration", in_force);
     }
 
     pub(crate) fn tcp(&self) -> Endpoint {

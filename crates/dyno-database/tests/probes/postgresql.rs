@@ -20,11 +20,16 @@ fn statistics_sessions_and_tables_are_seen() {
     holder.query("UPDATE t SET v = 'held' WHERE id = 1").unwrap();
     let mut waiter = server.connect();
     waiter.send_text("UPDATE t SET v = 'waits' WHERE id = 1");
+    let mut flush = server.connect();
+    let mut is_waiting = || {
+        let waits = flush.query("SELECT 1 FROM pg_locks WHERE NOT granted").unwrap();
+        !waits.is_empty()
+    };
+    while !is_waiting() {}
     server.run(&["BEGIN", "INSERT INTO t VALUES (-1, '')", "PREPARE TRANSACTION 'p'"]);
     for n in 0..20 {
         server.run(&[&format!("UPDATE t SET v = 'y{n}' WHERE id > 4990")]);
     }
-    let mut flush = server.connect();
     flush.query("SELECT pg_stat_force_next_flush()").unwrap();
 
     let readings = &read(&mut probes, [12])[0];

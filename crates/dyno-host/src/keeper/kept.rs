@@ -19,6 +19,9 @@ const FREEZE_ROUNDS_MAX: usize = 300;
 /// How long a container engine may take to notice that what it has started is over.
 const ENGINE_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
+/// How long a killed process may take to vanish.
+pub(super) const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
+
 /// A process that has been stopped by a signal or a debugger for this long is no longer waited for.
 const FROZEN_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -209,14 +212,15 @@ impl KeptProcess {
         });
     }
 
-    /// Kills it and all its descendants, and waits for it.
+    /// Kills it and all its descendants, and waits for all of them: whoever starts a server again on the same data finds
+    /// nobody who still uses them.
     fn kill(&mut self) {
         let proc_root = Path::new("/proc");
         let family = freeze_descendants(proc_root, self.pid());
         self.signal(Signal::KILL);
         self.collect();
         for member in family {
-            kill_identity(proc_root, member);
+            kill_and_wait(proc_root, member, KILLED_LIMIT);
         }
     }
 }

@@ -20,7 +20,9 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use rustix::process::Signal;
 
 use super::files::open_own;
-use super::kept::{POLL, freeze_descendants, kill_and_wait, kill_identity, signal_identity};
+use super::kept::{
+    KILLED_LIMIT, POLL, freeze_descendants, kill_and_wait, kill_identity, signal_identity,
+};
 use super::owner::{FRESH_SUFFIX, OWNER_SUFFIX, Owner, Standing, TOKEN_FILE, take_lock};
 use super::{FOLDER_MARK, Keeper, KeeperError, ProcessSpec, confine};
 use crate::process_table::{ProcessIdentity, ProcessStat, descendants, list_pids, list_processes};
@@ -40,8 +42,6 @@ const ORPHANS_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
 const ORPHANS_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 /// The most bytes that are read of a file that begins with a process id.
 const PID_LINE_MAX: u64 = 32;
-/// How long a killed process may take to vanish.
-const KILLED_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
 impl Keeper {
     /// Removes what a server that died has left outside of its folder. A failure has no effect on

@@ -308,6 +308,16 @@ fn dropping_a_process_kills_it_and_its_children() {
 }
 
 #[test]
+fn a_process_that_was_killed_has_no_children_any_more() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let mut process = keeper.spawn(&folder, &shell(&folder, FAMILY)).expect("starts");
+    wait_for_processes(&folder, 5);
+    process.kill_all();
+    assert_eq!(processes_of(&folder), 0);
+}
+
+#[test]
 fn children_that_are_just_being_born_are_killed_as_well() {
     let (_outer, keeper) = keeper();
     let folder = keeper.make_folder("db").expect("a folder");
@@ -709,13 +719,18 @@ fn who_runs_as_another_user_shares_no_terminal() {
 fn what_keeps_the_output_of_a_program_open_is_ended() {
     let (_outer, keeper) = keeper();
     // A session of its own, as a daemon has it: the end of the program's group does not reach it.
-    let script = "echo version 7; setsid sleep 1000 & echo $!; sleep 0.1";
+    let script = "echo version 7; setsid sleep 1000 & \
+                  until [ \"$(cat /proc/$!/comm)\" = sleep ]; do :; done; echo $!";
     let answer = keeper.output(Path::new("/bin/sh"), &["-c", script]).expect("an answer");
     let mut lines = answer.out.lines();
     assert_eq!(lines.next(), Some("version 7"));
     let pid = lines.next().and_then(|line| line.parse().ok()).expect("its process");
-    let stat = ProcessStat::read(Path::new("/proc"), pid);
-    assert!(stat.is_none_or(|stat| !stat.is_alive() || stat.name != "sleep"), "it goes on");
+    // The signal has been sent; it takes a moment to arrive.
+    let until = RealClock.now() + LONG;
+    let goes_on = |stat: ProcessStat| stat.is_alive() && stat.name == "sleep";
+    while ProcessStat::read(Path::new("/proc"), pid).is_some_and(goes_on) {
+        assert!(RealClock.now() < until, "it goes on");
+    }
 }
 
 #[test]

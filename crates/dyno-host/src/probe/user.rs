@@ -345,7 +345,7 @@ mod tests {
             stat.is_none_or(|stat| !stat.is_alive() || stat.name != "sleep")
         };
         // The signal has been sent; it takes a moment to arrive.
-        for _ in 0..1000 {
+        for _ in 0..12_000 {
             if has_ended() {
                 return;
             }

@@ -175,15 +175,16 @@ fn a_quota_that_a_silent_server_prevents_ends_at_the_limit() {
     let spec = StepSpec {
         workers: 2,
         statement_timeout: MS(50),
-        ..short(roles(
+        duration: MS(1500),
+        ..roles(
             vec![role("stuck", 2, Pacing::Closed, 1 << 40), role("done", 2, Pacing::Closed, 10)],
             1,
-        ))
+        )
     };
     let (totals, _) = run_roles(&spec, NullServer { silent: 1, ..NullServer::default() });
     assert_eq!(totals.ended_by, EndedBy::Limit);
     assert_eq!((totals.roles[0].unfinished, totals.roles[1].unfinished), (2, 0));
-    assert_eq!(totals.measured.length, MS(250));
+    assert_eq!(totals.measured.length, MS(1500));
 }
 
 #[test]
@@ -203,6 +204,25 @@ fn connections_without_a_descriptor_take_turns() {
     check_all_work(&short(closed(1, 1)), server);
 }
 
+/// Runs a step until something is committed and a connection was replaced: on a busy machine that takes some seconds.
+fn until_reconnected(spec: &StepSpec, server: NullServer) -> (StepTotals, Arc<Log>) {
+    let (connector, log) = server.start();
+    let job = job(connector);
+    let (abort, mut seen) = (job.abort.clone(), (0, 0));
+    let totals = run_step(spec, &job, &mut |event| {
+        if let StepEvent::Interval(interval) = event {
+            seen.0 += interval.committed();
+            seen.1 += interval.reconnects;
+            if seen.0 > 0 && seen.1 > 0 {
+                abort.raise();
+            }
+        }
+    });
+    let totals = totals.expect("the step runs");
+    assert!(seen.0 > 0 && seen.1 > 0, "{seen:?}");
+    (totals, log)
+}
+
 #[test]
 fn lost_connections_are_replaced() {
     let check = |spec: StepSpec| {
@@ -213,41 +233,25 @@ fn lost_connections_are_replaced() {
             refused: n_clients..n_clients + 3,
             ..NullServer::default()
         };
-        let (result, log) = run(&StepSpec { duration: MS(500), ..spec }, server);
-        let totals = result.expect("the step runs");
-        let measured = &totals.measured;
-        let (committed, reconnects) = (measured.committed(), measured.reconnects);
-        assert!(committed > 0 && reconnects > 0, "{committed}, {reconnects}");
+        let (totals, log) = until_reconnected(&spec, server);
+        let reconnects = totals.measured.reconnects;
         assert!(outcome(&totals, "disconnected") >= reconnects);
         assert!(totals.error_examples.contains_key("disconnected"));
         assert!(log.n_connects.load(Ordering::SeqCst) >= n_clients + 4);
     };
-    check(StepSpec { workers: 2, ..short(closed(8, 1)) });
-    check(StepSpec { workers: 1, ..short(closed(1, 1)) });
-    check(short(open(2000.0, Arrivals::Poisson, 4, 1)));
+    check(StepSpec { workers: 2, ..closed(8, 60) });
+    check(StepSpec { workers: 1, ..closed(1, 60) });
+    check(open(2000.0, Arrivals::Poisson, 4, 60));
 }
 
 #[test]
 fn statements_without_a_reply_time_out() {
     let check = |clients, n_silent| {
         let spec = StepSpec { statement_timeout: MS(80), ..closed(clients, 60) };
-        let (connector, _) = NullServer { silent: n_silent, ..NullServer::default() }.start();
-        let job = job(connector);
-        let (abort, mut measured) = (job.abort.clone(), (0, 0));
-        let totals = run_step(&spec, &job, &mut |event| {
-            if let StepEvent::Interval(interval) = event {
-                measured.0 += interval.committed();
-                measured.1 += interval.reconnects;
-                // On a busy machine it takes some seconds until both have happened.
-                if measured.0 > 0 && measured.1 > 0 {
-                    abort.raise();
-                }
-            }
-        })
-        .expect("the step runs");
+        let server = NullServer { silent: n_silent, ..NullServer::default() };
+        let (totals, _) = until_reconnected(&spec, server);
         // On a busy machine, others may be that slow as well.
         assert!(outcome(&totals, "timed_out") >= n_silent as u64);
-        assert!(totals.measured.reconnects > 0 && totals.measured.committed() > 0);
     };
     check(1, 1);
     check(4, 3);

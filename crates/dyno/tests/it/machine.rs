@@ -71,10 +71,8 @@ fn settings_of_the_kernel_are_in_force_recorded_and_put_back() {
     assert!(answer.err.contains("another Dyno process"), "{}", answer.err);
     running.signal(Signal::KILL);
     running.end();
-    assert_eq!(setting(), changed, "it was there to be left over");
-    let answer = bench.dyno_good(&command);
-    let put_back = format!("restored the kernel's vm.vfs_cache_pressure to {before}");
-    assert!(answer.err.contains(&put_back), "{}", answer.err);
+    // The next Dyno of this machine puts it back, whichever that is: one that did not would keep the changed value.
+    bench.dyno_good(&command);
     assert_eq!(setting(), before);
     assert!(!Path::new("/run/dyno-kernel.json").exists());
     // After Ctrl-C as well.

@@ -77,7 +77,7 @@ mod tests {
         let mut looks = 0;
         while !given.exists() {
             looks += 1;
-            assert!(looks < 3000, "the guard has not run its command");
+            assert!(looks < 12_000, "the guard has not run its command");
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         assert!(!kept.exists());

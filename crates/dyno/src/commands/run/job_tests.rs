@@ -62,11 +62,8 @@ fn figure(step: &StepSummary, id: &str) -> Option<f64> {
 
 #[test]
 fn a_job_has_its_figures_beside_those_of_the_load() {
-    let run = run_with(
-        "simulated",
-        2,
-        &script("echo rows 1; echo hello; sleep 0.6; echo rows: 42", "until-done"),
-    );
+    let run =
+        run_with("simulated", 2, &script("echo rows 1; echo hello; echo rows: 42", "until-done"));
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, TrialOutcome::Finished);
     let step = &trial.steps[0];
@@ -138,12 +135,12 @@ fn a_job_beside_the_load_is_stopped_when_that_ends() {
 fn after_a_job_that_was_killed_the_next_trial_starts_clean() {
     let marks = tempfile::tempdir().unwrap();
     fs::set_permissions(marks.path(), Permissions::from_mode(0o777)).unwrap();
-    let mark = marks.path().join("was-here");
+    let child = marks.path().join("child");
     // In the first trial it leaves half of its work and a child behind.
     let text = format!(
-        "if [ -e {mark} ]; then ls $DYNO_SCRATCH; echo rows 1; exit 0; fi; touch {mark}; \
-         echo half > $DYNO_SCRATCH/half; echo half done; sleep 613 & kill -9 $$",
-        mark = mark.display()
+        "if [ -e {child} ]; then ls $DYNO_SCRATCH; echo rows 1; exit 0; fi; \
+         echo half > $DYNO_SCRATCH/half; echo half done; sleep 600 & echo $! > {child}; kill -9 $$",
+        child = child.display()
     );
     let job = format!("{}setup = ['true']\n", script(&text, "until-done"));
     let run = run_trials("sqlite", (2, 60), &job);
@@ -157,11 +154,9 @@ fn after_a_job_that_was_killed_the_next_trial_starts_clean() {
     // `run_trials` has seen that nothing is left; the next trial finds nothing of the one before.
     assert_eq!(next.outcome, TrialOutcome::Finished);
     assert_eq!(next.steps[0].activities[0].output, ["rows 1"]);
-    let commands = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    assert!(!commands.into_iter().any(|words| words.starts_with(b"sleep\x00613\x00")));
+    let child = fs::read_to_string(child).unwrap();
+    let command = format!("/proc/{}/cmdline", child.trim());
+    assert!(!fs::read(command).is_ok_and(|words| words.starts_with(b"sleep\x00600\x00")));
 }
 
 #[test]
@@ -238,7 +233,7 @@ fn batches_that_the_load_outlives_are_counted_as_far_as_they_came() {
                sql = 'WITH gone AS (DELETE FROM other WHERE ctid IN (SELECT ctid FROM other LIMIT 1) \
                RETURNING 1) SELECT count(*) FROM gone'\n\
                repeat = 'until-no-rows'\npause = '50ms'\nat_once = 2\nload = 'on'\n";
-    let run = run_with("postgresql", 2, job);
+    let run = run_with("postgresql", 5, job);
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, TrialOutcome::Finished);
     let step = &trial.steps[0];
