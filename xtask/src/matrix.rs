@@ -116,8 +116,13 @@ fn commit_and_date() -> anyhow::Result<String> {
 /// The tests of all matrices.
 pub(crate) fn tests() -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
-    let files = output(Command::new("git").args(["ls-files", TESTS]).current_dir(root()))?;
-    for file in files.lines().filter(|file| file.ends_with(".rs")) {
+    let files = output(
+        Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard", TESTS])
+            .current_dir(root()),
+    )?;
+    let is_there = |file: &&str| file.ends_with(".rs") && root().join(file).exists();
+    for file in files.lines().filter(is_there) {
         let text = std::fs::read_to_string(root().join(file))
             .with_context(|| format!("cannot read {file}"))?;
         let below = Path::new(file).strip_prefix(TESTS).context("it is below")?.with_extension("");
@@ -230,6 +235,8 @@ mod checks {
         let rows = text[start..end].lines().filter_map(|line| line.strip_prefix("| `"));
         let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
         let tests = super::tests().unwrap();
+        let is_free = |name: &String| COMMANDS.iter().all(|(command, _, _)| command != name);
+        assert!(tests.keys().all(is_free), "tests are given to a matrix that is a command");
         let all: Vec<&str> = names(&tests).into_keys().collect();
         assert_eq!(listed, all, "CONTRIBUTING.md lists other matrices than there are");
     }
