@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::{nextest, output, print, root, say};
+use crate::nextest::{self, Totals};
+use crate::{output, print, root, say};
 
 const USAGE: &str = "\
 usage: cargo xtask matrix          lists the matrices
@@ -19,7 +20,7 @@ usage: cargo xtask matrix          lists the matrices
 const COMMANDS: [(&str, &str, &[&str]); 3] = [
     ("aa", "studies without a difference, beside a noisy neighbour: false alarms", &["--noisy"]),
     ("kills", "runs of several servers, killed at random moments: what is left", &[]),
-    ("perf", "Dyno beside sysbench and pgbench: ratios", &["--seconds=10"]),
+    ("perf", "Dyno beside sysbench and pgbench: ratios", &[]),
 ];
 
 /// Where tests of matrices are.
@@ -31,6 +32,9 @@ const HEADER: &str = "matrix\tcommit\tdate\tminutes\tresult";
 
 /// How the attribute begins. In two pieces, so that this file has none.
 const MARK: &str = concat!("#[", "ignore = \"matrix ");
+
+/// How a good result begins.
+const PASSED: &str = "passed";
 
 /// The tests of each matrix, as nextest names them.
 pub(crate) type Tests = BTreeMap<String, Vec<String>>;
@@ -47,62 +51,78 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
         [name] => {
             let began = Instant::now();
-            let outcome = match COMMANDS.iter().find(|(command, _, _)| command == name) {
-                Some((_, _, options)) => {
-                    let options: Vec<String> =
-                        options.iter().map(|option| (*option).to_owned()).collect();
-                    crate::measured(name, &options).map(|()| 0)
-                }
+            let result = match COMMANDS.iter().find(|(command, _, _)| command == name) {
+                Some((_, _, options)) => run_command(name, options),
                 None => run_tests(tests.get(name).with_context(|| {
                     format!("there is no matrix `{name}`; `cargo xtask matrix` lists them")
-                })?),
+                })?)?,
             };
             let minutes = began.elapsed().as_secs_f64() / 60.0;
-            let result = match &outcome {
-                Ok(0) => "passed".to_owned(),
-                Ok(n_skipped) => format!("passed, but {n_skipped} skipped what this machine lacks"),
-                Err(error) => format!("{error:#}").replace(['\t', '\n'], " "),
-            };
-            last.insert(name.clone(), format!("{}\t{minutes:.1}\t{result}", commit_and_date()?));
+            let run = format!("{}\t{minutes:.1}\t{result}", commit_and_date()?);
+            last.insert(name.clone(), run);
             std::fs::write(&path, written(&last)).context("cannot write the runs")?;
-            say(&format!("{name}: {result}, after {minutes:.1} min; commit {LAST_RUNS}"));
-            outcome?;
+            say(&format!("after {minutes:.1} min, in {LAST_RUNS}, which is to be committed"));
+            if !result.starts_with(PASSED) {
+                bail!("{name}: {result}");
+            }
+            say(&format!("{name}: {result}"));
         }
         _ => bail!("{USAGE}"),
     }
     Ok(())
 }
 
-/// Runs tests, each of which has to be found; how many skipped something.
-fn run_tests(names: &[String]) -> anyhow::Result<usize> {
+/// Runs a command of this program; what came of it.
+fn run_command(name: &str, options: &[&str]) -> String {
+    let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    match crate::measured(name, &options) {
+        Ok(()) => PASSED.to_owned(),
+        Err(error) => format!("failed: {error:#}").replace(['\t', '\n'], " "),
+    }
+}
+
+/// Runs tests, each of which has to be found; what came of them.
+fn run_tests(names: &[String]) -> anyhow::Result<String> {
     let filter: Vec<String> = names.iter().map(|name| format!("test(={name})")).collect();
-    let totals = nextest::run(
+    let Totals { passed, skipped, failed } = nextest::run(
         nextest::command()?
             .args(["--package", "dyno", "--test", "it", "--run-ignored", "only"])
             .args(["--filterset", &filter.join(" + ")]),
     )?;
-    if !totals.failed.is_empty() {
-        let failed: Vec<&str> = totals.failed.iter().map(String::as_str).collect();
-        bail!("{} of {} failed: {}", failed.len(), names.len(), failed.join(", "));
+    if passed + failed.len() != names.len() {
+        bail!("{} of {} tests ran: the others are not in `it`", passed + failed.len(), names.len());
     }
-    if totals.passed != names.len() {
-        bail!("{} of {} tests ran: the others are not in `it`", totals.passed, names.len());
+    if !failed.is_empty() {
+        let listed: Vec<&str> = failed.iter().map(String::as_str).collect();
+        return Ok(format!("{} of {} failed: {}", failed.len(), names.len(), listed.join(", ")));
     }
-    Ok(totals.skipped)
+    match skipped {
+        0 => Ok(PASSED.to_owned()),
+        n => Ok(format!("{PASSED}, but {n} of {} skipped what the machine lacks", names.len())),
+    }
 }
 
 /// The commit, marked where the sources are not as it has them, and today's date.
 fn commit_and_date() -> anyhow::Result<String> {
     let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()));
-    let commit = git(&["describe", "--always", "--abbrev=8", "--exclude=*", "--dirty=+"])?;
+    let mut commit = git(&["rev-parse", "--short=8", "HEAD"])?;
+    let others = format!(":!{LAST_RUNS}");
+    if !git(&["status", "--porcelain", "--untracked-files=no", "--", ".", &others])?.is_empty() {
+        commit.push('+');
+    }
     Ok(format!("{commit}\t{}", output(Command::new("date").args(["-u", "+%F"]))?))
 }
 
 /// The tests of all matrices.
 pub(crate) fn tests() -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
-    let files = output(Command::new("git").args(["ls-files", TESTS]).current_dir(root()))?;
-    for file in files.lines().filter(|file| file.ends_with(".rs")) {
+    let files = output(
+        Command::new("git")
+            .args(["ls-files", "--cached", "--others", "--exclude-standard", TESTS])
+            .current_dir(root()),
+    )?;
+    let is_there = |file: &&str| file.ends_with(".rs") && root().join(file).exists();
+    for file in files.lines().filter(is_there) {
         let text = std::fs::read_to_string(root().join(file))
             .with_context(|| format!("cannot read {file}"))?;
         let below = Path::new(file).strip_prefix(TESTS).context("it is below")?.with_extension("");
@@ -215,6 +235,8 @@ mod checks {
         let rows = text[start..end].lines().filter_map(|line| line.strip_prefix("| `"));
         let listed: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
         let tests = super::tests().unwrap();
+        let is_free = |name: &String| COMMANDS.iter().all(|(command, _, _)| command != name);
+        assert!(tests.keys().all(is_free), "tests are given to a matrix that is a command");
         let all: Vec<&str> = names(&tests).into_keys().collect();
         assert_eq!(listed, all, "CONTRIBUTING.md lists other matrices than there are");
     }

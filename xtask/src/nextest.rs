@@ -73,7 +73,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<Totals> {
 /// How many tests say that they skipped something.
 fn skipped(junit: &str) -> usize {
     let tests = junit.split("<testcase ").skip(1);
-    tests.filter(|test| test.contains("skipped: ")).count()
+    tests.filter(|test| test.to_lowercase().contains("skipped: ")).count()
 }
 
 /// The totals from the last lines of the output, but for what is skipped.
@@ -128,7 +128,7 @@ error: test run failed\n";
 
     #[test]
     fn tests_that_skip_say_so() {
-        let text = "<testsuite><testcase name=\"a\"><system-err>skipped: no zfs\nskipped: no xfs</system-err>\
+        let text = "<testsuite><testcase name=\"a\"><system-err>Skipped: no zfs\nskipped: no xfs</system-err>\
                     </testcase><testcase name=\"b\"></testcase></testsuite>";
         assert_eq!(skipped(text), 1);
     }
