@@ -27,6 +27,7 @@ use crate::statistics::Rule;
 use crate::stopping;
 use crate::trial_hosts::trial_hosts;
 use crate::vectors::vectors;
+use crate::volume;
 use crate::words::begin;
 use crate::{Answer, CaveatKind, ConcurrencyGroup, Findings, StepFacts, TrialFacts, VariantFacts};
 
@@ -130,7 +131,8 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
     findings.vectors = vectors(&joined, &findings.cells);
     findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
     findings.under_limit = under_limit(&findings.steps, &findings.cells);
-    findings.cost = cost(&joined, &findings.cells, &measured, &levels);
+    let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
+    findings.cost = cost(&findings.cells, &ranker);
     tell_unneeded(&mut findings, &joined, runs);
     tell_reruns(&mut findings, runs);
     findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
@@ -139,7 +141,6 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         // Nothing was measured that more repetitions or a longer time would make surer.
         findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
     }
-    let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
     findings.answer = answer(&findings, &ranker);
     if matching == Matching::Against || options.gate {
         tell_gate(&mut findings, (&joined, &measured, &levels));
@@ -208,14 +209,17 @@ fn variant_facts(joined: &Joined<'_>, idx: usize) -> VariantFacts {
     let server = trial.map(|trial| trial.server.clone()).unwrap_or_default();
     let levels = record.levels.iter().map(|level| (level.factor.clone(), level.level.clone()));
     let product = server.product_facts().into_owned();
+    let loss = trial.and_then(|trial| volume::loss_of(trial));
+    let promised = (server.durability.as_str(), product.commit_safety);
+    let (durability, commit_safety) = volume::durability(promised, loss.as_ref());
     VariantFacts {
         name: record.name.clone(),
         baseline: record.baseline,
         levels: levels.collect(),
         server: format!("{} {}", server.product, server.version).trim().to_owned(),
-        commit_safety: product.commit_safety,
+        commit_safety,
         memory_bytes: product.memory_bytes.map(|first| first + memory_of_shards(trial)),
-        durability: server.durability,
+        durability,
         workload: record.workload.clone(),
         options: record.options.clone(),
         settings: server.settings.into_iter().chain(server.machine).collect(),

@@ -9,6 +9,7 @@
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod against;
+mod ahead;
 mod backlog;
 mod best;
 mod blocking;
@@ -30,7 +31,8 @@ mod support;
 mod vectors;
 mod watched;
 
-pub(crate) use ranking::Ranker;
+pub(crate) use ahead::At;
+pub(crate) use ranking::{Ranker, Standing};
 pub use watched::is_watched;
 
 use crate::numbers::value;
@@ -130,6 +132,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     let mut details = writer.comparisons_in_words();
     details.extend(writer.unpaired());
     details.extend(writer.repeated_looks());
+    details.extend(findings.unseen_modes());
     let note = match () {
         () if headline.starts_with(durability::HEADLINE) => writer.safety_note(),
         () if writer.saturation().as_ref() == Some(&headline) => Some(writer.saturation_note()),

@@ -79,6 +79,15 @@ impl Samples {
         self.taking_part().1.into_iter().map(f64::exp).collect()
     }
 
+    pub(crate) fn is_paired(&self) -> bool {
+        self.pairs.is_some()
+    }
+
+    /// The effect on the scale of logarithms; none with a single repetition, or where a value is zero.
+    pub(crate) fn log_effect(&self, resolution: f64) -> Option<Effect> {
+        self.logs()?.effect(resolution)
+    }
+
     fn effect(&self, resolution: f64) -> Option<Effect> {
         match self.differences() {
             Some(differences) => Effect::paired(&differences, resolution),
@@ -255,8 +264,8 @@ pub(crate) struct Draft {
     pub(crate) comparison: Comparison,
     pub(crate) effect: Option<Effect>,
     pub(crate) is_total_loss: bool,
-    /// The logarithms and what the instrument resolves of them; none where a value is zero.
-    logs: Option<(Samples, f64)>,
+    /// The logarithms; none where a value is zero.
+    logs: Option<Samples>,
     /// Whether more of the metric is better.
     is_more_better: bool,
 }
@@ -264,8 +273,8 @@ pub(crate) struct Draft {
 impl Draft {
     /// Lets the comparison rest on the common error of its family. `rule` is its own.
     pub(crate) fn pool(&mut self, error: PooledError, rule: &Rule) {
-        let (Some(own), Some((logs, resolution))) = (self.effect, &self.logs) else { return };
-        let effect = own.with_error(error, *resolution);
+        let (Some(own), Some(logs)) = (self.effect, &self.logs) else { return };
+        let effect = own.with_error(error);
         let deviation = |effect: &Effect| effect.standard_error * f64::from(effect.n).sqrt();
         let comparison = &mut self.comparison;
         comparison.pooled = Some(Pooled {
@@ -409,20 +418,28 @@ pub(crate) fn draft(
         is_main: false,
         pooled: None,
     };
-    let logs = logs.map(|logs| (logs, resolution));
     let is_more_better = metric.better == Direction::Higher;
     Some(Draft { comparison, effect, is_total_loss, logs, is_more_better })
 }
 
-/// Decides the comparisons of one metric together.
+/// Decides the comparisons of one metric together, each at the level of its variant.
 pub(crate) fn decide_family(drafts: Vec<Draft>, levels: &Levels<'_>) -> Vec<Comparison> {
     let level = |draft: &Draft| 1.0 - levels.of(draft.comparison.variant).confidence;
+    decide_drafts(drafts, level, levels.rule)
+}
+
+/// The same, each at the level that is given.
+pub(crate) fn decide_drafts(
+    drafts: Vec<Draft>,
+    level: impl Fn(&Draft) -> f64,
+    rule: &Rule,
+) -> Vec<Comparison> {
     let effects: Vec<(Option<Effect>, f64)> =
         drafts.iter().map(|draft| (draft.effect, level(draft))).collect();
     let p_values: Vec<f64> = drafts.iter().filter_map(|draft| draft.comparison.p_value).collect();
     let mut corrected = holm(&p_values).into_iter();
     let mut decided = Vec::new();
-    for (draft, decision) in drafts.into_iter().zip(decide_at(&effects, levels.rule)) {
+    for (draft, decision) in drafts.into_iter().zip(decide_at(&effects, rule)) {
         let mut comparison = draft.comparison;
         comparison.p_value_corrected = comparison.p_value.and_then(|_| corrected.next());
         comparison.verdict = verdict(draft.is_more_better, decision);

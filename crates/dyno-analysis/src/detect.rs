@@ -22,7 +22,7 @@ pub use imported::is_imported;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dyno_record::{Run, StepSummary, TrialSummary};
+use dyno_record::{LevelRecord, Run, StepSummary, TrialSummary, VariantRecord};
 use dyno_units::Nanoseconds;
 use dyno_units::reading::known;
 
@@ -374,9 +374,7 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
             continue;
         }
         variants.extend([idx, baseline]);
-        let (a, b) = (&joined.variants[idx].settings, &joined.variants[baseline].settings);
-        let names = [idx, baseline].map(|idx| joined.product_facts(idx).durability_settings);
-        is_asked_for &= names.iter().flatten().any(|name| a.get(name) != b.get(name));
+        is_asked_for &= is_durability_varied(joined, (idx, baseline));
     }
     if variants.is_empty() {
         return None;
@@ -396,6 +394,18 @@ fn different_durability(joined: &Joined<'_>, findings: &Findings) -> Option<Cave
         variants,
         steps: Vec::new(),
     })
+}
+
+/// Whether a study varies what a commit of two variants survives: a setting that decides it, or the volume.
+pub(crate) fn is_durability_varied(joined: &Joined<'_>, (one, other): (usize, usize)) -> bool {
+    let (a, b) = (&joined.variants[one], &joined.variants[other]);
+    let names = [one, other].map(|idx| joined.product_facts(idx).durability_settings);
+    let volume = |variant: &VariantRecord| -> Vec<LevelRecord> {
+        let is_it = |level: &&LevelRecord| level.factor.split('.').any(|word| word == "volume");
+        variant.levels.iter().filter(is_it).cloned().collect()
+    };
+    volume(a) != volume(b)
+        || names.iter().flatten().any(|name| a.settings.get(name) != b.settings.get(name))
 }
 
 /// `every commit is synced (a, b); not synced (c)`: each durability once, with the variants that have it.

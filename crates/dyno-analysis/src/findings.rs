@@ -248,6 +248,19 @@ impl Findings {
         safety(variant).zip(safety(other)).is_some_and(|(ours, theirs)| ours > theirs)
     }
 
+    /// What the starts of this run could not see, in a sentence: the largest share of starts in which a mode may
+    /// occur that is absent from all of them with a probability of 5 %. None where nothing is compared with
+    /// repetitions.
+    pub fn unseen_modes(&self) -> Option<String> {
+        let n = self.comparisons.iter().map(|c| c.relative.n).filter(|n| *n > 1).min()?;
+        let unseen = 1.0 - 0.05_f64.powf(1.0 / f64::from(n));
+        Some(format!(
+            "A mode of a variant, such as slow starts, that occurs in {:.0} % of its starts or fewer is absent from \
+             n = {n} of them in at least one of 20 runs: CIs and verdicts do not include what did not occur.",
+            unseen * 100.0
+        ))
+    }
+
     /// What readers call the parts of a trial: load levels, or steps where the workload defines them or no
     /// load runs.
     pub fn step_noun(&self) -> &'static str {

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Measured;
 use crate::compare::{Levels, drafts};
-use crate::detect::{DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_on_one_side, limited_share};
+use crate::detect::{
+    DESIGNED, TRANSIENT, TRANSIENT_MOST, is_cached_on_one_side, is_durability_varied, limited_share,
+};
 use crate::join::Joined;
 use crate::statistics::Effect;
 use crate::words::{list, percent};
@@ -425,9 +427,7 @@ impl Judged<'_> {
     /// Whether commits promise other things by accident: a study that varies it asks just that.
     fn is_durability_different(&self, a: usize, b: usize) -> bool {
         let promise = |idx: usize| self.findings.variants[idx].durability.as_str();
-        let (ours, theirs) = (&self.joined.variants[a].settings, &self.joined.variants[b].settings);
-        let names = [a, b].map(|idx| self.joined.product_facts(idx).durability_settings);
-        let is_asked = names.iter().flatten().any(|name| ours.get(name) != theirs.get(name));
+        let is_asked = is_durability_varied(self.joined, (a, b));
         let is_known = !promise(a).is_empty() && !promise(b).is_empty();
         is_known && promise(a) != promise(b) && !is_asked
     }

@@ -21,6 +21,7 @@ mod gate;
 pub mod hosts;
 pub mod insert_benchmark;
 mod join;
+pub mod kept;
 pub mod kinds;
 mod main_metric;
 pub mod metrics;
@@ -37,6 +38,7 @@ pub mod tpcc;
 mod trial_hosts;
 pub mod vectors;
 pub mod voiding;
+mod volume;
 mod words;
 
 pub use analyse::{Options, analyse, analyse_against};

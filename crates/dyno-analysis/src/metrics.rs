@@ -347,7 +347,8 @@ impl<'a> Source<'a> {
     fn found(&self, metric: MetricId) -> Value {
         let sought = self.step.search.as_ref().filter(|asked| searches::metric(asked) == metric)?;
         let search = self.summary.search.as_ref()?;
-        Some(search.found.ok_or_else(|| searches::why_absent(sought, search.lowest_broken)))
+        let value = searches::value(sought, search);
+        Some(value.ok_or_else(|| searches::why_absent(sought, search.lowest_broken)))
     }
 
     fn rate_at_limit(&self) -> Value {

@@ -1,6 +1,6 @@
 //! Searches for the highest load under a limit: what each trial found, and when that is doubtful.
 
-use dyno_record::{SearchRecord, StepRecord};
+use dyno_record::{SearchRecord, SearchSummary, StepRecord};
 
 use crate::join::Joined;
 use crate::numbers::Unit as NumberUnit;
@@ -34,6 +34,22 @@ pub(crate) fn is_compared(metric: MetricId, step: &StepRecord) -> bool {
         (metrics::THROUGHPUT, Some(sought)) => sought == metrics::CLIENTS_AT_LIMIT,
         (metric, Some(_)) => metric == metrics::SERVER_CPU,
     }
+}
+
+/// What a search found, as one number: the middle of its last bracket, on a logarithmic scale. The truth
+/// lies in the bracket, so its lower end alone would be too low by half of its width on average. Of clients,
+/// the bracket ends with the most that did not yet exceed the limit, one less than those that did. Where
+/// nothing exceeded the limit it is the highest load tried; none where nothing met it.
+pub(crate) fn value(sought: &SearchRecord, search: &SearchSummary) -> Option<f64> {
+    let held = search.found?;
+    let Some(broken) = search.lowest_broken.filter(|broken| *broken > held) else {
+        return Some(held);
+    };
+    let end = match metric(sought) {
+        metrics::CLIENTS_AT_LIMIT => (broken - 1.0).max(held),
+        _ => broken,
+    };
+    Some((held * end).sqrt())
 }
 
 /// The standard deviation that the precision of the search alone gives to the logarithm of what it

@@ -31,8 +31,8 @@ pub struct VectorFacts {
     pub points: Vec<VectorPoint>,
     /// Scans of the whole table.
     pub exact: Option<VectorPoint>,
-    /// Index among `points` of the search with the most queries a second of those that have the recall asked
-    /// for, by their mean; none if no search has it.
+    /// Index among `points` of the search with the most queries a second of those that surely have the recall
+    /// asked for: by the lower end of its interval, with one repetition by its value. None if no search has it.
     pub reached: Option<usize>,
     /// How long it took to build the index, in microseconds.
     pub build: Option<Estimate>,
@@ -79,8 +79,7 @@ fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts
     };
     let (points, scans): (Vec<VectorPoint>, Vec<VectorPoint>) =
         cells.iter().filter_map(|cell| point(&cell)).partition(|point| point.search.is_some());
-    let is_good = |(_, point): &(usize, &VectorPoint)| point.recall.value >= recall_asked;
-    let reached = points.iter().enumerate().filter(is_good);
+    let reached = points.iter().enumerate().filter(|(_, point)| has_recall(point, recall_asked));
     let reached = reached.max_by(|a, b| a.1.rate.value.total_cmp(&b.1.rate.value));
     let build = cells.iter().find(|cell| cell.metrics.contains_key(&INDEX_SIZE));
     // Where the size is not known, the step is still the one that ends by quota.
@@ -98,6 +97,24 @@ fn facts(variant: usize, record: &VariantRecord, cells: &[&Cell]) -> VectorFacts
         index_size: of_build(INDEX_SIZE),
         index_memory: of_build(INDEX_MEMORY),
     }
+}
+
+impl VectorFacts {
+    /// Whether a search surely has the recall that is asked for.
+    pub fn has_recall(&self, point: &VectorPoint) -> bool {
+        has_recall(point, self.recall_asked)
+    }
+}
+
+/// Of several steps with a recall near the one asked for, some have more of it by chance, and the fastest of
+/// them are those with less: so the mean alone is not enough.
+fn has_recall(point: &VectorPoint, asked: f64) -> bool {
+    let least = match point.recall.n {
+        1 => Some(point.recall.value),
+        _ => point.recall.low,
+    };
+    // Equal values have an interval without width, whose ends are rounded.
+    least.is_some_and(|least| least >= asked * (1.0 - 1e-9))
 }
 
 /// Recall with three digits, rounded down: only what found all neighbours has 1.000.

@@ -1,10 +1,11 @@
 //! Blocks that the host has spoiled: they are void, and measured once more.
 //!
-//! The rule sees readings of the host alone, never what was measured, so that it cannot prefer an
-//! outcome: CPU time that the hypervisor took away, CPU time of other processes, and how long the
-//! canary took. Each trial is held against the quietest trial *of the same variant* (and on the same host) so far; so what a
-//! variant itself does to the host never makes it void, and on a machine that is always busy nothing
-//! is. It is asked whenever a block has ended, of all that have ended until then; so the first block
+//! The rule sees readings of the host alone, never what was measured: CPU time that the hypervisor took
+//! away, user CPU time of other processes, and how long the canary took before the trial. What the kernel
+//! does, and how long the canary took afterwards, does not count: a variant whose slow starts write back or
+//! reclaim more than its others would have its slow starts discarded. Each trial is held against the quietest
+//! trial *of the same variant* (and on the same host) so far; so what a variant always does to the host does
+//! not make it void either, and on a machine that is always busy nothing is. It is asked whenever a block has ended, of all that have ended until then; so the first block
 //! may become void when a quieter one has ended. What it says is kept in the record, and never taken
 //! back.
 
@@ -15,7 +16,7 @@ use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
 use crate::trial_hosts::{environment_of, machine_of};
-use crate::words::{list, seconds};
+use crate::words::{count, list, seconds};
 use crate::{Caveat, CaveatKind};
 
 /// Steps that are shorter than this, in seconds, tell nothing about the host: it is read once a
@@ -27,9 +28,9 @@ const STEP_LEAST_S: f64 = 1.0;
 struct Disturbance {
     /// Share of all CPUs that the hypervisor gave to others.
     steal: Option<f64>,
-    /// Share of all CPUs that other processes used.
+    /// Share of all CPUs that other processes used in user mode.
     others: Option<f64>,
-    /// Seconds that the canary took, the longer of before and after.
+    /// Seconds that the canary took before the trial.
     canary: Option<f64>,
 }
 
@@ -41,16 +42,15 @@ impl Disturbance {
         };
         let cpus = f64::from(cpus.max(1));
         let others = |step: &StepSummary| {
-            let rest = mean_rate(step, known::REST_CPU).ok()?;
-            let unseen = mean_rate(step, known::CPU_UNSAMPLED).unwrap_or(0.0);
-            Some(((rest - unseen) / cpus).max(0.0))
+            let rest = mean_rate(step, known::REST_CPU_USER).ok()?;
+            Some((rest / cpus).max(0.0))
         };
         let steal = |step: &StepSummary| Some(mean_rate(step, known::CPU_STEAL_PCT).ok()? / 100.0);
         let canary = trial.canary.as_ref().filter(|_| steps().next().is_some());
         Disturbance {
             steal: most(&steal),
             others: most(&others),
-            canary: canary.map(|canary| canary.before_s.max(canary.after_s)),
+            canary: canary.map(|canary| canary.before_s),
         }
     }
 
@@ -112,9 +112,9 @@ pub fn void_blocks(run: &Run) -> Vec<(u32, Vec<String>)> {
 pub(crate) struct Limits {
     /// Share of all CPUs that the hypervisor gave to others.
     pub(crate) steal: Option<f64>,
-    /// Share of all CPUs that other processes used.
+    /// Share of all CPUs that other processes used in user mode.
     pub(crate) others: Option<f64>,
-    /// Seconds of the CPU probe, the longer of before and after.
+    /// Seconds of the CPU probe before the trial.
     pub(crate) canary: Option<f64>,
     /// Whether as many blocks of the run were discarded as may be.
     pub(crate) is_last: bool,
@@ -175,7 +175,7 @@ fn rule_broken(
         let [found, limit] = both(found, least + rule.others);
         let least = whole(least);
         parts.push(format!(
-            "other processes used {found} of the CPUs (limit {limit}; {least} in {QUIETEST})"
+            "other processes used {found} of the CPUs in user mode (limit {limit}; {least} in {QUIETEST})"
         ));
     }
     if let Some((found, least)) = found.canary.zip(quietest.canary)
@@ -215,6 +215,94 @@ fn at_limit(runs: &[Run]) -> String {
     )
 }
 
+/// The variants whose trials were over a limit, with the number of blocks.
+#[derive(Debug, Default, PartialEq)]
+struct Reasons {
+    /// Of each variant by name: blocks with such a trial, and those in which no other variant had one.
+    of: BTreeMap<String, (u32, u32)>,
+    /// Discarded blocks.
+    blocks: u32,
+    /// Variants of the runs.
+    variants: usize,
+}
+
+impl Reasons {
+    fn of(runs: &[Run]) -> Reasons {
+        let names: BTreeSet<&str> =
+            runs.iter().flat_map(|run| &run.manifest.variants).map(|v| v.name.as_str()).collect();
+        let mut reasons = Reasons { variants: names.len(), ..Reasons::default() };
+        for run in runs {
+            for void in &run.voids {
+                let variants: BTreeSet<&str> =
+                    void.why.iter().filter_map(|why| variant_of(why, run)).collect();
+                reasons.blocks += 1;
+                for variant in &variants {
+                    let known = reasons.of.entry((*variant).to_owned()).or_default();
+                    known.0 += 1;
+                    known.1 += u32::from(variants.len() == 1);
+                }
+            }
+        }
+        reasons
+    }
+
+    /// The variant that alone was the reason more often than chance explains: in at least three blocks, and
+    /// so often in at most one of twenty runs in which each variant is hit alike. With the number of blocks
+    /// and this share of runs.
+    fn suspect(&self) -> Option<(&str, u32, f64)> {
+        let (name, (_, alone)) = self.of.iter().max_by_key(|(_, (_, alone))| *alone)?;
+        let share = 1.0 / self.variants.max(1) as f64;
+        let at_least: f64 = (*alone..=self.blocks).map(|k| binomial(self.blocks, k, share)).sum();
+        let chance = (self.variants as f64 * at_least).min(1.0);
+        (*alone >= SUSPECT_LEAST && chance <= 0.05).then_some((name, *alone, chance))
+    }
+}
+
+/// As often at least has a variant to be the only reason before it is suspected.
+const SUSPECT_LEAST: u32 = 3;
+
+/// The probability of `k` hits of `n`.
+fn binomial(n: u32, k: u32, share: f64) -> f64 {
+    let ways: f64 = (0..k).map(|i| f64::from(n - i) / f64::from(i + 1)).product();
+    ways * share.powi(k as i32) * (1.0 - share).powi((n - k) as i32)
+}
+
+/// The variant of the trial that a reason is about: `trial 5 (…): …`.
+fn variant_of<'a>(why: &str, run: &'a Run) -> Option<&'a str> {
+    let number: u32 = why.strip_prefix("trial ")?.split(' ').next()?.parse().ok()?;
+    let plan = run.manifest.trials.iter().find(|plan| plan.number == number)?;
+    Some(&run.manifest.variants.get(plan.variant)?.name)
+}
+
+/// Of which variants the trials were, in words.
+fn by_variant(runs: &[Run]) -> String {
+    let reasons = Reasons::of(runs);
+    let part = |(name, (blocks, _)): (&String, &(u32, u32))| {
+        format!("{name} in {}", count(u64::from(*blocks), "block"))
+    };
+    match reasons.of.len() {
+        0 => String::new(),
+        _ if reasons.blocks < 2 => String::new(),
+        _ => {
+            let parts: Vec<String> = reasons.of.iter().map(part).collect();
+            format!(" The trials over the limit were of {}.", list(&parts))
+        }
+    }
+}
+
+/// That a variant may itself do to the host what its blocks were discarded for.
+fn suspicion(runs: &[Run]) -> String {
+    let reasons = Reasons::of(runs);
+    let Some((name, alone, chance)) = reasons.suspect() else { return String::new() };
+    format!(
+        " {name} alone was the reason for {alone} of {} blocks, which chance does in {} of runs: it may load the \
+         host itself when it is slow, and is then shown faster than it is. Run the study with `void_blocks = \
+         \"keep\"` and compare.",
+        reasons.blocks,
+        crate::words::share(chance),
+    )
+}
+
 /// Most blocks whose reasons a caveat gives.
 const REASONS_MOST: usize = 4;
 
@@ -227,10 +315,10 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
     let is_defined = before.iter().any(|caveat| caveat.message.contains(PROBE));
     let is_used = void.iter().flat_map(|one| one.why.first()).any(|why| why.contains(PROBE));
     let definition = match (is_used, is_defined) {
-        (true, true) => " The longer of the probe's two times is used.",
+        (true, true) => " The probe's time before the trial is used.",
         (true, false) => {
-            " The CPU probe is a fixed piece of CPU work, timed before and after each trial; the longer of \
-             the two times is used."
+            " The CPU probe is a fixed piece of CPU work, timed before and after each trial; the time before \
+             it is used."
         }
         (false, _) => "",
     };
@@ -257,18 +345,20 @@ pub(crate) fn caveat(void: &[VoidBlock], runs: &[Run], before: &[Caveat]) -> Opt
         kind: CaveatKind::NoisyHost,
         message: format!(
             "{} and run again (a block is one trial of each variant) because the host was much busier \
-             than in the quietest trial of the same variant. {}.{definition}",
+             than in the quietest trial of the same variant. {}.{definition}{}",
             match void.len() {
                 1 => "1 block was discarded".to_owned(),
                 n => format!("{n} blocks were discarded"),
             },
-            reasons.join(". ")
+            reasons.join(". "),
+            by_variant(runs)
         ),
         advice: format!(
             "Discarded blocks do not contribute to any result. They are chosen from host readings alone, \
              without regard to throughput and response times, so a block that was kept may show worse results \
-             than one that was discarded.{} `void_blocks = \"keep\"` in the study turns this rule off.",
-            at_limit(runs)
+             than one that was discarded.{}{} `void_blocks = \"keep\"` in the study turns this rule off.",
+            at_limit(runs),
+            suspicion(runs)
         ),
         variants: Vec::new(),
         steps: Vec::new(),

@@ -44,7 +44,7 @@ fn effects(setup: Setup, (noise, harm): (f64, f64), random: &mut RandomStream) -
         };
         let own = own.expect("two repetitions at least");
         let own = match &errors {
-            Some(errors) => own.with_error(errors[0][step], 0.0),
+            Some(errors) => own.with_error(errors[0][step]),
             None => own,
         };
         Effect { value: own.value + harm, ..own }

@@ -68,7 +68,7 @@ fn alarms_extended(noise: f64, first: u32, more: u32) -> ([u32; RUNS_MOST], [u32
                 let pairs = table[variant][0].iter().zip(&table[0][0]);
                 let differences: Vec<f64> = pairs.map(|(ours, theirs)| ours - theirs).collect();
                 let own = Effect::paired(&differences, 0.0).expect("three pairs");
-                own.with_error(errors[variant - 1][0], 0.0)
+                own.with_error(errors[variant - 1][0])
             };
             let is_alarm = |share: f64| {
                 let level = share * (1.0 - RULE.confidence);

@@ -6,15 +6,22 @@
 
 mod alike;
 mod bootstrap;
+mod choices;
+mod cost;
 mod designs;
+mod discards;
 mod gates;
 mod guards;
 mod joins;
+mod kept;
 mod metrics;
+mod modes;
 mod needed;
 mod noise;
 mod pooling;
 mod quantiles;
+mod scaling;
+mod search;
 mod seconds;
 mod steadiness;
 mod verdicts;
@@ -45,16 +52,25 @@ pub(crate) fn head(out: &mut dyn Write, columns: &[&str], words: usize) -> std::
 /// Prints one table.
 type Table = fn(&mut dyn Write) -> std::io::Result<()>;
 
-const TABLES: [(&str, Table); 15] = [
+const TABLES: [(&str, Table); 24] = [
     ("verdicts", verdicts::table),
     ("pooling", pooling::table),
     ("guards", guards::table),
+    ("modes", modes::table),
     ("metrics", metrics::table),
     ("designs", designs::table),
     ("gate", gates::table),
     ("gate-repetitions", gates::repetitions),
     ("joined", joins::table),
     ("looks", joins::looks),
+    ("cost", cost::table),
+    ("durability", choices::durability),
+    ("growth", choices::growth),
+    ("recall", choices::recall),
+    ("turn", scaling::table),
+    ("search", search::table),
+    ("discards", discards::table),
+    ("kept", kept::table),
     ("quantiles", quantiles::table),
     ("bootstrap", bootstrap::table),
     ("needed", needed::table),

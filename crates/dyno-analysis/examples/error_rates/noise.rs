@@ -36,6 +36,10 @@ pub(crate) enum Noise {
     BimodalVariant,
     /// The same, 20 % slower.
     WideBimodalVariant,
+    /// The same, a tenth of the starts and 30 % slower.
+    RareModeVariant,
+    /// Normal; one variant has eight times the standard deviation of the others, at the last step alone.
+    NoisyCell,
     /// Normal, with 2 %; besides, all trials of a variant share an offset, as if they copied a data set of
     /// the variant's own. Offsets have a standard deviation of 1 %.
     DataSets,
@@ -56,6 +60,8 @@ impl Noise {
             Noise::SkewedVariant => "one variant skewed",
             Noise::BimodalVariant => "one variant bimodal",
             Noise::WideBimodalVariant => "one variant bimodal, 20 % apart",
+            Noise::RareModeVariant => "one variant bimodal, a tenth of its starts 30 % slower",
+            Noise::NoisyCell => "one variant 8 × as noisy at one load level",
             Noise::DataSets => "one data set for each variant",
             Noise::Memory(share) if share < 0.4 => "each variant autocorrelated, φ = 0.3",
             Noise::Memory(share) if share < 0.7 => "each variant autocorrelated, φ = 0.5",
@@ -72,9 +78,11 @@ impl Noise {
             0.01 * random.normal() - (hit - 0.01)
         };
         let mut draw: Box<dyn FnMut(&mut RandomStream) -> f64> = match self {
-            Noise::Normal | Noise::NoisyStep | Noise::DataSets | Noise::Memory(_) => {
-                Box::new(|random| 0.02 * random.normal())
-            }
+            Noise::Normal
+            | Noise::NoisyStep
+            | Noise::NoisyCell
+            | Noise::DataSets
+            | Noise::Memory(_) => Box::new(|random| 0.02 * random.normal()),
             Noise::Skewed => Box::new(|random| 0.02 - random.exponential(0.02)),
             Noise::Disturbed => Box::new(disturbed),
             Noise::NoisyVariant if is_special => Box::new(|random| 0.08 * random.normal()),
@@ -87,7 +95,7 @@ impl Noise {
             Noise::DisturbedVariant | Noise::SkewedVariant => {
                 Box::new(|random| 0.01 * random.normal())
             }
-            Noise::BimodalVariant | Noise::WideBimodalVariant => {
+            Noise::BimodalVariant | Noise::WideBimodalVariant | Noise::RareModeVariant => {
                 Box::new(|random| 0.005 * random.normal())
             }
         };
@@ -99,14 +107,19 @@ impl Noise {
         if self == Noise::NoisyStep {
             values[1] *= 4.0;
         }
-        let apart = match self {
-            Noise::BimodalVariant => 0.1,
-            Noise::WideBimodalVariant => 0.2,
-            _ => 0.0,
+        if self == Noise::NoisyCell && is_special {
+            values.last_mut().into_iter().for_each(|value| *value *= 8.0);
+        }
+        // One start in so many is slower by so much.
+        let (one_in, apart) = match self {
+            Noise::BimodalVariant => (5, 0.1),
+            Noise::WideBimodalVariant => (5, 0.2),
+            Noise::RareModeVariant => (10, 0.3),
+            _ => (1, 0.0),
         };
         if apart > 0.0 && is_special {
-            let slow = if random.below(5) == 0 { apart } else { 0.0 };
-            values.iter_mut().for_each(|value| *value += apart / 5.0 - slow);
+            let slow = if random.below(one_in) == 0 { apart } else { 0.0 };
+            values.iter_mut().for_each(|value| *value += apart / one_in as f64 - slow);
         }
         values
     }
@@ -273,7 +286,7 @@ pub(crate) fn effects_with(
             };
             let own = own.expect("two repetitions at least");
             let error = guarded.as_ref().map(|errors| errors[variant - 1][step]).or(plain);
-            effects.push(error.map_or(own, |error| own.with_error(error, 0.0)));
+            effects.push(error.map_or(own, |error| own.with_error(error)));
         }
     }
     effects

@@ -49,12 +49,17 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         (Noise::NoisyVariant, vec![3]),
         (Noise::NoisyBaseline, vec![3]),
         (Noise::NoisyStep, vec![3]),
+        (Noise::NoisyCell, vec![3, 5, 10]),
         (Noise::BimodalVariant, vec![3, 5]),
+        (Noise::RareModeVariant, vec![3, 5, 10]),
         (Noise::DataSets, vec![3, 5, 10]),
     ] {
         setups.extend(all.into_iter().map(|repetitions| of(noise, repetitions)));
     }
     setups.push(Setup { variants: 7, steps: 1, ..of(Noise::NoisyBaseline, 3) });
+    for repetitions in [3, 5, 10] {
+        setups.push(Setup { variants: 7, steps: 6, ..of(Noise::NoisyCell, repetitions) });
+    }
     setups.push(Setup { variants: VARIANTS, steps: 1, ..of(Noise::BimodalVariant, 3) });
     setups.push(Setup { variants: 2, steps: STEPS, ..of(Noise::BimodalVariant, 5) });
     let kinds = [

@@ -50,7 +50,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
                     let own = Effect::paired(&differences, 0.0).expect("pairs");
                     let error = errors.as_ref().map(|errors| errors[variant - 1][0]);
-                    let effect = error.map_or(own, |error| own.with_error(error, 0.0));
+                    let effect = error.map_or(own, |error| own.with_error(error));
                     covered += u32::from(effect.p_value() > 0.05);
                     effects.push((Some(effect), 1.0 - RULE.confidence));
                 }
@@ -65,6 +65,7 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
                     standard_error: (variance(cell) / n as f64).sqrt(),
                     freedom: n as f64 - 1.0,
                     n: n as u32,
+                    rounding: 0.0,
                 };
                 cells += u32::from(own.p_value() > 0.05);
             }

@@ -67,6 +67,7 @@ impl Tally {
             standard_error,
             freedom: cell.len() as f64 - 1.0,
             n: cell.len() as u32,
+            rounding: 0.0,
         };
         self.cells += 1;
         self.cells_covered += u32::from(own.p_value() > 1.0 - RULE.confidence);
@@ -116,6 +117,8 @@ pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
         Noise::DisturbedVariant,
         Noise::SkewedVariant,
         Noise::BimodalVariant,
+        Noise::RareModeVariant,
+        Noise::NoisyCell,
     ];
     let orders = [Order::Mirrored, Order::Free, Order::Sequential, Order::SequentialDrifting];
     let mut setups = Vec::new();

@@ -29,8 +29,8 @@ struct Group {
     safe: Ranked,
     /// The fastest of those that do not.
     fast: Ranked,
-    /// Whether there are several of either kind, so that these two are a choice.
-    is_choice: bool,
+    /// Pairs of either kind, of which these two are the one that is said.
+    n_pairs: usize,
     /// All of its variants.
     variants: Vec<usize>,
     /// The effect of the safe one against the fast one.
@@ -98,22 +98,27 @@ impl AnswerWriter<'_> {
         Some(format!("{HEADLINE}cuts throughput {}.", list(&parts)))
     }
 
-    /// Which two variants the headline compares, and that what stands below compares others: none where
-    /// these are the same.
+    /// Which two variants the headline compares, if they were chosen, and that what stands below compares
+    /// others, if it does.
     pub(super) fn safety_note(&self) -> Option<String> {
         let (groups, _) = self.safety_groups()?;
         let [only] = groups.as_slice() else { return None };
         let reference = self.reference(only);
-        if [only.safe.variant, only.fast.variant].contains(&reference) {
+        let is_below = [only.safe.variant, only.fast.variant].contains(&reference);
+        if is_below && only.n_pairs == 1 {
             return None;
         }
         let (safe, fast) = (self.name(only.safe.variant), self.name(only.fast.variant));
-        let pair = match only.is_choice {
-            true => format!(
-                "the fastest variant that syncs every commit, {safe}, with the fastest that does not, {fast}"
+        let pair = match only.n_pairs {
+            1 => format!("{safe} with {fast}"),
+            n => format!(
+                "the fastest variant that syncs every commit, {safe}, with the fastest that does not, {fast}; \
+                 the CI allows for the choice among {n} pairs"
             ),
-            false => format!("{safe} with {fast}"),
         };
+        if is_below {
+            return Some(format!("This compares {pair}."));
+        }
         let mut baselines = self.findings.comparisons.iter().map(|c| c.baseline);
         let below = match baselines.all(|baseline| baseline == reference) {
             true => format!("the baseline, {}", self.name(reference)),
@@ -177,7 +182,7 @@ impl AnswerWriter<'_> {
         };
         let n_safe = ranked.iter().filter(|r| is_safe(r)).count();
         let n_unsafe = ranked.iter().filter(|r| is_unsafe(r)).count();
-        let is_choice = n_safe > 1 || n_unsafe > 1;
+        let n_pairs = n_safe * n_unsafe;
         // Both are in the order of their means: the first of each is its fastest.
         let safe = ranked.iter().position(is_safe)?;
         let fast = ranked.iter().position(is_unsafe)?;
@@ -185,12 +190,12 @@ impl AnswerWriter<'_> {
             return None;
         }
         let pair = (ranked[safe].variant, ranked[fast].variant);
-        let effect = self.ranker.against(pair, metrics::THROUGHPUT, steps)?;
+        let effect = self.ranker.against_one_of(n_pairs, pair, metrics::THROUGHPUT, steps)?;
         let fast = ranked.remove(fast);
         let safe = ranked.into_iter().find(is_safe)?;
         let mut trials = self.ranker.joined.trials.iter().filter(|t| own.contains(&t.variant));
         let name = trials.find_map(|trial| Some(trial.finished()?.server.product.clone()))?;
-        Some(Group { name, safe, fast, is_choice, variants: own.to_vec(), effect })
+        Some(Group { name, safe, fast, n_pairs, variants: own.to_vec(), effect })
     }
 
     /// The variant that the lines on safety are relative to, where there are such lines: the baseline of

@@ -1,7 +1,8 @@
 //! The sentence on whether throughput grows faster than what is varied: shards, workers, threads.
 
-use super::AnswerWriter;
-use crate::numbers::{EffectStyle, as_ratio};
+use super::{AnswerWriter, At};
+use crate::numbers::EffectStyle;
+use crate::statistics::{Call, Effect, calls_at};
 use crate::words::share;
 use crate::{Comparison, metrics};
 
@@ -11,11 +12,11 @@ const NAMED_MOST: usize = 3;
 /// How the growth of throughput compares with that of what is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
-    /// Its whole interval is above it.
+    /// It is larger, also after the correction for the number of levels.
     More,
-    /// Its whole interval is below it.
+    /// It is smaller.
     Less,
-    /// Its interval includes it, or it has none.
+    /// Neither is shown.
     Open,
 }
 
@@ -25,18 +26,6 @@ struct Grown<'a> {
     /// What is varied, as a multiple of the baseline's.
     multiple: f64,
     comparison: &'a Comparison,
-}
-
-impl Grown<'_> {
-    fn growth(&self) -> Growth {
-        let effect = &self.comparison.relative;
-        let Some((low, high)) = effect.low.zip(effect.high) else { return Growth::Open };
-        match (as_ratio(low) > self.multiple, as_ratio(high) < self.multiple) {
-            (true, _) => Growth::More,
-            (_, true) => Growth::Less,
-            _ => Growth::Open,
-        }
-    }
 }
 
 impl AnswerWriter<'_> {
@@ -56,7 +45,7 @@ impl AnswerWriter<'_> {
             all.push(Grown { level, multiple: level / least, comparison });
         }
         all.sort_by(|a, b| a.level.total_cmp(&b.level));
-        let verdicts: Vec<Growth> = all.iter().map(Grown::growth).collect();
+        let verdicts = self.growths(&all);
         let first = verdicts.iter().position(|one| *one == Growth::More);
         let what = match first {
             Some(first) if verdicts[first..].iter().all(|one| *one == Growth::More) => {
@@ -88,6 +77,30 @@ impl AnswerWriter<'_> {
             .collect();
         let n = all.iter().map(|one| one.comparison.relative.n).min()?;
         Some(format!("Throughput is {what}: {}; n = {n}.", parts.join(", ")))
+    }
+
+    /// How each grows. "Superlinear at N" is said of any level, so that it is corrected for their number
+    /// (Holm); "sublinear" only of all of them together, which needs no correction.
+    fn growths(&self, all: &[Grown<'_>]) -> Vec<Growth> {
+        let rule = self.ranker.levels.rule;
+        let beyond_linear = |one: &Grown<'_>| -> (Option<Effect>, f64) {
+            let Comparison { variant, baseline, step, .. } = *one.comparison;
+            let at = |variant, log_factor| At { variant, step, log_factor };
+            let (ours, theirs) = (at(variant, -one.multiple.ln()), at(baseline, 0.0));
+            let effect = self.ranker.log_ratio(metrics::THROUGHPUT, ours, theirs);
+            (effect, self.ranker.strict_level((variant, baseline)))
+        };
+        let effects: Vec<(Option<Effect>, f64)> = all.iter().map(beyond_linear).collect();
+        let together = calls_at(&effects, rule).into_iter().map(|(call, _)| call);
+        let growth = |(call, effect): (Call, &(Option<Effect>, f64))| {
+            let alone = calls_at(std::slice::from_ref(effect), rule);
+            match (call, alone.as_slice()) {
+                (Call::Higher, _) => Growth::More,
+                (_, [(Call::Lower, _)]) => Growth::Less,
+                _ => Growth::Open,
+            }
+        };
+        together.zip(&effects).map(growth).collect()
     }
 
     /// The factor that is varied, if there is only one and its levels are numbers, with the level of

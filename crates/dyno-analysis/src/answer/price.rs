@@ -1,9 +1,9 @@
 //! The sentence on money: which variant does its work for least.
 
-use super::AnswerWriter;
-use crate::Estimate;
+use super::{AnswerWriter, At, Standing};
 use crate::cost::CostFacts;
 use crate::words::{list, number};
+use crate::{Estimate, metrics};
 
 /// As many variants besides the cheapest are named with their cost.
 const OTHERS_NAMED: usize = 2;
@@ -42,9 +42,10 @@ impl AnswerWriter<'_> {
         priced: impl Iterator<Item = &'a CostFacts>,
         currency: &str,
     ) -> Option<String> {
+        let priced: Vec<&CostFacts> = priced.collect();
         // Of each variant the step at which it is cheapest.
         let mut best: Vec<(&CostFacts, &Estimate)> = Vec::new();
-        for facts in priced {
+        for &facts in &priced {
             let Some(money) = &facts.money_per_million else { continue };
             match best.iter_mut().find(|(own, _)| own.variant == facts.variant) {
                 Some(own) if money.value < own.1.value => *own = (facts, money),
@@ -59,14 +60,13 @@ impl AnswerWriter<'_> {
         if others.is_empty() {
             return Some(format!("{name} costs {price}."));
         }
-        let is_apart = |other: &Estimate| least.high.zip(other.low).is_some_and(|(a, b)| a < b);
-        let is_single = |other: &Estimate| least.n < 2 || other.n < 2;
-        let named = |is_it: &dyn Fn(&Estimate) -> bool| -> Vec<&str> {
-            let them = others.iter().filter(|(_, money)| is_it(money));
-            them.map(|(facts, _)| self.name(facts.variant)).collect()
+        let standings: Vec<Standing> =
+            others.iter().map(|(other, _)| self.cost_standing(first, other, &priced)).collect();
+        let named = |wanted: Standing| -> Vec<&str> {
+            let them = others.iter().zip(&standings).filter(|(_, standing)| **standing == wanted);
+            them.map(|((facts, _), _)| self.name(facts.variant)).collect()
         };
-        let single = named(&is_single);
-        let tied = named(&|money| !is_single(money) && !is_apart(money));
+        let (single, tied) = (named(Standing::Single), named(Standing::Tied));
         let others_named: Vec<String> = others
             .iter()
             .take(OTHERS_NAMED)
@@ -93,5 +93,23 @@ impl AnswerWriter<'_> {
             }
             n => format!("{name} is cheapest, tied with {n} others: {price}."),
         })
+    }
+
+    /// How the cost of a variant stands against that of the cheapest: at none of the steps at which it was
+    /// measured may it be as cheap. With the same price for both this is the comparison of throughputs.
+    fn cost_standing(&self, first: &CostFacts, other: &CostFacts, all: &[&CostFacts]) -> Standing {
+        // Where nothing was done, nothing was had for money.
+        let is_of = |facts: &&&CostFacts, variant: usize| {
+            facts.variant == variant && facts.money_per_million.is_some()
+        };
+        let of = |variant: usize| all.iter().filter(move |facts| is_of(facts, variant));
+        let at = |facts: &CostFacts| {
+            let price = facts.price_per_hour.as_ref()?.amount;
+            Some(At { variant: facts.variant, step: facts.step, log_factor: -price.ln() })
+        };
+        let Some(best) = at(first) else { return Standing::Tied };
+        let theirs: Vec<At> = of(other.variant).filter_map(|facts| at(facts)).collect();
+        let n_choices = of(first.variant).count();
+        self.ranker.stand_against(metrics::THROUGHPUT, (best, n_choices), &theirs)
     }
 }

@@ -4,10 +4,10 @@ use dyno_units::Seed;
 
 use crate::cells::{Measured, estimate_metric};
 use crate::compare::{
-    CommonError, Levels, Samples, common_error, decide_family, draft, pool, resolution,
+    CommonError, Levels, Samples, common_error, decide_drafts, draft, resolution,
 };
 use crate::join::Joined;
-use crate::statistics::geometric_mean;
+use crate::statistics::{Rule, geometric_mean};
 use crate::{Direction, Estimate, MetricId, Verdict};
 
 /// What is needed to rank variants.
@@ -28,7 +28,7 @@ pub(super) struct Ranked {
 
 /// How a variant stands against the one with the best mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// It is the first.
     First,
     /// It does not differ from it by more than the threshold.
@@ -82,7 +82,7 @@ impl Ranker<'_> {
                 return Standing::First;
             }
             let pair = (best.variant, ranked.variant);
-            match self.effect_of_pair(pair, (values, theirs), (metric, first), &errors) {
+            match self.effect_of_pair((pair, 1), (values, theirs), (metric, first), &errors) {
                 Some((_, Verdict::Better)) => Standing::Behind,
                 Some((_, Verdict::NoDifference)) => Standing::Same,
                 Some((effect, _)) if effect.n < 2 => Standing::Single,
@@ -98,6 +98,18 @@ impl Ranker<'_> {
     /// the verdict of a single test; none where they have no repetitions to compare.
     pub(super) fn against(
         &self,
+        pair: (usize, usize),
+        metric: MetricId,
+        steps: &[usize],
+    ) -> Option<(Estimate, Verdict)> {
+        self.against_one_of(1, pair, metric, steps)
+    }
+
+    /// The same of a pair that was chosen among so many by their means: interval and verdict hold for
+    /// whichever of them is chosen (Bonferroni).
+    pub(super) fn against_one_of(
+        &self,
+        n_pairs: usize,
         (ours, theirs): (usize, usize),
         metric: MetricId,
         steps: &[usize],
@@ -106,7 +118,7 @@ impl Ranker<'_> {
         let values = |variant: usize| self.means(metric, variant, steps);
         let errors = self.errors(metric, steps);
         let both = (&values(ours)[..], &values(theirs)[..]);
-        self.effect_of_pair((ours, theirs), both, (metric, first), &errors)
+        self.effect_of_pair(((ours, theirs), n_pairs), both, (metric, first), &errors)
     }
 
     /// The common error of differences over these steps, and the place at which it has them: at one step
@@ -123,7 +135,12 @@ impl Ranker<'_> {
 
     /// The geometric mean over these steps of each trial that has a value at all of them, by block;
     /// zero where one of them is.
-    fn means(&self, metric: MetricId, variant: usize, steps: &[usize]) -> Vec<(u32, f64)> {
+    pub(super) fn means(
+        &self,
+        metric: MetricId,
+        variant: usize,
+        steps: &[usize],
+    ) -> Vec<(u32, f64)> {
         let own: Vec<&Measured> = self.measured.iter().filter(|m| m.variant == variant).collect();
         let mut blocks: Vec<u32> = own.iter().map(|m| m.block).collect();
         blocks.sort_unstable();
@@ -156,27 +173,33 @@ impl Ranker<'_> {
     }
 
     /// The effect of the first of a pair against the second, by the rule and with the common error of
-    /// comparisons, at the level of the two that allows less. That the best is ahead of *every* other one is said where each of
+    /// comparisons, at the level of the two that allows less, divided by the number of pairs that this one
+    /// was chosen from. That the best is ahead of *every* other one is said where each of
     /// these tests says so: such a claim errs no more often than a single test, and needs no
     /// correction for their number (an intersection-union test: Berger 1982).
     fn effect_of_pair(
         &self,
-        (one, other): (usize, usize),
+        ((one, other), n_pairs): ((usize, usize), usize),
         (ours, theirs): (ByBlock<'_>, ByBlock<'_>),
         (metric, step): (MetricId, usize),
         (errors, at): &(Option<CommonError>, usize),
     ) -> Option<(Estimate, Verdict)> {
         let samples = Samples::new(ours, theirs, self.joined.interleaved);
-        let confidence = |variant: usize| self.levels.of(variant).confidence;
-        let strict = if confidence(other) > confidence(one) { other } else { one };
+        let level = self.strict_level((one, other)) / n_pairs.max(1) as f64;
+        let rule = Rule { confidence: 1.0 - level, ..*self.levels.rule };
         let place = (self.joined.metrics.get(metric), &self.joined.steps[step]);
-        let draft = draft(&samples, place, &self.levels.of(strict), Seed(1))?;
-        let mut drafts = vec![draft];
-        (drafts[0].comparison.variant, drafts[0].comparison.baseline) = (one, other);
-        pool(&mut drafts, &[*at], errors.as_ref(), self.levels);
-        // What is decided, is decided at the stricter level.
-        drafts[0].comparison.variant = strict;
-        let decided = decide_family(drafts, self.levels).pop()?;
+        let mut draft = draft(&samples, place, &rule, Seed(1))?;
+        let error = errors.as_ref().and_then(|errors| errors.of((one, other), *at));
+        if let Some(error) = error.filter(|_| draft.comparison.paired) {
+            draft.pool(error, &rule);
+        }
+        let decided = decide_drafts(vec![draft], |_| level, self.levels.rule).pop()?;
         Some((decided.relative, decided.verdict))
+    }
+
+    /// The level of a single test of two variants: that of the two that allows less.
+    pub(super) fn strict_level(&self, (one, other): (usize, usize)) -> f64 {
+        let level = |variant: usize| 1.0 - self.levels.of(variant).confidence;
+        level(one).min(level(other))
     }
 }

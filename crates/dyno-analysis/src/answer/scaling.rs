@@ -1,17 +1,18 @@
 //! How throughput scales with the load: speed-up from the fewest clients, and where it ends.
 
 use super::AnswerWriter;
-use crate::Estimate;
+use crate::compare::Samples;
+use crate::metrics;
 use crate::numbers::Unit;
-use crate::scaling::{ScalingFacts, ScalingLoad};
+use crate::scaling::{ScalingFacts, ScalingLoad, Turn};
 use crate::words::{count, list};
 
 /// As many variants are named with their speed-up; of more, the first and the last.
 const NAMED_MOST: usize = 3;
 
 /// What sentences on saturation mean.
-const TURNS_UP: &str = "Turns up: from there to the next load level, response time grows faster than \
-    the square root of the number of clients. Throughput may still rise.";
+const TURNS_UP: &str = "Turns up: from there to twice as many clients, response time grows faster than \
+    the square root of the number of clients, in each repetition. Throughput may still rise.";
 
 /// Where a variant's throughput stops rising.
 enum End {
@@ -27,8 +28,10 @@ enum End {
 struct SpeedUp<'a> {
     variant: usize,
     best: &'a ScalingLoad,
-    first: u64,
-    last: u64,
+    first: &'a ScalingLoad,
+    last: &'a ScalingLoad,
+    /// Loads with more than the fewest clients, of which `best` is one.
+    n_choices: usize,
     end: End,
 }
 
@@ -45,7 +48,7 @@ impl AnswerWriter<'_> {
             End::Level(clients) => format!(", flat from {clients}"),
             End::Peak(clients) => format!(", peak at {clients}"),
         };
-        let loads = format!("{} to {} clients", first.first, first.last);
+        let loads = format!("{} to {} clients", first.first.clients, first.last.clients);
         if let [only] = all.as_slice() {
             return Some(match only.end {
                 End::Rising => format!(
@@ -65,7 +68,7 @@ impl AnswerWriter<'_> {
                 ),
             });
         }
-        let is_ahead = clearly_ahead(first.best, all[1].best);
+        let is_ahead = all[1..].iter().all(|other| self.scales_further(first, other));
         let named: Vec<&SpeedUp<'_>> = match all.len() {
             n if n <= NAMED_MOST => all.iter().collect(),
             _ => vec![first, &all[all.len() - 1]],
@@ -82,6 +85,27 @@ impl AnswerWriter<'_> {
         })
     }
 
+    /// Whether the speed-up of one variant is larger than that of another, block by block.
+    fn scales_further(&self, one: &SpeedUp<'_>, other: &SpeedUp<'_>) -> bool {
+        let by_block = |one: &SpeedUp<'_>| -> Vec<(u32, f64)> {
+            let at = |load: &ScalingLoad| {
+                self.ranker.means(metrics::THROUGHPUT, one.variant, &[load.step])
+            };
+            let fewest = at(one.first);
+            let speed_up = |(block, most): (u32, f64)| {
+                let least = fewest.iter().find(|(own, least)| *own == block && *least > 0.0)?;
+                Some((block, most / least.1))
+            };
+            at(one.best).into_iter().filter_map(speed_up).collect()
+        };
+        let (ours, theirs) = (by_block(one), by_block(other));
+        let samples = Samples::new(&ours, &theirs, self.ranker.joined.interleaved);
+        let pair = (one.variant, other.variant);
+        samples
+            .log_effect(0.0)
+            .is_some_and(|effect| self.ranker.is_ahead(effect, pair, one.n_choices))
+    }
+
     fn speed_up<'a>(&self, facts: &'a ScalingFacts) -> Option<SpeedUp<'a>> {
         let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up))?;
         let (first, last) = (facts.loads.first()?, facts.loads.last()?);
@@ -95,8 +119,8 @@ impl AnswerWriter<'_> {
         } else {
             End::Rising
         };
-        let (first, last) = (first.clients, last.clients);
-        Some(SpeedUp { variant: facts.variant, best, first, last, end })
+        let n_choices = facts.loads.len() - 1;
+        Some(SpeedUp { variant: facts.variant, best, first, last, n_choices, end })
     }
 
     /// From how many clients on each variant saturates: where its response time turns up, as a multiple of
@@ -107,9 +131,11 @@ impl AnswerWriter<'_> {
             let last = facts.loads.last()?;
             Some((last.clients, Unit::Ratio.show(last.saturation)))
         };
-        let turn = |facts: &ScalingFacts| match facts.turns_at {
-            Some(turn) => format!("at {}", count(turn, "client")),
-            None => "at no load level".to_owned(),
+        let turn = |facts: &ScalingFacts| match facts.turn {
+            Turn::Never => "at no load level".to_owned(),
+            Turn::At { from, to } if from == to => format!("at {}", count(from, "client")),
+            Turn::At { from, to } => format!("between {from} and {to} clients"),
+            Turn::Unclear => "at a load level that differs between repetitions".to_owned(),
         };
         if let [only] = all.as_slice() {
             let (name, (last, times)) = (self.name(only.variant), times(only)?);
@@ -163,11 +189,4 @@ impl AnswerWriter<'_> {
         let confidence = crate::words::share(self.findings.confidence);
         (!parts.is_empty()).then(|| format!("{confidence} CI of the speed-up: {}.", list(&parts)))
     }
-}
-
-/// Whether the intervals of two speed-ups lie apart.
-fn clearly_ahead(first: &ScalingLoad, second: &ScalingLoad) -> bool {
-    let low = |load: &ScalingLoad| load.speed_up_estimate.as_ref().and_then(|e: &Estimate| e.low);
-    let high = |load: &ScalingLoad| load.speed_up_estimate.as_ref().and_then(|e: &Estimate| e.high);
-    low(first).zip(high(second)).is_some_and(|(low, high)| low > high)
 }

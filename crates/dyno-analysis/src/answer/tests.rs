@@ -112,7 +112,8 @@ fn two_variants_at_one_step() {
             - Throughput: 2.31× (95 % CI 2.23–2.38×, n = 3), better.
             - p95 response time: 0.435× (95 % CI 0.423–0.447×, n = 3), better.
             - Server CPU per transaction: 0.434× (95 % CI 0.420–0.448×, n = 3), better.
-            * wal-normal vs. delete-full at 4 clients: throughput 2.31× (95 % CI 2.23–2.38×, n = 3), better; p95 response time 0.435× (95 % CI 0.423–0.447×, n = 3), better; server CPU per transaction 0.434× (95 % CI 0.420–0.448×, n = 3), better."#]],
+            * wal-normal vs. delete-full at 4 clients: throughput 2.31× (95 % CI 2.23–2.38×, n = 3), better; p95 response time 0.435× (95 % CI 0.423–0.447×, n = 3), better; server CPU per transaction 0.434× (95 % CI 0.420–0.448×, n = 3), better.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -126,7 +127,8 @@ fn no_difference_at_one_step() {
             No difference: b and a are within 5 % of each other at 4 clients.
             - Throughput: +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
-            * b vs. a at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
+            * b vs. a at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
+            * A mode of a variant, such as slow starts, that occurs in 26 % of its starts or fewer is absent from n = 10 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -139,7 +141,8 @@ fn undecided_at_one_step() {
             - Throughput: +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive.
             - p95 response time: −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive.
             - About 5 repetitions in total would be needed to decide.
-            * b vs. a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive; about 5 repetitions in total would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive; about 4 repetitions in total would be needed to decide."#]],
+            * b vs. a at 4 clients: throughput +2.8 % (95 % CI −0.6 to +6.3 %, n = 3), inconclusive; about 5 repetitions in total would be needed to decide; p95 response time −2.5 % (95 % CI −5.0 to +0.1 %, n = 3), inconclusive; about 4 repetitions in total would be needed to decide.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -169,7 +172,8 @@ fn two_variants_with_different_verdicts_by_step() {
             - Server CPU per transaction: lower at 4 clients (−33.1 %) and higher at 16 clients (+67.4 %).
             - Throughput by concurrency: +22.2 % with up to one client per CPU (+20.6 to +23.9 %), −40.3 % with more clients (−41.0 to −39.5 %) (95 % CIs).
             * b vs. a (95 % CIs, n = 5). Throughput: better at 4 clients (+49.5 %, +47.6 to +51.5 %); worse at 16 clients (−40.3 %, −41.0 to −39.5 %); no difference at 1 client. p95 response time: better at 4 clients (−33.3 %, −34.4 to −32.2 %); worse at 16 clients (+67.4 %, +64.9 to +69.9 %); no difference at 1 client. Server CPU per transaction: better at 4 clients (−33.1 %, −34.0 to −32.2 %); worse at 16 clients (+67.4 %, +65.2 to +69.6 %).
-            * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse."#]],
+            * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 5): up to one client per CPU +22.2 % (+20.6 to +23.9 %), better; more clients than CPUs −40.3 % (−41.0 to −39.5 %), worse.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -183,7 +187,8 @@ fn better_at_every_step() {
             - Throughput: +49.9 % (+47.7 to +52.2 %) at 1 client, +99.4 % (+96.4 to +102 %) at 4 clients; 95 % CIs, n = 5.
             - p95 response time: shorter at both load levels, by 33.2 % (1 client) to 49.8 % (4 clients).
             - Server CPU per transaction: lower at both load levels, by 33.3 % (1 client) to 49.8 % (4 clients).
-            * b vs. a (95 % CIs, n = 5). Throughput: better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %). p95 response time: better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %). Server CPU per transaction: better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %)."#]],
+            * b vs. a (95 % CIs, n = 5). Throughput: better at 1 client (+49.9 %, +47.7 to +52.2 %) and 4 clients (+99.4 %, +96.4 to +102 %). p95 response time: better at 1 client (−33.2 %, −34.1 to −32.2 %) and 4 clients (−49.8 %, −50.6 to −49.1 %). Server CPU per transaction: better at 1 client (−33.3 %, −34.3 to −32.3 %) and 4 clients (−49.8 %, −50.6 to −49.1 %).
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -197,7 +202,8 @@ fn the_best_of_several() {
             - b vs. a: throughput +49.9 % (95 % CI +47.8 to +52.1 %, n = 5), better; p95 −33.2 %.
             - c vs. a: throughput −10.4 % (95 % CI −11.6 to −9.1 %, n = 5), worse; p95 +11.8 %.
             * b vs. a at 4 clients: throughput +49.9 % (95 % CI +47.8 to +52.1 %, n = 5), better; p95 response time −33.2 % (95 % CI −34.1 to −32.2 %, n = 5), better; server CPU per transaction −33.3 % (95 % CI −34.2 to −32.3 %, n = 5), better.
-            * c vs. a at 4 clients: throughput −10.4 % (95 % CI −11.6 to −9.1 %, n = 5), worse; p95 response time +11.8 % (95 % CI +10.1 to +13.4 %, n = 5), worse; server CPU per transaction +11.5 % (95 % CI +10.0 to +13.1 %, n = 5), worse."#]],
+            * c vs. a at 4 clients: throughput −10.4 % (95 % CI −11.6 to −9.1 %, n = 5), worse; p95 response time +11.8 % (95 % CI +10.1 to +13.4 %, n = 5), worse; server CPU per transaction +11.5 % (95 % CI +10.0 to +13.1 %, n = 5), worse.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -365,7 +371,8 @@ fn tpcc_has_its_mode_and_its_new_orders() {
             - Throughput: +49.7 % (95 % CI +45.0 to +54.6 %, n = 3), better.
             - p95 response time: −33.0 % (95 % CI −34.8 to −31.2 %, n = 3), better.
             - Server CPU per transaction: −33.2 % (95 % CI −35.3 to −31.0 %, n = 3), better.
-            * b vs. a at 10 clients: throughput +49.7 % (95 % CI +45.0 to +54.6 %, n = 3), better; p95 response time −33.0 % (95 % CI −34.8 to −31.2 %, n = 3), better; server CPU per transaction −33.2 % (95 % CI −35.3 to −31.0 %, n = 3), better."#]],
+            * b vs. a at 10 clients: throughput +49.7 % (95 % CI +45.0 to +54.6 %, n = 3), better; p95 response time −33.0 % (95 % CI −34.8 to −31.2 %, n = 3), better; server CPU per transaction −33.2 % (95 % CI −35.3 to −31.0 %, n = 3), better.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -428,14 +435,15 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
     check(
         &run,
         &expect![[r#"
-            Syncing every commit cuts throughput by 97.5 % (95 % CI 97.47–97.53 %) at 1 client: 1,800 transactions/s with wal-full, 72,100/s with wal-off (which risks corruption).
+            Syncing every commit cuts throughput by 97.5 % (95 % CI 97.46–97.55 %) at 1 client: 1,800 transactions/s with wal-full, 72,100/s with wal-off (which risks corruption).
             - delete-full, the baseline (synchronous=every commit is synced; every commit synced): 601 transactions/s (95 % CI 595–607/s, n = 5).
             - wal-full (synchronous=every commit is synced; every commit synced): 1,800 transactions/s, 3.00× the baseline (95 % CI 2.96–3.04×, n = 5): faster, equally durable.
             - wal-normal (synchronous=synced at checkpoints; a power failure or OS crash may lose the last commits): 64,800 transactions/s, 108× the baseline (95 % CI 107–109×, n = 5): faster, less durable.
             - wal-off (synchronous=not synced; a power failure or OS crash may corrupt the database): 72,100 transactions/s, 120× the baseline (95 % CI 119–121×, n = 5): faster, less durable.
             * wal-full vs. delete-full at 1 client: throughput 3.00× (95 % CI 2.96–3.04×, n = 5), better; p95 response time 0.334× (95 % CI 0.329–0.339×, n = 5), better; server CPU per transaction 0.334× (95 % CI 0.329–0.338×, n = 5), better.
             * wal-normal (less durable) vs. delete-full at 1 client: throughput 108× (95 % CI 107–109×, n = 5), higher; p95 response time 0.00928× (95 % CI 0.00916–0.00941×, n = 5), shorter; server CPU per transaction 0.00927× (95 % CI 0.00915–0.00938×, n = 5), lower.
-            * wal-off (less durable) vs. delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), higher; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), shorter; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), lower."#]],
+            * wal-off (less durable) vs. delete-full at 1 client: throughput 120× (95 % CI 119–121×, n = 5), higher; p95 response time 0.00835× (95 % CI 0.00824–0.00846×, n = 5), shorter; server CPU per transaction 0.00833× (95 % CI 0.00824–0.00843×, n = 5), lower.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
     // The safe one is as fast.
     let rates: [&[f64]; 2] = [&[1000.0], &[1001.0]];
@@ -448,7 +456,8 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
             - full, the baseline (synchronous=every commit is synced; every commit synced): 1,000 transactions/s (95 % CI 995–1,010/s, n = 10).
             - relaxed (synchronous=not synced; a power failure or OS crash may corrupt the database): 1,000 transactions/s, +0.1 % vs. the baseline (95 % CI −0.8 to +1.1 %, n = 10): no difference, less durable.
             - p95 response time: −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
-            * relaxed (less durable) vs. full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference."#]],
+            * relaxed (less durable) vs. full at 4 clients: throughput +0.1 % (95 % CI −0.8 to +1.1 %, n = 10), no difference; p95 response time −0.1 % (95 % CI −1.0 to +0.8 %, n = 10), no difference.
+            * A mode of a variant, such as slow starts, that occurs in 26 % of its starts or fewer is absent from n = 10 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
     // What was not asked for is no cost: it is a caveat.
     let rates: [&[f64]; 3] = [&[1000.0], &[2000.0], &[3000.0]];
@@ -480,7 +489,8 @@ fn the_cost_of_durability_is_that_of_the_safe_variant() {
             - PostgreSQL: 798 transactions/s with pg, which syncs every commit; +25.5 % with pg-fast (95 % CI +23.9 to +27.1 %, n = 5; risks losing commits).
             * maria-fast (less durable) vs. maria at 4 clients: throughput 2.00× (95 % CI 1.97–2.03×, n = 5), higher; p95 response time −50.0 % (95 % CI −50.7 to −49.2 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.507×, n = 5), lower.
             * pg vs. maria at 4 clients: throughput 1.59× (95 % CI 1.57–1.61×, n = 5), better; p95 response time −37.1 % (95 % CI −38.0 to −36.3 %, n = 5), better; server CPU per transaction 0.627× (95 % CI 0.620–0.635×, n = 5), better.
-            * pg-fast (less durable) vs. maria at 4 clients: throughput 2.00× (95 % CI 1.98–2.02×, n = 5), higher; p95 response time −49.9 % (95 % CI −50.6 to −49.3 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.506×, n = 5), lower."#]],
+            * pg-fast (less durable) vs. maria at 4 clients: throughput 2.00× (95 % CI 1.98–2.02×, n = 5), higher; p95 response time −49.9 % (95 % CI −50.6 to −49.3 %, n = 5), shorter; server CPU per transaction 0.500× (95 % CI 0.494–0.506×, n = 5), lower.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -535,10 +545,11 @@ fn who_scales_is_said_by_speed_up_and_first_if_the_title_asks() {
             - maria vs. pg: faster at 3 of 4 load levels (up to 2.33×) and slower at 8 clients (0.893×).
             - lite vs. pg: faster at all 4 load levels, 1.09× (8 clients) to 3.00× (1 client).
             - 95 % CI of the speed-up: pg 5.41–5.77× at 8 clients, maria 3.40–3.61× at 4 clients and lite 1.96–2.11× at 8 clients.
-            * maria vs. pg (95 % CIs, n = 3). Throughput: better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); worse at 8 clients (0.893×, 0.877–0.910×). p95 response time: better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.437×); worse at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); worse at 8 clients (1.12×, 1.10–1.14×).
-            * lite vs. pg (95 % CIs, n = 3). Throughput: better at all 4 load levels: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 load levels: between 0.335× (1 client, 0.328–0.341×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 load levels: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
-            * maria vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.910×), worse.
-            * lite vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better."#]],
+            * maria vs. pg (95 % CIs, n = 3). Throughput: better at 1 client (2.00×, 1.96–2.03×), 2 clients (2.11×, 2.07–2.15×) and 4 clients (2.33×, 2.29–2.38×); worse at 8 clients (0.893×, 0.877–0.911×). p95 response time: better at 1 client (0.502×, 0.493–0.512×), 2 clients (0.475×, 0.465–0.484×) and 4 clients (0.428×, 0.418–0.438×); worse at 8 clients (1.12×, 1.10–1.14×). Server CPU per transaction: better at 1 client (0.501×, 0.492–0.510×), 2 clients (0.474×, 0.466–0.483×) and 4 clients (0.429×, 0.421–0.437×); worse at 8 clients (1.12×, 1.10–1.14×).
+            * lite vs. pg (95 % CIs, n = 3). Throughput: better at all 4 load levels: between 1.09× (8 clients, 1.07–1.11×) and 3.00× (1 client, 2.94–3.05×). p95 response time: better at all 4 load levels: between 0.335× (1 client, 0.328–0.342×) and 0.916× (8 clients, 0.899–0.934×). Server CPU per transaction: better at all 4 load levels: between 0.334× (1 client, 0.328–0.340×) and 0.916× (8 clients, 0.899–0.933×).
+            * maria vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.14× (2.10–2.18×), better; more clients than CPUs 0.893× (0.877–0.911×), worse.
+            * lite vs. pg by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 2.56× (2.51–2.61×), better; more clients than CPUs 1.09× (1.07–1.11×), better.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
     run.manifest.title = "Which one scales?".to_owned();
     check_headline(
@@ -584,7 +595,7 @@ fn a_saturation_says_what_it_means_and_how_sure_it_is() {
     let answer = analyse(&[run], &Options::default()).answer;
     check_size(&answer);
     expect!["Response time turns up at 16 clients with nvme (13.8× as long at 256 clients as at 1) and at 1 client with disk (228×)."].assert_eq(&answer.headline);
-    expect!["Turns up: from there to the next load level, response time grows faster than the square root of the number of clients. Throughput may still rise. 95 % CI of the multiple: 13.3–14.4× with nvme and 218–238× with disk."].assert_eq(&answer.note.unwrap_or_default());
+    expect!["Turns up: from there to twice as many clients, response time grows faster than the square root of the number of clients, in each repetition. Throughput may still rise. 95 % CI of the multiple: 13.3–14.4× with nvme and 218–238× with disk."].assert_eq(&answer.note.unwrap_or_default());
 }
 
 #[test]
@@ -620,7 +631,7 @@ fn the_fastest_at_both_loads_has_the_values_of_both() {
     check_headline(
         &noisy(&["a", "b", "c"], &[1, 8], 3, &rates),
         &expect![
-            "c is fastest: 120 transactions/s at 1 client (+19.9 % relative to a, 95 % CI +17.3 to +22.5 %) and 600/s at 8 clients (+20.0 %, +17.4 to +22.6 %)."
+            "c is fastest: 120 transactions/s at 1 client (+19.9 % relative to a, 95 % CI +17.3 to +22.5 %) and 600/s at 8 clients (+20.0 %, +17.4 to +22.7 %)."
         ],
     );
     check_headline(
@@ -662,7 +673,8 @@ fn two_repetitions_show_their_values() {
             - Throughput: +99.2 % (two repetitions: +96.6 % and +102 %), better.
             - p95 response time: −49.6 % (two repetitions: −50.1 % and −49.1 %), better.
             - Server CPU per transaction: −49.8 % (two repetitions: −50.4 % and −49.1 %), better.
-            * b vs. a at 4 clients: throughput +99.2 % (two repetitions: +96.6 % and +102 %), better; p95 response time −49.6 % (two repetitions: −50.1 % and −49.1 %), better; server CPU per transaction −49.8 % (two repetitions: −50.4 % and −49.1 %), better."#]],
+            * b vs. a at 4 clients: throughput +99.2 % (two repetitions: +96.6 % and +102 %), better; p95 response time −49.6 % (two repetitions: −50.1 % and −49.1 %), better; server CPU per transaction −49.8 % (two repetitions: −50.4 % and −49.1 %), better.
+            * A mode of a variant, such as slow starts, that occurs in 78 % of its starts or fewer is absent from n = 2 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -678,7 +690,8 @@ fn the_baseline_is_the_best_of_several() {
             * b vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.748×, 0.733–0.764×) and 8 clients (0.965×, 0.945–0.985×). p95 response time: worse at 4 clients (1.34×, 1.31–1.37×) and 8 clients (1.04×, 1.01–1.06×). Server CPU per transaction: worse at 4 clients (1.34×, 1.31–1.36×) and 8 clients (1.04×, 1.01–1.06×).
             * c vs. a (95 % CIs, n = 3). Throughput: worse at 4 clients (0.449×, 0.440–0.459×) and 8 clients (0.400×, 0.391–0.409×). p95 response time: worse at 4 clients (2.23×, 2.17–2.30×) and 8 clients (2.49×, 2.42–2.57×). Server CPU per transaction: worse at 4 clients (2.23×, 2.18–2.27×) and 8 clients (2.50×, 2.45–2.56×).
             * b vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU −25.2 % (−26.7 to −23.6 %), worse; more clients than CPUs −3.5 % (−5.5 to −1.5 %), worse.
-            * c vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse."#]],
+            * c vs. a by concurrency, throughput as the geometric mean over load levels (95 % CIs, n = 3): up to one client per CPU 0.449× (0.440–0.459×), worse; more clients than CPUs 0.400× (0.391–0.409×), worse.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -721,7 +734,8 @@ fn open_load_is_judged_by_response_time() {
             The p95 response time of b is 50.0 % shorter than that of a: 9.68 ms against 19.3 ms at 400/s offered.
             - p95 response time: −50.0 % (95 % CI −50.9 to −49.0 %, n = 5), better.
             - Server CPU per transaction: −50.0 % (95 % CI −50.8 to −49.1 %, n = 5), better.
-            * b vs. a at 400/s offered: throughput +99.9 % (95 % CI +96.5 to +103 %, n = 5), better; p95 response time −50.0 % (95 % CI −50.9 to −49.0 %, n = 5), better; server CPU per transaction −50.0 % (95 % CI −50.8 to −49.1 %, n = 5), better."#]],
+            * b vs. a at 400/s offered: throughput +99.9 % (95 % CI +96.5 to +103 %, n = 5), better; p95 response time −50.0 % (95 % CI −50.9 to −49.0 %, n = 5), better; server CPU per transaction −50.0 % (95 % CI −50.8 to −49.1 %, n = 5), better.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -799,7 +813,8 @@ fn what_differs_most_of_jobs_is_said_with_them() {
             - Job time: 0.0 % (no spread, n = 4), no difference.
             - Size of the job: 1.00 MB against 4.02 MB, 0.250× (no spread, n = 4), better.
             - Ms of the job: 90.4 ms against 6.03 ms, 15.0× (no spread, n = 4), worse.
-            * b vs. a without load: job time 0.0 % (no spread, n = 4), no difference; size of the job 0.250× (no spread, n = 4), better; ms of the job 15.0× (no spread, n = 4), worse."#]],
+            * b vs. a without load: job time 0.0 % (no spread, n = 4), no difference; size of the job 0.250× (no spread, n = 4), better; ms of the job 15.0× (no spread, n = 4), worse.
+            * A mode of a variant, such as slow starts, that occurs in 53 % of its starts or fewer is absent from n = 4 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -810,7 +825,8 @@ fn a_variant_that_commits_nothing() {
         &expect![[r#"
             b committed nothing at 4 clients in any of 3 trials.
             - Throughput: nothing committed in 3 trials.
-            * b vs. a at 4 clients: throughput nothing committed in any of 3 trials."#]],
+            * b vs. a at 4 clients: throughput nothing committed in any of 3 trials.
+            * A mode of a variant, such as slow starts, that occurs in 63 % of its starts or fewer is absent from n = 3 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
     check(&noisy(&["a"], &[4], 3, &[&[0.0]]), &expect!["a committed no transaction at 4 clients."]);
     let sometimes =
@@ -827,7 +843,8 @@ fn a_variant_that_commits_nothing() {
         &expect![[r#"
             No significant difference between b and a at 4 clients; measured: −33.3 %.
             - Throughput: −33.3 % (n = 3, no CI), inconclusive.
-            * b vs. a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive."#]],
+            * b vs. a at 4 clients: throughput −33.3 % (n = 3, no CI because some trial committed nothing), inconclusive.
+            * A mode of a variant, such as slow starts, that occurs in 78 % of its starts or fewer is absent from n = 2 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 
@@ -843,7 +860,8 @@ fn trials_that_were_not_interleaved() {
             - p95 response time: −50.0 % (95 % CI −50.7 to −49.3 %, n = 5), better.
             - Server CPU per transaction: −50.0 % (95 % CI −50.5 to −49.4 %, n = 5), better.
             * b vs. a at 4 clients: throughput +99.9 % (95 % CI +97.6 to +102 %, n = 5), better; p95 response time −50.0 % (95 % CI −50.7 to −49.3 %, n = 5), better; server CPU per transaction −50.0 % (95 % CI −50.5 to −49.4 %, n = 5), better.
-            * Some comparisons are not paired by block, because their trials were not interleaved or too few blocks contain both variants: in these comparisons, drift of the machine between the variants' trials looks like an effect."#]],
+            * Some comparisons are not paired by block, because their trials were not interleaved or too few blocks contain both variants: in these comparisons, drift of the machine between the variants' trials looks like an effect.
+            * A mode of a variant, such as slow starts, that occurs in 45 % of its starts or fewer is absent from n = 5 of them in at least one of 20 runs: CIs and verdicts do not include what did not occur."#]],
     );
 }
 

@@ -1,7 +1,7 @@
 //! Searches of vectors: queries a second at the recall that is asked for, and what the index costs.
 
-use super::AnswerWriter;
-use crate::Estimate;
+use super::{AnswerWriter, At, Standing};
+use crate::metrics;
 use crate::numbers::{Unit, interval, value};
 use crate::vectors::{VectorFacts, VectorPoint, recall_text};
 use crate::words::{ci, ci_of, list};
@@ -52,19 +52,19 @@ impl AnswerWriter<'_> {
         let not_reached = match missed.as_slice() {
             [] => String::new(),
             names if names.len() > NAMED_MOST => {
-                format!("; {} other variants do not reach it", names.len())
+                format!("; {} other variants are not shown to reach it", names.len())
             }
-            [only] => format!("; {only} does not reach it"),
-            names => format!("; {} do not reach it", list(names)),
+            [only] => format!("; {only} is not shown to reach it"),
+            names => format!("; {} are not shown to reach it", list(names)),
         };
         match reached.as_slice() {
-            [] => format!("No search reaches a recall of {asked}."),
+            [] => format!("No search is shown to reach a recall of {asked}."),
             [only] => format!("At a recall of {asked} or more: {}{not_reached}.", part(only)),
             [first, others @ ..] => {
                 let rest: Vec<String> = others.iter().take(NAMED_MOST - 1).map(part).collect();
                 let n_more = others.len() - rest.len();
                 let more = if n_more > 0 { format!("; {n_more} more") } else { String::new() };
-                let ahead = match apart(&first.1.rate, &others[0].1.rate) {
+                let ahead = match self.is_fastest(first.0, all) {
                     true => format!("{} is fastest", self.name(first.0)),
                     false => "no clear winner".to_owned(),
                 };
@@ -77,6 +77,29 @@ impl AnswerWriter<'_> {
         }
     }
 
+    /// Whether a variant's fastest search with enough recall is ahead of all such searches of all others.
+    fn is_fastest(&self, variant: usize, all: &[&VectorFacts]) -> bool {
+        let at = |facts: &VectorFacts, point: &VectorPoint| At {
+            variant: facts.variant,
+            step: point.step,
+            log_factor: 0.0,
+        };
+        let good = |facts: &&VectorFacts| -> Vec<At> {
+            facts
+                .points
+                .iter()
+                .filter(|point| facts.has_recall(point))
+                .map(|p| at(facts, p))
+                .collect()
+        };
+        let Some(own) = all.iter().find(|facts| facts.variant == variant) else { return false };
+        let Some(reached) = own.reached else { return false };
+        let first = (at(own, &own.points[reached]), good(own).len());
+        let rest = all.iter().filter(|facts| facts.variant != variant);
+        let others: Vec<At> = rest.flat_map(good).collect();
+        self.ranker.stand_against(metrics::THROUGHPUT, first, &others) == Standing::Behind
+    }
+
     /// The confidence intervals of the headline.
     fn bounds(&self, all: &[&VectorFacts]) -> Option<String> {
         let confidence = self.findings.confidence;
@@ -86,20 +109,26 @@ impl AnswerWriter<'_> {
         };
         let parts: Vec<String> = all.iter().filter_map(part).take(NAMED_MOST).collect();
         (!parts.is_empty()).then(|| {
-            let text = "Each is the fastest measured step with at least that recall, without \
-                        interpolation";
+            let text = "Each is the fastest measured step whose recall is at least that by its whole CI, \
+                        without interpolation";
             format!("{text}: {}.", parts.join("; "))
         })
     }
 
-    /// The highest recall of those that do not reach the one asked for.
+    /// The highest recall of those that do not surely reach the one asked for.
     fn missed(&self, all: &[&VectorFacts]) -> Option<String> {
         let best = |facts: &&&VectorFacts| {
             let by_recall =
                 |a: &&VectorPoint, b: &&VectorPoint| a.recall.value.total_cmp(&b.recall.value);
             let point = facts.points.iter().max_by(by_recall)?;
+            let interval = match interval(&point.recall) {
+                Some(interval) if point.recall.low != point.recall.high => {
+                    format!(", {} CI {interval}", crate::words::share(self.findings.confidence))
+                }
+                _ => String::new(),
+            };
             Some(format!(
-                "{} {} ({}, {} queries/s)",
+                "{} {}{interval} ({}, {} queries/s)",
                 self.name(facts.variant),
                 found(point),
                 searched(facts, point),
@@ -109,7 +138,7 @@ impl AnswerWriter<'_> {
         let missed = all.iter().filter(|facts| facts.reached.is_none());
         let parts: Vec<String> = missed.filter_map(|facts| best(&facts)).take(NAMED_MOST).collect();
         (!parts.is_empty())
-            .then(|| format!("Highest recall of those that do not reach it: {}.", list(&parts)))
+            .then(|| format!("Highest recall of those not shown to reach it: {}.", list(&parts)))
     }
 
     /// How long building took.
@@ -162,11 +191,6 @@ fn found(point: &VectorPoint) -> String {
     recall_text(point.recall.value)
 }
 
-/// Whether the confidence intervals of two rates lie apart; without intervals nothing says so.
-fn apart(first: &Estimate, second: &Estimate) -> bool {
-    first.low.zip(second.high).is_some_and(|(low, high)| low > high)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::vectors::tests::findings;
@@ -193,10 +217,10 @@ mod tests {
         check(
             [[0.8, 0.97], [0.9, 0.94]],
             [[4000.0, 2000.0], [3000.0, 1000.0]],
-            "At a recall of 0.95 or more: pg 2,020 queries/s (ef_search 30, recall 0.970); maria does not \
-             reach it.",
+            "At a recall of 0.95 or more: pg 2,020 queries/s (ef_search 30, recall 0.970); maria is not \
+             shown to reach it.",
         );
-        check([[0.8; 2]; 2], [[4000.0; 2]; 2], "No search reaches a recall of 0.95.");
+        check([[0.8; 2]; 2], [[4000.0; 2]; 2], "No search is shown to reach a recall of 0.95.");
     }
 
     #[test]
@@ -207,7 +231,7 @@ mod tests {
         };
         has("without interpolation: pg 95 % CI");
         has(
-            "Highest recall of those that do not reach it: maria 0.940 (ef_search 30, 1,010 queries/s).",
+            "Highest recall of those not shown to reach it: maria 0.940 (ef_search 30, 1,010 queries/s).",
         );
         has("Index built: pg in 10.0 s (");
         has("Index on disk: pg 80.0 MB and maria 80.0 MB.");

@@ -90,7 +90,7 @@ impl Pair {
         let error = errors.filter(|_| samples.pairs.is_some());
         let error = error.and_then(|errors| errors.of((variant, baseline), step));
         let own = logs.effect(resolution);
-        let effect = own.map(|own| error.map_or(own, |error| own.with_error(error, resolution)));
+        let effect = own.map(|own| error.map_or(own, |error| own.with_error(error)));
         let relative = in_percent(difference_estimate(&logs, effect, confidence, ""));
         let (percent, low, high, n) = (relative.value, relative.low, relative.high, relative.n);
         Some(OtherEffect { variant, baseline, step, metric, percent, low, high, n })

@@ -3,9 +3,8 @@
 use dyno_record::Price;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::{At, Ranker, Standing};
 use crate::cells::{Measured, estimate};
-use crate::compare::Levels;
-use crate::join::Joined;
 use crate::statistics::mean;
 use crate::{Cell, Estimate, NoBounds, metrics};
 
@@ -40,17 +39,13 @@ pub struct CostFacts {
 pub struct Dominated {
     /// Index of the variant that dominates.
     pub by: usize,
-    /// Whether the bounds of both throughputs lie apart; else only the observed means tell.
+    /// Whether the comparison of both throughputs says that it is faster; else only the observed means tell.
     pub surely: bool,
 }
 
 /// Work for money and for CPU time of every cell.
-pub(crate) fn cost(
-    joined: &Joined<'_>,
-    cells: &[Cell],
-    measured: &[Measured],
-    levels: &Levels<'_>,
-) -> Vec<CostFacts> {
+pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
+    let Ranker { joined, measured, levels } = ranker;
     let of_cell = |cell: &Cell| {
         let rule = levels.of_cells(cell.variant);
         let price = joined.variants[cell.variant].price_per_hour.clone();
@@ -100,7 +95,7 @@ pub(crate) fn cost(
     };
     let mut all: Vec<CostFacts> = cells.iter().map(of_cell).collect();
     all.retain(|facts| facts.work_per_cpu_s.is_some() || facts.work_per_money.is_some());
-    draw_frontier(&mut all, cells);
+    draw_frontier(&mut all, cells, ranker);
     all
 }
 
@@ -117,19 +112,11 @@ impl Point<'_> {
         let (ours, theirs) = (self.throughput.value, other.throughput.value);
         self.price <= other.price && ours >= theirs && (self.price < other.price || ours > theirs)
     }
-
-    /// Whether the bounds of both throughputs lie apart.
-    fn is_surely_faster(&self, other: &Point<'_>) -> bool {
-        matches!(
-            (self.throughput.low, other.throughput.high),
-            (Some(low), Some(high)) if low > high
-        )
-    }
 }
 
 /// Says of each variant with a price whether another one of the same currency dominates it, step by
 /// step.
-fn draw_frontier(all: &mut [CostFacts], cells: &[Cell]) {
+fn draw_frontier(all: &mut [CostFacts], cells: &[Cell], ranker: &Ranker<'_>) {
     for idx in 0..all.len() {
         let point = |facts: &CostFacts| {
             let is_it = |c: &&Cell| (c.variant, c.step) == (facts.variant, facts.step);
@@ -153,8 +140,14 @@ fn draw_frontier(all: &mut [CostFacts], cells: &[Cell]) {
             .iter()
             .filter(|rival| rival.dominates(&here))
             .max_by(|a, b| a.throughput.value.total_cmp(&b.throughput.value));
-        let dominated = fastest
-            .map(|rival| Dominated { by: rival.variant, surely: rival.is_surely_faster(&here) });
+        // The fastest was chosen among all that cost no more.
+        let n_choices = rivals.iter().filter(|rival| rival.price <= here.price).count();
+        let at = |variant: usize| At { variant, step: own.step, log_factor: 0.0 };
+        let dominated = fastest.map(|rival| {
+            let (them, us) = ((at(rival.variant), n_choices), [at(own.variant)]);
+            let standing = ranker.stand_against(metrics::THROUGHPUT, them, &us);
+            Dominated { by: rival.variant, surely: standing == Standing::Behind }
+        });
         all[idx].on_frontier = Some(dominated.is_none());
         all[idx].dominated = dominated;
     }

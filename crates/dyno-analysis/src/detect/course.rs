@@ -162,7 +162,11 @@ fn noisy_host(joined: &Joined<'_>, findings: &Findings, runs: &[Run]) -> Option<
         let limit = limits(runs, worst.trial);
         let n_cpus = f64::from(n_cpus.max(1));
         let cpus = |share: f64| format!("{:.2} CPUs", share * n_cpus);
-        let limit = beside_limit(value / n_cpus, limit.others, limit.is_last, cpus);
+        let user = mean_rate(worst.summary, known::REST_CPU_USER).ok();
+        let limit = user.filter(|_| limit.others.is_some()).map_or(String::new(), |user| {
+            let beside = beside_limit(user / n_cpus, limit.others, limit.is_last, cpus);
+            format!("; {} of it in user mode{beside}", cpus(user / n_cpus))
+        });
         parts.push(format!(
             "{} ({}{limit})",
             others(value),
@@ -260,15 +264,21 @@ fn slow_canary<'a>(
         slow.extend(trials.iter().filter(|one| is_slow(one.2)).map(|one| (*one, ordinary)));
     }
     let worst = slow.iter().max_by(|a, b| (a.0.2 / a.1).total_cmp(&(b.0.2 / b.1)))?;
-    let ((variant, number, most, _, _, summary), ordinary) = worst;
+    let ((variant, number, most, canary, _, summary), ordinary) = worst;
+    // Blocks are discarded by the time before a trial alone.
+    let is_before = canary.before_s >= *most;
     let limit = limits(runs, summary);
+    let beside = match is_before {
+        true => beside_limit(*most, limit.canary, limit.is_last, seconds),
+        false => String::new(),
+    };
     let text = format!(
-        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} in trial \
-         {number} ({}; median over all trials that were kept: {}{})",
+        "the CPU probe (a fixed piece of CPU work, timed before and after each trial) took {} {} trial \
+         {number} ({}; median over all trials that were kept: {}{beside})",
         seconds(*most),
+        if is_before { "before" } else { "after" },
         findings.variants[*variant].name,
         seconds(*ordinary),
-        beside_limit(*most, limit.canary, limit.is_last, seconds),
     );
     Some((text, slow.iter().map(|(one, _)| one.0).collect()))
 }

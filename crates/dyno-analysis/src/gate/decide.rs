@@ -134,7 +134,7 @@ mod tests {
 
     fn input(value: f64, spread: f64, n: u32) -> GateInput {
         let standard_error = spread / f64::from(n).sqrt();
-        let harm = Effect { value, standard_error, freedom: f64::from(n - 1), n };
+        let harm = Effect { value, standard_error, freedom: f64::from(n - 1), n, rounding: 0.0 };
         GateInput { harm: Some(harm), level: 0.05, is_required: true, is_total_loss: false }
     }
 

@@ -24,13 +24,11 @@ use crate::Estimate;
 use crate::cells::estimate;
 use crate::compare::Levels;
 use crate::join::Joined;
+use crate::kept::{KEPT, KeptSeconds, Offered};
 use crate::statistics::Rule;
 
 /// The workload whose steps these are.
 pub(crate) const WORKLOAD: &str = "insert-benchmark";
-
-/// The share of the target rate that has to be inserted: the author's.
-pub const SLA_SHARE: f64 = 0.95;
 
 /// Kinds that the author counts as queries.
 pub const QUERIES: [&str; 4] = ["market", "register", "pdc", "point"];
@@ -80,11 +78,15 @@ pub struct Sla {
     pub met: u32,
     /// Trials.
     pub trials: u32,
-    /// Share of the seconds, of all trials, that inserted at least 95 % of it; a statement of each
-    /// client may lie on the other side of a second's edge. None where the record does not tell.
+    /// Share of the seconds, of all trials, that lie in windows that inserted at least 95 % of it; a statement
+    /// of each client may lie on the other side of a window's edge. None where the record does not tell, and
+    /// where no step was as long as a window.
     pub seconds_met: Option<f64>,
-    /// Most seconds in a row that did not.
+    /// Most seconds in a row that lie in windows that did not.
     pub longest_miss_s: u32,
+    /// Seconds of a window: as many whole ones as it takes for 20 statements of each client.
+    #[serde(default)]
+    pub window_s: u32,
 }
 
 /// Times of the query for the smallest id.
@@ -254,7 +256,7 @@ fn sla(record: &OwnStepRecord, summaries: &[&StepSummary], batch: f64) -> Option
     let statements = inserter.rate? * clients;
     let is_met = |s: &&&StepSummary| {
         let n = committed(s, "insert");
-        n as f64 / own_time(Some(record), "inserter", s, n) >= SLA_SHARE * statements
+        n as f64 / own_time(Some(record), "inserter", s, n) >= KEPT * statements
     };
     let mut sla = Sla {
         target: statements * batch,
@@ -262,20 +264,17 @@ fn sla(record: &OwnStepRecord, summaries: &[&StepSummary], batch: f64) -> Option
         trials: summaries.len() as u32,
         ..Sla::default()
     };
-    let (mut all, mut met) = (0_u32, 0_u32);
+    let offered = Offered { statements, clients };
+    let mut kept = KeptSeconds::default();
     for summary in summaries {
         let Some(seconds) = crate::stalls::seconds_of_kind(summary, "insert") else { continue };
         // What follows the last insert is no part of the load, nor is the second of that insert.
         let judged = seconds.iter().rposition(|count| *count > 0.0).unwrap_or(seconds.len());
-        let mut missing = 0;
-        for count in &seconds[..judged] {
-            let is_met = *count >= (SLA_SHARE * statements - clients).max(1.0).floor();
-            (all, met) = (all + 1, met + u32::from(is_met));
-            missing = if is_met { 0 } else { missing + 1 };
-            sla.longest_miss_s = sla.longest_miss_s.max(missing);
-        }
+        kept.add(offered, &seconds[..judged]);
     }
-    sla.seconds_met = (all > 0).then(|| f64::from(met) / f64::from(all));
+    sla.seconds_met = kept.share();
+    sla.longest_miss_s = kept.longest_miss_s;
+    sla.window_s = offered.window_s() as u32;
     Some(sla)
 }
 

@@ -11,6 +11,7 @@ use crate::compare::{
     CommonError, Draft, Levels, Samples, decide_family, draft, pool, resolution_of_class,
 };
 use crate::join::Joined;
+use crate::kept::{KEPT, KeptSeconds, Offered};
 use crate::statistics::{Rule, geometric_mean};
 use crate::{Comparison, Estimate, MetricId, Metrics, metrics};
 
@@ -23,10 +24,6 @@ pub use title::title;
 /// What of a kind is compared; each is a family of its own over all kinds.
 const COMPARED: [MetricId; 4] =
     [metrics::THROUGHPUT, metrics::RESPONSE_MEAN, metrics::RESPONSE_P95, metrics::RESPONSE_P99];
-
-/// The share of an offered rate that has to be committed for it to be kept: the rule of the Insert
-/// Benchmark's author.
-const KEPT: f64 = 0.95;
 
 /// Estimates of one kind of transaction in a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,8 +58,9 @@ pub struct OfferedFacts {
     pub met: u32,
     /// Trials.
     pub of: u32,
-    /// Share of whole measured seconds, of all trials, in which at least 95 % of what was offered
-    /// was committed; none where the record does not tell.
+    /// Share of whole measured seconds, of all trials, that lie in windows in which at least 95 % of what was
+    /// offered was committed, less one of each client; none where the record does not tell. A window is as
+    /// many seconds as it takes for 20 of each client.
     pub seconds_met: Option<f64>,
 }
 
@@ -187,15 +185,15 @@ fn offered(
         rates.reduce(|a, b| a + b)
     };
     let kept: Vec<f64> = here.iter().filter_map(done).map(|done| done / rate).collect();
-    let seconds: Vec<f64> =
-        summaries.iter().flat_map(|summary| seconds_of_kinds(summary, &own)).collect();
-    let met = seconds.iter().filter(|count| **count >= KEPT * rate).count();
+    let offered = Offered { statements: rate, clients: role.clients as f64 };
+    let mut seconds = KeptSeconds::default();
+    summaries.iter().for_each(|summary| seconds.add(offered, &seconds_of_kinds(summary, &own)));
     Some(OfferedFacts {
         rate,
         met: kept.iter().filter(|share| **share >= KEPT).count() as u32,
         of: kept.len() as u32,
         kept: estimate(kept, "", rule.confidence),
-        seconds_met: (!seconds.is_empty()).then(|| met as f64 / seconds.len() as f64),
+        seconds_met: seconds.share(),
     })
 }
 

@@ -22,6 +22,9 @@ const LOADS_LEAST: usize = 3;
 /// Response time that grows faster than the clients to the power of this has turned.
 const TURN: f64 = 0.5;
 
+/// Growth is judged over at least this factor in clients.
+const WINDOW: u64 = 2;
+
 /// How one variant scales.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingFacts {
@@ -29,11 +32,29 @@ pub struct ScalingFacts {
     pub variant: usize,
     /// The loads, fewest clients first.
     pub loads: Vec<ScalingLoad>,
-    /// The load up to which response time grows slowly: from here to the next it grows with more
-    /// than the square root of the clients. None where it never does.
-    pub turns_at: Option<u64>,
+    /// Where response time turns up.
+    pub turn: Turn,
     /// The Universal Scalability Law; none of fewer than four loads.
     pub law: Option<ScalingLaw>,
+}
+
+/// The load up to which response time grows slowly: from here to twice as many clients it grows with more
+/// than their square root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Turn {
+    /// It does in no repetition.
+    Never,
+    /// The first such load, in clients: of all repetitions the lowest and the highest. These are the same load,
+    /// or next to each other.
+    At {
+        /// The lowest.
+        from: u64,
+        /// The highest.
+        to: u64,
+    },
+    /// Repetitions differ by more.
+    Unclear,
 }
 
 /// One load.
@@ -182,6 +203,7 @@ fn of_variant(
         saturation_estimate: multiple(*step, metrics::RESPONSE_MEAN),
     };
     let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
+    let turn = turn(variant, &loads, measured);
     let law = law(variant, &loads, measured, rule).map(|law| {
         let throughput = |step: usize| {
             let cell = cells.iter().find(|c| (c.variant, c.step) == (variant, step))?;
@@ -190,7 +212,7 @@ fn of_variant(
         let values = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
         law.judged(&values.collect::<Vec<_>>(), rule)
     });
-    Some(ScalingFacts { variant, turns_at: turns_at(&loads), loads, law })
+    Some(ScalingFacts { variant, turn, loads, law })
 }
 
 /// A metric at one step as a multiple of it at another, of each repetition that has both.
@@ -209,13 +231,45 @@ fn multiples(
         .collect()
 }
 
-/// The first load from which response time grows with more than the square root of the clients.
-fn turns_at(loads: &[ScalingLoad]) -> Option<u64> {
-    let grows = |pair: &&[ScalingLoad]| {
-        let clients = pair[1].clients as f64 / pair[0].clients as f64;
-        (pair[1].saturation / pair[0].saturation).ln() > TURN * clients.ln()
+/// Where response time turns up, of all repetitions that have all loads.
+fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
+    let own = measured.iter().filter(|m| m.variant == variant);
+    let mut blocks: Vec<u32> = own.map(|m| m.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let times = |block: u32| -> Option<Vec<(u64, f64)>> {
+        let point = |load: &ScalingLoad| {
+            let is_it = |m: &&Measured| (m.variant, m.step, m.block) == (variant, load.step, block);
+            let value = measured.iter().find(is_it)?.value(metrics::RESPONSE_MEAN)?;
+            (value > 0.0).then_some((load.clients, value))
+        };
+        loads.iter().map(point).collect()
     };
-    loads.windows(2).find(grows).map(|pair| pair[0].clients)
+    let turns: Vec<Option<usize>> =
+        blocks.into_iter().filter_map(|block| Some(turn_of(&times(block)?))).collect();
+    let at = |idx: usize| loads[idx].clients;
+    let (least, most) = (turns.iter().min(), turns.iter().max());
+    match least.copied().zip(most.copied()) {
+        None | Some((None, None)) => Turn::Never,
+        Some((Some(first), Some(last))) if last - first <= 1 => {
+            Turn::At { from: at(first), to: at(last) }
+        }
+        _ => Turn::Unclear,
+    }
+}
+
+/// The first of these loads (clients, response time) from which response time grows with more than the square
+/// root of the clients until there are at least twice as many: between loads that are nearer to each other
+/// noise would decide.
+pub fn turn_of(loads: &[(u64, f64)]) -> Option<usize> {
+    let grows = |idx: &usize| {
+        let (clients, time) = loads[*idx];
+        let later = loads[idx + 1..].iter().find(|(more, _)| *more >= WINDOW * clients);
+        later.is_some_and(|(more, longer)| {
+            (longer / time).ln() > TURN * (*more as f64 / clients as f64).ln()
+        })
+    };
+    (0..loads.len()).find(grows)
 }
 
 /// The law of each repetition that has all loads, and their estimates.
@@ -258,6 +312,7 @@ fn law(
 
 #[cfg(test)]
 mod tests {
+    use super::{Turn, turn_of};
     use crate::fixtures::run;
     use crate::{Findings, Options, analyse};
 
@@ -292,7 +347,36 @@ mod tests {
             assert!((actual / published - 1.0).abs() < 0.01, "{values:?}");
         }
         // "Somewhere between 16 and 64", says the author.
-        assert_eq!(scaling.turns_at, Some(16));
+        assert_eq!(scaling.turn, Turn::At { from: 16, to: 16 });
+    }
+
+    #[test]
+    fn growth_is_judged_over_twice_as_many_clients() {
+        let times = [(4, 1.0), (6, 1.3), (8, 1.25), (12, 1.3), (16, 2.0), (24, 3.0), (32, 4.0)];
+        // From 4 to 6 clients it grew by more than the square root, from 4 to 8 it did not.
+        assert_eq!(turn_of(&times), Some(2));
+        assert_eq!(turn_of(&times[..3]), None);
+        assert_eq!(turn_of(&[]), None);
+    }
+
+    #[test]
+    fn repetitions_say_where_it_turns_up() {
+        // The load from which response time doubles with the clients, by repetition.
+        let check = |turns: [usize; 3], expected: Turn| {
+            let clients = [1, 2, 4, 8, 16, 32];
+            let rate = |_: usize, step: usize, repetition: u32| {
+                let turn = turns[repetition as usize];
+                let slow = step.saturating_sub(turn);
+                100.0 * clients[step - slow] as f64
+            };
+            let run = run(&["a"], &clients, 3, rate);
+            assert_eq!(analyse(&[run], &Options::default()).scaling[0].turn, expected);
+        };
+        check([3; 3], Turn::At { from: 8, to: 8 });
+        check([3, 4, 3], Turn::At { from: 8, to: 16 });
+        check([2, 4, 3], Turn::Unclear);
+        check([3, 5, 3], Turn::Unclear);
+        check([5; 3], Turn::Never);
     }
 
     #[test]
@@ -358,6 +442,6 @@ mod tests {
         assert_eq!(found(&[(1, 100.0), (4, 300.0)], 3).scaling, []);
         let three = found(&[(1, 100.0), (4, 300.0), (8, 400.0)], 3).scaling;
         assert_eq!(three[0].law, None);
-        assert_eq!(three[0].turns_at, Some(4));
+        assert_eq!(three[0].turn, Turn::At { from: 4, to: 4 });
     }
 }

@@ -6,7 +6,8 @@ use super::*;
 use crate::fixtures::{self, wobble};
 use crate::{Findings, Options, Verdict, analyse};
 
-/// A run that searched: each trial found what `found` (variant, repetition from 0) says.
+/// A run that searched: each trial found what `found` (variant, repetition from 0) says, the lower end of
+/// a bracket that is 5 % wide, or one client.
 fn searched(
     sought: &str,
     variants: &[&str],
@@ -27,7 +28,10 @@ fn searched(
         let found = found(trial.variant, trial.repetition - 1);
         trial.steps[0].search = Some(SearchSummary {
             found,
-            lowest_broken: Some(found.unwrap_or(1.0) * 1.05),
+            lowest_broken: Some(match sought {
+                "clients" => found.unwrap_or(1.0) + 1.0,
+                _ => found.unwrap_or(1.0) * 1.05,
+            }),
             settled: true,
             probes: Vec::new(),
         });
@@ -47,7 +51,8 @@ fn the_rate_that_was_found_is_estimated_compared_and_told() {
     };
     let found = findings(searched("rate", &["a", "b"], 5, rate));
     let estimate = &found.cells[1].metrics[&metrics::RATE_AT_LIMIT];
-    assert!((estimate.value - 1500.0).abs() < 15.0 && estimate.unit == "1/s", "{estimate:?}");
+    // The middle of the bracket.
+    assert!((estimate.value - 1537.0).abs() < 15.0 && estimate.unit == "1/s", "{estimate:?}");
     let compared: Vec<MetricId> = found.comparisons.iter().map(|c| c.metric).collect();
     assert_eq!(compared, [metrics::RATE_AT_LIMIT, metrics::SERVER_CPU]);
     assert_eq!(found.comparisons[0].verdict, Verdict::Better);
@@ -88,21 +93,50 @@ fn one_variant_is_described_and_the_best_of_several_is_named() {
 
 #[test]
 fn a_cell_of_levels_on_the_same_grid_is_not_certain_either() {
-    let found = findings(searched("rate", &["a"], 3, |_, _| Some(1396.0)));
-    let estimate = &found.cells[0].metrics[&metrics::RATE_AT_LIMIT];
-    // t(2) = 4.30 times ln 1.05 / √12 / √3: 3.6 %.
-    let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
-    assert!((high / 1396.0 - 1.036).abs() < 0.001, "{estimate:?}");
-    assert!((low * high / 1396.0_f64.powi(2) - 1.0).abs() < 1e-9, "{estimate:?}");
+    // More repetitions at the same point do not tell where in the bracket the truth is.
+    for n in [3, 30] {
+        let found = findings(searched("rate", &["a"], n, |_, _| Some(1396.0)));
+        let estimate = &found.cells[0].metrics[&metrics::RATE_AT_LIMIT];
+        let middle = 1396.0 * 1.05_f64.sqrt();
+        assert!((estimate.value / middle - 1.0).abs() < 1e-9, "{estimate:?}");
+        // ln 1.05 / √12 times √(1 + 1 / n), t of 32 degrees of freedom, or many: more than the bracket.
+        let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
+        let expected = if n == 3 { 1.0337 } else { 1.0285 };
+        assert!((high / middle - expected).abs() < 0.0005, "{estimate:?}");
+        assert!((low * high / middle.powi(2) - 1.0).abs() < 1e-9, "{estimate:?}");
+        assert!(low < 1396.0 && high > 1396.0 * 1.05, "{estimate:?}");
+    }
 }
 
 #[test]
 fn levels_on_the_same_grid_are_not_taken_for_certain() {
-    // All repetitions of both ended at the same ends of neighbouring brackets.
-    let rate = |variant: usize, _| Some(if variant == 1 { 1050.0 } else { 1000.0 });
-    let found = findings(searched("rate", &["a", "b"], 3, rate));
-    let comparison = found.comparisons.iter().find(|c| c.metric == metrics::RATE_AT_LIMIT);
-    assert_eq!(comparison.expect("it is compared").verdict, Verdict::Inconclusive);
+    // All repetitions of both ended in neighbouring brackets: the true loads may differ by hardly anything,
+    // or by twice the precision.
+    for n in [3, 30] {
+        let rate = |variant: usize, _| Some(if variant == 1 { 1050.0 } else { 1000.0 });
+        let found = findings(searched("rate", &["a", "b"], n, rate));
+        let is_it = |c: &&crate::Comparison| c.metric == metrics::RATE_AT_LIMIT;
+        let effect = &found.comparisons.iter().find(is_it).expect("it is compared").relative;
+        let (low, high) = (effect.low.unwrap(), effect.high.unwrap());
+        assert!(low < 1.5 && high > 8.5, "{effect:?}");
+    }
+}
+
+#[test]
+fn the_value_of_a_search_is_the_middle_of_its_bracket() {
+    let check = |sought: &str, held: Option<f64>, broken: Option<f64>, expected: Option<f64>| {
+        let run = searched(sought, &["a"], 1, |_, _| Some(1.0));
+        let record = run.manifest.steps[0].search.clone().expect("it searches");
+        let search =
+            SearchSummary { found: held, lowest_broken: broken, settled: true, probes: Vec::new() };
+        assert_eq!(value(&record, &search), expected, "{sought} {held:?} {broken:?}");
+    };
+    check("rate", Some(100.0), Some(121.0), Some(110.0));
+    check("rate", Some(100.0), None, Some(100.0));
+    check("rate", None, Some(121.0), None);
+    // Of whole clients, 20 may be the most; of 100 to 121, the most may be any up to 120.
+    check("clients", Some(20.0), Some(21.0), Some(20.0));
+    check("clients", Some(100.0), Some(122.0), Some(110.0));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A sample described: mean, variance, bounds of the mean.
 
+use super::effect::Effect;
 use super::student::t_quantile;
 
 /// The arithmetic mean; 0 of an empty sample.
@@ -69,22 +70,18 @@ pub fn bounds_of_mean(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
 /// a value is not above zero.
 ///
 /// `resolution` is the standard deviation that the measuring instrument alone gives to the logarithm
-/// of one value: their spread is not taken to be less. Else values that fall into the same class of
-/// a histogram, or on the same point of a search, would seem to be known exactly.
+/// of one value: see [`Effect::paired`].
 pub fn bounds_of_geometric_mean(
     values: &[f64],
     confidence: f64,
     resolution: f64,
 ) -> Option<(f64, f64)> {
-    if values.len() < 2 || values.iter().any(|&value| value <= 0.0) {
+    if values.iter().any(|&value| value <= 0.0) {
         return None;
     }
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let n = logs.len() as f64;
-    let deviation = variance(&logs).max(resolution * resolution).sqrt();
-    let half_width = t_quantile(0.5 + confidence / 2.0, n - 1.0) * deviation / n.sqrt();
-    let center = mean(&logs);
-    Some(((center - half_width).exp(), (center + half_width).exp()))
+    let (low, high) = Effect::of_one(&logs, resolution)?.bounds(confidence);
+    Some((low.exp(), high.exp()))
 }
 
 #[cfg(test)]

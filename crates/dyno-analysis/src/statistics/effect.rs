@@ -16,27 +16,61 @@ pub struct Effect {
     pub freedom: f64,
     /// Pairs, or the size of the smaller sample.
     pub n: u32,
+    /// What the measuring instrument's rounding adds to the variance of the value: all repetitions of a
+    /// quantity are rounded alike, so that more of them do not average it out.
+    pub rounding: f64,
 }
 
+/// As many degrees of freedom are as good as any number of them.
+const FREEDOM_MOST: f64 = 1e4;
+
 impl Effect {
+    /// From a value, the variance of its mean over repetitions with the degrees of freedom of that, and
+    /// what rounding adds. The sum has more degrees of freedom, because rounding is known (Satterthwaite
+    /// 1946).
+    fn rounded(value: f64, sampled: (f64, f64), n: u32, rounding: f64) -> Effect {
+        let (variance, freedom) = sampled;
+        let all = variance + rounding;
+        let grown = if all > 0.0 { freedom * (all / variance).powi(2) } else { freedom };
+        Effect {
+            value,
+            standard_error: all.sqrt(),
+            freedom: grown.min(FREEDOM_MOST.max(freedom)),
+            n,
+            rounding,
+        }
+    }
+
+    /// The variance of the mean over repetitions, with its degrees of freedom.
+    fn sampled(&self) -> (f64, f64) {
+        let all = self.standard_error.powi(2);
+        let variance = (all - self.rounding).max(0.0);
+        let freedom =
+            if all > 0.0 { self.freedom * (variance / all).powi(2) } else { self.freedom };
+        (variance, freedom)
+    }
+
     /// From differences within pairs: mean d̄, standard error s / √n, n − 1 degrees of freedom.
     /// None of fewer than two pairs.
     ///
     /// `resolution` is the standard deviation that the measuring instrument alone gives to one
-    /// value: s is not taken to be less than √2 times it. Else values that fall into the same
-    /// class of a histogram would seem to have no spread at all.
+    /// value. Twice its square is added to the variance of the mean: else many values of the same class of a
+    /// histogram would seem to know where in the class the truth is. And s² is not taken to be less: few values
+    /// may be of one class by chance.
     pub fn paired(differences: &[f64], resolution: f64) -> Option<Effect> {
         if differences.len() < 2 {
             return None;
         }
         let n = differences.len() as f64;
-        let spread = variance(differences).max(2.0 * resolution * resolution);
-        Some(Effect {
-            value: mean(differences),
-            standard_error: (spread / n).sqrt(),
-            freedom: n - 1.0,
-            n: differences.len() as u32,
-        })
+        let rounding = 2.0 * resolution * resolution;
+        let sampled = (variance(differences).max(rounding) / n, n - 1.0);
+        Some(Effect::rounded(mean(differences), sampled, differences.len() as u32, rounding))
+    }
+
+    /// From the values of one sample: their mean. None of fewer than two. For `resolution` see
+    /// [`Effect::paired`].
+    pub fn of_one(values: &[f64], resolution: f64) -> Option<Effect> {
+        Effect::paired(values, resolution * std::f64::consts::FRAC_1_SQRT_2)
     }
 
     /// From two independent samples, `ours` − `theirs`, variances not taken to be equal: Welch
@@ -46,30 +80,28 @@ impl Effect {
         if ours.len() < 2 || theirs.len() < 2 {
             return None;
         }
-        let share =
-            |sample: &[f64]| variance(sample).max(resolution * resolution) / sample.len() as f64;
+        let of_one = resolution * resolution;
+        let share = |sample: &[f64]| variance(sample).max(of_one) / sample.len() as f64;
         let (a, b) = (share(ours), share(theirs));
         let (n_a, n_b) = (ours.len() as f64, theirs.len() as f64);
         let satterthwaite = (a + b).powi(2) / (a * a / (n_a - 1.0) + b * b / (n_b - 1.0));
-        Some(Effect {
-            value: mean(ours) - mean(theirs),
-            standard_error: (a + b).sqrt(),
-            // Without any spread the formula is 0 / 0.
-            freedom: if satterthwaite.is_finite() { satterthwaite } else { n_a + n_b - 2.0 },
-            n: ours.len().min(theirs.len()) as u32,
-        })
+        // Without any spread the formula is 0 / 0.
+        let freedom = if satterthwaite.is_finite() { satterthwaite } else { n_a + n_b - 2.0 };
+        let n = ours.len().min(theirs.len()) as u32;
+        let rounding = 2.0 * of_one;
+        Some(Effect::rounded(mean(ours) - mean(theirs), (a + b, freedom), n, rounding))
     }
 
-    /// The same effect with an error that was estimated from more than its own pairs. `resolution` as
-    /// in [`Effect::paired`].
+    /// The same effect with an error that was estimated from more than its own pairs.
     #[must_use]
-    pub fn with_error(&self, error: PooledError, resolution: f64) -> Effect {
-        let spread = error.variance.max(2.0 * resolution * resolution);
-        Effect {
-            standard_error: (spread / f64::from(self.n)).sqrt(),
-            freedom: error.freedom,
-            ..*self
-        }
+    pub fn with_error(&self, error: PooledError) -> Effect {
+        let sampled = (error.variance.max(self.rounding) / f64::from(self.n), error.freedom);
+        Effect::rounded(self.value, sampled, self.n, self.rounding)
+    }
+
+    /// The variance of one difference, without rounding.
+    pub fn spread(&self) -> f64 {
+        self.sampled().0 * f64::from(self.n)
     }
 
     /// Half the width of the bounds at this confidence.
@@ -94,15 +126,12 @@ impl Effect {
         }
     }
 
-    /// What this effect would probably be with `n` repetitions: the same value and spread.
+    /// What this effect would probably be with `n` repetitions: the same value, spread and rounding.
     pub fn with_repetitions(&self, n: u32) -> Effect {
         let growth = f64::from(n) / f64::from(self.n);
-        Effect {
-            value: self.value,
-            standard_error: self.standard_error / growth.sqrt(),
-            freedom: self.freedom * f64::from(n - 1) / f64::from(self.n - 1),
-            n,
-        }
+        let (variance, freedom) = self.sampled();
+        let freedom = freedom * f64::from(n - 1) / f64::from(self.n - 1);
+        Effect::rounded(self.value, (variance / growth, freedom), n, self.rounding)
     }
 }
 
@@ -141,10 +170,33 @@ mod tests {
         assert_eq!((certain.p_value(), certain.half_width(0.95)), (0.0, 0.0));
         let none = Effect::welch(&[2.0, 2.0], &[2.0, 2.0], 0.0).expect("two samples");
         assert_eq!((none.p_value(), none.freedom), (1.0, 2.0));
-        let coarse = Effect::paired(&[0.1, 0.1, 0.1], 0.05).expect("three pairs");
-        assert!((coarse.standard_error - 0.05 * (2.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        // However many of them agree: all were rounded alike.
+        for n in [3, 30] {
+            let coarse = Effect::paired(&vec![0.1; n], 0.05).expect("pairs");
+            let variance = 2.0 * 0.05_f64.powi(2) * (1.0 + 1.0 / n as f64);
+            assert!((coarse.standard_error - variance.sqrt()).abs() < 1e-12);
+            // Of the variance, only the part of the repetitions is estimated.
+            let freedom = (n - 1) as f64 * (n as f64 + 1.0).powi(2);
+            assert!((coarse.freedom - freedom.min(FREEDOM_MOST)).abs() < 1e-6, "{coarse:?}");
+        }
         let coarse = Effect::welch(&[0.1, 0.1], &[0.2, 0.2], 0.05).expect("two samples");
-        assert!((coarse.standard_error - 0.05).abs() < 1e-12);
+        assert!((coarse.standard_error - 0.05 * 3_f64.sqrt()).abs() < 1e-12);
+        let one = Effect::of_one(&[0.1, 0.1], 0.05).expect("two values");
+        assert!((one.standard_error - 0.05 * 1.5_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn more_repetitions_reduce_the_spread_and_not_the_rounding() {
+        let few = Effect::paired(&[0.08, 0.10, 0.12], 0.01).expect("three pairs");
+        let many = few.with_repetitions(12);
+        let squares = [few, many].map(|effect| effect.standard_error.powi(2));
+        assert!((squares[0] - (4e-4 / 3.0 + 2e-4)).abs() < 1e-12, "{squares:?}");
+        assert!((squares[1] - (4e-4 / 12.0 + 2e-4)).abs() < 1e-12, "{squares:?}");
+        let back = many.with_repetitions(3);
+        assert!((back.freedom - few.freedom).abs() < 1e-9, "{back:?}");
+        // A pooled error replaces the spread alone.
+        let pooled = few.with_error(PooledError { variance: 4e-4, freedom: 2.0 });
+        assert!((pooled.standard_error - few.standard_error).abs() < 1e-12);
     }
 
     #[test]

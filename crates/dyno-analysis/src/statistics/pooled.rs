@@ -3,7 +3,7 @@
 //! Three blocks give each difference two degrees of freedom, although twelve comparisons have
 //! twelve times as many values between them. Where all trials spread alike, one variance for all of
 //! them is estimated far better. Where they do not, it is wrong for some, so that it is guarded: the
-//! variance that is used is the largest of four, each of which holds in another case.
+//! variance that is used is the largest of five, each of which holds in another case.
 
 use super::describe::mean;
 
@@ -37,7 +37,9 @@ pub struct PooledError {
 /// 1. twice that of what is left, of all variants and steps,
 /// 2. the mean of the variances of all differences: larger where the baseline spreads most,
 /// 3. the mean of those of this variant over all steps,
-/// 4. twice that of what is left at this step, of all variants.
+/// 4. twice that of what is left at this step, of all variants,
+/// 5. the mean of the first and of that of this difference alone: larger where one variant spreads more at
+///    this step than anywhere else, as a server may that is overloaded.
 pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
     let Residuals { at_step, freedom } = Residuals::of(table)?;
     let (n_variants, n_steps) = (table.len(), at_step.len());
@@ -46,9 +48,10 @@ pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
         .map(|variant| (0..n_steps).map(|step| own_variance(table, variant, step)).collect())
         .collect();
     let of_differences = mean(&own.concat());
-    let error = |variances: &Vec<f64>, step: usize| PooledError {
-        variance: of_all.max(of_differences).max(mean(variances)).max(at_step[step]),
-        freedom,
+    let error = |variances: &Vec<f64>, step: usize| {
+        let of_cell = 0.5 * (of_all + variances[step]);
+        let of_many = of_all.max(of_differences).max(mean(variances)).max(at_step[step]);
+        PooledError { variance: of_many.max(of_cell), freedom }
     };
     Some(
         own.iter()
@@ -57,8 +60,8 @@ pub fn pooled_errors(table: &[Vec<Vec<f64>>]) -> Option<Vec<Vec<PooledError>>> {
     )
 }
 
-/// The first of the four variances of [`pooled_errors`] alone: right only where all trials spread alike. No
-/// verdict rests on it; the example `error_rates` shows what the other three save and cost.
+/// The first of the five variances of [`pooled_errors`] alone: right only where all trials spread alike. No
+/// verdict rests on it; the example `error_rates` shows what the other four save and cost.
 pub fn pooled_error_unguarded(table: &[Vec<Vec<f64>>]) -> Option<PooledError> {
     let Residuals { at_step, freedom } = Residuals::of(table)?;
     Some(PooledError { variance: mean(&at_step), freedom })

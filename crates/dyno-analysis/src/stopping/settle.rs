@@ -203,7 +203,7 @@ impl Series {
     fn is_precise(&self, variant: usize, level: f64, rule: &Rule) -> bool {
         let is_known = |step: usize| {
             let logs: Vec<f64> = self.logs[variant][step].iter().map(|(_, log)| *log).collect();
-            let effect = Effect::paired(&logs, self.resolution[step]);
+            let effect = Effect::of_one(&logs, self.resolution[step]);
             effect.is_some_and(|effect| effect.half_width(1.0 - level) <= rule.band())
         };
         self.n_steps() > 0 && (0..self.n_steps()).all(is_known)

@@ -73,7 +73,7 @@ fn common(grids: &[(usize, &Grid)]) -> Option<Common> {
     let mut rows: Option<(u16, u16)> = None;
     let mut density = (f64::MAX, 0.0_f64);
     for (_, grid) in grids {
-        for column in grid.columns.iter().filter(|column| column.seconds > 0.0) {
+        for column in grid.columns.iter().filter(|column| column.is_measured()) {
             for (bucket, n) in column.counts.iter() {
                 let row = bucket / MERGED;
                 rows = Some(rows.map_or((row, row), |(a, b)| (a.min(row), b.max(row))));
@@ -133,7 +133,7 @@ fn pixels(grid: &Grid, common: &Common) -> Vec<u8> {
     let (first, last) = common.rows;
     let width = grid.columns.len();
     let mut sums = vec![0_u64; width * usize::from(last - first + 1)];
-    for (x, column) in grid.columns.iter().enumerate() {
+    for (x, column) in grid.columns.iter().enumerate().filter(|(_, c)| c.is_measured()) {
         for (bucket, n) in column.counts.iter() {
             let y = usize::from(last - bucket / MERGED);
             sums[y * width + x] += n;
@@ -142,10 +142,10 @@ fn pixels(grid: &Grid, common: &Common) -> Vec<u8> {
     let (low, high) = common.density;
     let span = (high / low).ln().max(1e-9);
     let strength = |(i, n): (usize, &u64)| {
-        let seconds = grid.columns[i % width].seconds;
-        if *n == 0 || seconds <= 0.0 {
+        if *n == 0 {
             return 0;
         }
+        let seconds = grid.columns[i % width].seconds;
         let share = ((*n as f64 / seconds / low).ln() / span).clamp(0.0, 1.0);
         1 + (share * f64::from(STRENGTHS - 2)).round() as u8
     };
@@ -174,5 +174,18 @@ mod tests {
         assert!(pixels[8] > pixels[1] && pixels[1] > 1, "{pixels:?}");
         assert!(pixels.iter().all(|p| *p < STRENGTHS));
         assert!(super::common(&[]).is_none());
+    }
+
+    #[test]
+    fn a_column_that_took_no_time_is_not_drawn() {
+        let mut grid = Grid::new((0.0, 2.0), 1.0);
+        grid.cover(0.0, 1.0);
+        // Far above and far below the rows of the second that was measured.
+        grid.add(0.0, &Buckets::of(&[(1024, 10)]));
+        grid.add(1.0, &Buckets::of(&[(16, 1), (1 << 20, 1)]));
+        let common = common(&[(0, &grid)]).unwrap();
+        assert_eq!(common.rows, (40, 40));
+        let pixels = pixels(&grid, &common);
+        assert!(pixels.len() == 2 && pixels[0] > 0 && pixels[1] == 0, "{pixels:?}");
     }
 }

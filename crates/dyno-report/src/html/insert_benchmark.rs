@@ -2,7 +2,8 @@
 //! author's columns, response time buckets, and how long the smallest id took to find.
 
 use dyno_analysis::Estimate;
-use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell, SLA_SHARE};
+use dyno_analysis::insert_benchmark::{BOUNDS_NS, Buckets, InsertBenchmarkCell};
+use dyno_analysis::kept::KEPT;
 
 use super::Page;
 use super::parts;
@@ -163,7 +164,7 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
         return;
     }
     out.element("h3", "Insert rate and its target");
-    let share = 100.0 * SLA_SHARE;
+    let share = 100.0 * KEPT;
     out.classed(
         "p",
         "lead",
@@ -191,7 +192,12 @@ fn kept(out: &mut Markup, table: &Table<'_>) {
                 0 => String::new(),
                 s => format!(", longest miss {s} s"),
             };
-            out.element("small", format!("{} of seconds{longest}", percent_of(seconds)));
+            let windows = match sla.window_s {
+                0 | 1 => String::new(),
+                s => format!(", in windows of {s} s"),
+            };
+            let share = percent_of(seconds);
+            out.element("small", format!("{share} of seconds{windows}{longest}"));
         }
         out.raw("</td>");
     });
@@ -366,6 +372,7 @@ mod tests {
                 trials: 3,
                 seconds_met: Some(0.9996),
                 longest_miss_s: 7,
+                window_s: 1,
             }),
             columns: [("ips".to_owned(), 190.0)].into(),
             get_min: Some(GetMin { at_start: 3, at_start_max_s: 4.2, ..GetMin::default() }),
@@ -401,8 +408,14 @@ mod tests {
 
     #[test]
     fn a_step_that_kept_its_rate_is_not_bad() {
-        let kept =
-            Sla { target: 200.0, met: 3, trials: 3, seconds_met: Some(1.0), longest_miss_s: 0 };
+        let kept = Sla {
+            target: 200.0,
+            met: 3,
+            trials: 3,
+            seconds_met: Some(1.0),
+            longest_miss_s: 0,
+            window_s: 10,
+        };
         let html = rendered(InsertBenchmarkCell { sla: Some(kept), ..cell() });
         assert!(!html.contains("bad") && !html.contains("miss"), "{html}");
         assert!(html.contains("100 % of seconds"), "{html}");

@@ -202,7 +202,7 @@ fn place(out: &mut Markup, view: &View<'_>, cost: &CostFacts) {
         (Some(true), _) => "on the frontier".to_owned(),
         (_, Some(by)) => {
             let beaten = view.variant(by.by);
-            let doubt = if by.surely { "" } else { " (not certain: the CIs overlap)" };
+            let doubt = if by.surely { "" } else { " (not certain: not significantly faster)" };
             let safety = |v: usize| view.findings.variants.get(v)?.commit_safety;
             // What is less safe is not simply better.
             let risk = match (safety(by.by), safety(cost.variant)) {

@@ -1,6 +1,6 @@
 //! Scaling: what more clients bring, as a table and as lines through the throughput chart.
 
-use dyno_analysis::scaling::{LawMiss, ScalingFacts, ScalingLaw, ScalingLoad, UnderLimit};
+use dyno_analysis::scaling::{LawMiss, ScalingFacts, ScalingLaw, ScalingLoad, Turn, UnderLimit};
 use dyno_analysis::{Estimate, MetricId, metrics};
 
 use super::Page;
@@ -78,8 +78,8 @@ fn table(out: &mut Markup, view: &View<'_>, all: &[&ScalingFacts]) {
         "lead",
         "Speed-up is throughput and slowdown is mean response time, each as a multiple of its value \
          with the fewest clients. A variant saturates at the load at which its response time turns up: \
-         from there it grows faster than the square root of the number of clients; the knee may lie anywhere \
-         between that load and the next one tested. Contention and coherency are parameters of the \
+         from there to at least twice as many clients it grows faster than the square root of their number. Of \
+         several repetitions, the lowest and the highest such load are given if they are neighbours. Contention and coherency are parameters of the \
          Universal Scalability Law (Gunther), fitted to each repetition: the share of work that is \
          serialised, and the cost of keeping each pair of clients consistent. Peaks beyond the tested \
          loads are extrapolations. If R² is low or the fitted curve misses measured points, ignore the parameters.",
@@ -280,7 +280,12 @@ fn cells(facts: &ScalingFacts) -> Vec<String> {
         format!("{}–{}", first.clients, last.clients),
         best_speed_up,
         at(last, saturation(last)),
-        facts.turns_at.map_or_else(absent, |clients| clients.to_string()),
+        match facts.turn {
+            Turn::Never => absent(),
+            Turn::At { from, to } if from == to => from.to_string(),
+            Turn::At { from, to } => format!("{from}–{to}"),
+            Turn::Unclear => "differs between repetitions".to_owned(),
+        },
         law(|law| Some(&law.one_client)),
         law(|law| Some(&law.contention)),
         law(|law| Some(&law.coherency)),

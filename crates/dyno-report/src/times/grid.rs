@@ -17,6 +17,13 @@ pub(crate) struct Column {
     pub(crate) counts: Counts,
 }
 
+impl Column {
+    /// Whether any of it was measured. Without time there is no density to draw.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.seconds > 0.0
+    }
+}
+
 /// How often, by bucket: the buckets between the first and the last, side by side, for they are
 /// added to a million times.
 #[derive(Clone, Debug, Default, PartialEq)]

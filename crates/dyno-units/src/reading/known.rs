@@ -21,6 +21,7 @@ known! {
     SERVER_BACKGROUND_CPU = "server.background.cpu_s_per_s";
     GENERATOR_CPU = "generator.cpu_s_per_s";
     REST_CPU = "rest.cpu_s_per_s";
+    REST_CPU_USER = "rest.cpu_user_s_per_s";
     SERVER_VOLUNTARY_SWITCHES = "server.voluntary_switches_per_s";
     SERVER_INVOLUNTARY_SWITCHES = "server.involuntary_switches_per_s";
     SERVER_THREAD_CPU = "server.thread.*.cpu_s_per_s";

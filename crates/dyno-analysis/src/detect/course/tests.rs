@@ -67,7 +67,7 @@ fn a_canary_that_was_slow() {
     });
     contains(
         &caveat.message,
-        "took 110 ms in trial 4 (b; median over all trials that were kept: 51 ms)",
+        "took 110 ms after trial 4 (b; median over all trials that were kept: 51 ms)",
     );
     assert_eq!(caveat.variants, [1]);
 }

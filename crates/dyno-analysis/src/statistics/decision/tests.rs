@@ -8,7 +8,7 @@ const RULE: Rule = Rule { threshold: 0.03, confidence: 0.95 };
 
 fn effect(value: f64, spread: f64, n: u32) -> Effect {
     let standard_error = spread / f64::from(n).sqrt();
-    Effect { value, standard_error, freedom: f64::from(n - 1), n }
+    Effect { value, standard_error, freedom: f64::from(n - 1), n, rounding: 0.0 }
 }
 
 #[track_caller]

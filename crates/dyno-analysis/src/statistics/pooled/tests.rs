@@ -38,7 +38,7 @@ fn calls(table: &[Vec<Vec<f64>>], effect: f64, is_pooled: bool) -> Vec<Call> {
             let differences: Vec<f64> = pairs.map(|(our, their)| our - their + added).collect();
             let own = Effect::paired(&differences, 0.0).expect("there are enough pairs");
             let error = errors[variant - 1][step];
-            effects.push(Some(if is_pooled { own.with_error(error, 0.0) } else { own }));
+            effects.push(Some(if is_pooled { own.with_error(error) } else { own }));
         }
     }
     let effects: Vec<(Option<Effect>, f64)> =

@@ -69,6 +69,7 @@ pub(super) fn text(findings: &Findings, gate: &Gate, folder: &Path) -> String {
     for caveat in &findings.caveats {
         text += &format!("note: {}\n", caveat.message);
     }
+    text.extend(findings.unseen_modes().map(|modes| format!("note: {modes}\n")));
     let gate = gate.in_lines();
     text + &format!("record and report in {}\ngate: {gate}\n", folder.display())
 }
@@ -91,6 +92,7 @@ pub(super) fn markdown(findings: &Findings, gate: &Gate) -> String {
     for caveat in &findings.caveats {
         text += &format!("- {}\n", escaped(&caveat.message));
     }
+    text.extend(findings.unseen_modes().map(|modes| format!("- {}\n", escaped(&modes))));
     text
 }
 

@@ -1,0 +1,122 @@
+//! "Is cheapest", by the paired rule and by intervals that do not overlap.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{
+    Call, Effect, bounds_of_geometric_mean, calls_at, mean, pooled_errors, variance,
+};
+use dyno_units::{RandomStream, Seed};
+
+use crate::{RULE, head, percent};
+
+const STUDIES: u32 = 2_000;
+const VARIANTS: usize = 4;
+/// Logarithms of throughput at the load levels, of every variant.
+const LEVELS: [f64; 4] = [0.0, 0.50, 0.70, 0.72];
+
+/// Logarithms of throughput by variant, level and block; the second variant has an effect. All have the same
+/// price.
+fn study(
+    (levels, blocks): (&[f64], usize),
+    (effect, drift): (f64, f64),
+    random: &mut RandomStream,
+) -> Vec<Vec<Vec<f64>>> {
+    let half = 0.02 * std::f64::consts::FRAC_1_SQRT_2;
+    let machine: Vec<f64> = (0..blocks).map(|_| drift * random.normal()).collect();
+    let mut table = vec![vec![vec![0.0; blocks]; levels.len()]; VARIANTS];
+    for (variant, of_levels) in table.iter_mut().enumerate() {
+        let added = if variant == 1 { effect } else { 0.0 };
+        for (block, machine) in machine.iter().enumerate() {
+            let own = random.normal();
+            for (values, level) in of_levels.iter_mut().zip(levels) {
+                values[block] = level + added + machine + half * (own + random.normal());
+            }
+        }
+    }
+    table
+}
+
+/// The best level of a variant, by its mean.
+fn best(levels: &[Vec<f64>]) -> usize {
+    let order = |a: &usize, b: &usize| mean(&levels[*a]).total_cmp(&mean(&levels[*b]));
+    (0..levels.len()).max_by(order).unwrap_or(0)
+}
+
+/// The variant that is called cheapest, if any: ahead of each other one at each of its levels.
+fn by_pairs(table: &[Vec<Vec<f64>>]) -> Option<usize> {
+    let bests: Vec<usize> = table.iter().map(|levels| best(levels)).collect();
+    let value = |variant: &usize| mean(&table[*variant][bests[*variant]]);
+    let first = (0..table.len()).max_by(|a, b| value(a).total_cmp(&value(b)))?;
+    let mut order = vec![first];
+    order.extend((0..table.len()).filter(|variant| *variant != first));
+    let sorted: Vec<Vec<Vec<f64>>> = order.iter().map(|v| table[*v].clone()).collect();
+    let errors = pooled_errors(&sorted);
+    let level = (1.0 - RULE.confidence) / sorted[0].len() as f64;
+    let is_ahead = |other: usize, step: usize| {
+        let ours = &sorted[0][bests[first]];
+        let pairs = ours.iter().zip(&sorted[other][step]);
+        let differences: Vec<f64> = pairs.map(|(a, b)| a - b).collect();
+        let own = Effect::paired(&differences, 0.0).expect("pairs");
+        let error = errors.as_ref().map(|errors| {
+            let of = &errors[other - 1];
+            let mut error = of[step];
+            error.variance = error.variance.max(of[bests[first]].variance);
+            if step != bests[first] {
+                error.variance = error.variance.max(variance(&differences));
+            }
+            error
+        });
+        let effect = error.map_or(own, |error| own.with_error(error));
+        matches!(calls_at(&[(Some(effect), level)], &RULE)[0].0, Call::Higher)
+    };
+    let others = 1..sorted.len();
+    let mut all = others.flat_map(|other| (0..sorted[0].len()).map(move |step| (other, step)));
+    all.all(|(other, step)| is_ahead(other, step)).then_some(first)
+}
+
+/// The variant whose interval at its best level lies above those of all others.
+fn by_intervals(table: &[Vec<Vec<f64>>]) -> Option<usize> {
+    let interval = |levels: &Vec<Vec<f64>>| {
+        let values: Vec<f64> = levels[best(levels)].iter().map(|log| log.exp()).collect();
+        bounds_of_geometric_mean(&values, RULE.confidence, 0.0).expect("two values at least")
+    };
+    let all: Vec<(f64, f64)> = table.iter().map(interval).collect();
+    let is_apart = |variant: &usize| {
+        (0..all.len()).all(|other| other == *variant || all[*variant].0 > all[other].1)
+    };
+    (0..all.len()).find(is_apart)
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns = [
+        "load levels",
+        "blocks differ by",
+        "n",
+        "10 % cheaper: is cheapest (Dyno)",
+        "by intervals",
+        "all cost the same: one is cheapest (Dyno)",
+        "by intervals",
+    ];
+    head(out, &columns, 0)?;
+    for (levels, drift) in [(1, 0.0), (1, 0.03), (1, 0.08), (4, 0.0), (4, 0.08)] {
+        for blocks in [3, 5, 10] {
+            let mut random = Seed(41).derive("cost", (levels * 1000 + blocks) as u64).stream();
+            let mut hits = [0_u32; 4];
+            for _ in 0..STUDIES {
+                let levels = &LEVELS[LEVELS.len() - levels..];
+                for (at, effect) in [1.1_f64.ln(), 0.0].into_iter().enumerate() {
+                    let table = study((levels, blocks), (effect, drift), &mut random);
+                    let found = [by_pairs(&table), by_intervals(&table)];
+                    for (rule, found) in found.into_iter().enumerate() {
+                        let is_it = if at == 0 { found == Some(1) } else { found.is_some() };
+                        hits[2 * at + rule] += u32::from(is_it);
+                    }
+                }
+            }
+            let shares: Vec<String> = hits.iter().map(|n| percent(*n, STUDIES)).collect();
+            let drift = percent((drift * 1000.0) as u32, 1000);
+            writeln!(out, "| {levels} | {drift} | {blocks} | {} |", shares.join(" | "))?;
+        }
+    }
+    Ok(())
+}

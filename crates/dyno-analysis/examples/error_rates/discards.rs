@@ -1,0 +1,80 @@
+//! Blocks that are discarded for what the host did, where slow starts of a variant load the host themselves.
+
+use std::io::Write;
+
+use dyno_analysis::statistics::{Effect, mean};
+use dyno_units::{RandomStream, Seed};
+
+use crate::{RULE, head, percent};
+
+const STUDIES: u32 = 4_000;
+
+/// What makes a block be discarded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Nothing,
+    /// User time of other processes: what the variant does not cause.
+    Others,
+    /// The kernel's work as well, which slow starts of the variant cause.
+    Kernel,
+}
+
+/// The difference of a block, and whether it is over a limit. A fifth of the variant's starts are 10 % slower
+/// and make the kernel work; a tenth of all trials are disturbed by others and lose 20 %.
+fn block(counts: Counts, random: &mut RandomStream) -> (f64, bool) {
+    let mut is_over = false;
+    let mut trial = |is_variant: bool, random: &mut RandomStream| {
+        let is_hit = random.below(10) == 0;
+        let is_slow = is_variant && random.below(5) == 0;
+        is_over |= is_hit && counts != Counts::Nothing;
+        is_over |= is_slow && counts == Counts::Kernel;
+        let lost = if is_hit { 0.2 } else { 0.0 } + if is_slow { 0.1 } else { 0.0 };
+        0.01 * random.normal() - lost
+    };
+    let difference = trial(true, random) - trial(false, random);
+    (difference, is_over)
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns =
+        ["discarded by", "n", "bias of the effect", "effect CI covers", "CI's half width"];
+    head(out, &columns, 1)?;
+    // What is true of the variant in the long run.
+    let truth = -0.02;
+    for (counts, name) in [
+        (Counts::Others, "other processes' user time (Dyno)"),
+        (Counts::Kernel, "the kernel's work as well (before)"),
+        (Counts::Nothing, "nothing"),
+    ] {
+        for blocks in [5, 10] {
+            let mut random = Seed(67).derive(name, blocks as u64).stream();
+            let (mut covered, mut sum, mut width) = (0, 0.0, 0.0);
+            for _ in 0..STUDIES {
+                let mut left = (blocks - 1) / 2;
+                let mut differences = Vec::new();
+                while differences.len() < blocks {
+                    let (difference, is_over) = block(counts, &mut random);
+                    if is_over && left > 0 {
+                        left -= 1;
+                    } else {
+                        differences.push(difference);
+                    }
+                }
+                let effect = Effect::paired(&differences, 0.0).expect("pairs");
+                let (low, high) = effect.bounds(RULE.confidence);
+                covered += u32::from(low <= truth && truth <= high);
+                sum += mean(&differences) - truth;
+                width += (high - low) / 2.0;
+            }
+            let of_studies = |sum: f64| 100.0 * sum / f64::from(STUDIES);
+            writeln!(
+                out,
+                "| {name} | {blocks} | {:+.1} % | {} | {:.1} % |",
+                of_studies(sum),
+                percent(covered, STUDIES),
+                of_studies(width),
+            )?;
+        }
+    }
+    Ok(())
+}

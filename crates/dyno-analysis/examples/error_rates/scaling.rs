@@ -1,0 +1,96 @@
+//! "Response time turns up at N": how often the load level is the right one.
+
+use std::io::Write;
+
+use dyno_analysis::scaling::turn_of;
+use dyno_units::Seed;
+
+use crate::{head, percent};
+
+const STUDIES: u32 = 4_000;
+
+const CLIENTS: [(&str, &[u64]); 3] = [
+    ("1, 2, 4 … 128", &[1, 2, 4, 8, 16, 32, 64, 128]),
+    ("8, 12, 16, 24 … 96", &[8, 12, 16, 24, 32, 48, 64, 96]),
+    ("4, 6, 8 … 40", &[4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40]),
+];
+
+/// Response time of a server that serves 12 clients at once, in units of that of one.
+fn response(clients: u64) -> f64 {
+    (1.0 + (clients as f64 / 12.0).powi(6)).powf(1.0 / 6.0)
+}
+
+pub(crate) fn table(out: &mut dyn Write) -> std::io::Result<()> {
+    let columns = [
+        "clients",
+        "noise",
+        "n",
+        "one level is said",
+        "two are",
+        "none is",
+        "of what is said: the right one is among them",
+        "first neighbours whose means turn (before): the right one",
+    ];
+    head(out, &columns, 1)?;
+    for (name, clients) in CLIENTS {
+        for noise in [0.03, 0.08] {
+            for blocks in [3, 5] {
+                let mut random = Seed(59)
+                    .derive(name, blocks as u64)
+                    .derive("noise", (noise * 100.0) as u64)
+                    .stream();
+                let quiet: Vec<(u64, f64)> = clients.iter().map(|n| (*n, response(*n))).collect();
+                let (truth, next) = (turn_of(&quiet), neighbours(&quiet));
+                let (mut one, mut two, mut right, mut before) = (0, 0, 0, 0);
+                for _ in 0..STUDIES {
+                    let mut repetition = || -> Vec<(u64, f64)> {
+                        let noisy =
+                            |(n, time): &(u64, f64)| (*n, time * (noise * random.normal()).exp());
+                        quiet.iter().map(noisy).collect()
+                    };
+                    let all: Vec<Vec<(u64, f64)>> = (0..blocks).map(|_| repetition()).collect();
+                    let turns: Vec<Option<usize>> =
+                        all.iter().map(|times| turn_of(times)).collect();
+                    let (least, most) = (turns.iter().min(), turns.iter().max());
+                    if let (Some(Some(least)), Some(Some(most))) = (least, most)
+                        && most - least <= 1
+                    {
+                        if least == most {
+                            one += 1
+                        } else {
+                            two += 1
+                        }
+                        let is_among = |truth: usize| (*least..=*most).contains(&truth);
+                        right += u32::from(truth.is_some_and(is_among));
+                    }
+                    let mean = |i: usize| {
+                        let logs = all.iter().map(|times| times[i].1.ln());
+                        (clients[i], (logs.sum::<f64>() / blocks as f64).exp())
+                    };
+                    let means: Vec<(u64, f64)> = (0..clients.len()).map(mean).collect();
+                    before += u32::from(neighbours(&means) == next);
+                }
+                writeln!(
+                    out,
+                    "| {name} | {} | {blocks} | {} | {} | {} | {} | {} |",
+                    percent((noise * 1000.0) as u32, 1000),
+                    percent(one, STUDIES),
+                    percent(two, STUDIES),
+                    percent(STUDIES - one - two, STUDIES),
+                    percent(right, one + two),
+                    percent(before, STUDIES),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first load from which to the next response time grows with more than the square root of the clients.
+fn neighbours(times: &[(u64, f64)]) -> Option<usize> {
+    let grows = |pair: &[(u64, f64)]| {
+        let more = pair[1].0 as f64 / pair[0].0 as f64;
+        (pair[1].1 / pair[0].1).ln() > 0.5 * more.ln()
+    };
+    times.windows(2).position(grows)
+}
