@@ -275,8 +275,8 @@ const DESIGN_ONLY: &[Key] = &[
         Shape::Integer(1, 1000),
         "5",
         "Trials of each variant; with stop = \"settled\", at most. Five take two thirds more time \
-         than three, and with 2 % noise detect a difference of 5 % in 68 of 100 comparisons \
-         instead of 29 (docs/method/error-rates.md); `dyno plan` shows which differences your \
+         than three, and with 2 % noise detect a difference of 5 % in 67 of 100 comparisons \
+         instead of 28 (docs/method/error-rates.md); `dyno plan` shows which differences your \
          study can detect.",
     )
     .example("6"),
