@@ -29,7 +29,7 @@ pub(crate) fn run(options: &DataSetsOptions) -> anyhow::Result<End> {
         match data_sets.remove(&key) {
             Ok(()) => terminal::out(&format!("removed {key}")),
             Err(error) => {
-                terminal::error(&error);
+                terminal::error(&error.into());
                 end = End::Bad;
             }
         }
