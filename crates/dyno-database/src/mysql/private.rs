@@ -85,14 +85,8 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let kind = if joins { ServerKind { start_limit: JOIN_LIMIT, ..kind } } else { kind };
     let is_new = data.is_none() && !joins;
     if is_new {
-        let initialising = initialising(&option_file, spec);
-        folder.put_initial_data(initialising, clock, || {
-            // The log is removed with the folder, so an error keeps its last lines.
-            make_system_tables(&folder, &install, clock).map_err(|error| DeployError {
-                log: of_both(install_log(&folder), folder.log_tail(LOG_LINES)),
-                ..error
-            })
-        })?;
+        let make = || make_system_tables(&folder, &install, clock);
+        folder.put_initial_data(initialising(&option_file, spec), clock, make)?;
     } else {
         folder.put_data(data, kind)?;
         replica::forget_identity(&folder, &spec.part)?;
@@ -253,10 +247,13 @@ fn make_system_tables(
     let spec = ProcessSpec { log, ..process_spec((folder, install), program, arguments) };
     let made = folder.keeper().run(folder.path(), &spec, clock.as_ref(), INSTALL_LIMIT);
     made.map_err(|error| {
-        let reason = logged_errors(&install_log(folder)).unwrap_or(error.0);
-        DeployError::new(format!(
-            "the system tables of the new server could not be created: {reason}"
-        ))
+        let installed = install_log(folder);
+        let reason = logged_errors(&installed).unwrap_or(error.0);
+        DeployError {
+            message: format!("the system tables of the new server could not be created: {reason}"),
+            // The log is removed with the folder, so an error keeps its last lines.
+            log: of_both(installed, folder.log_tail(LOG_LINES)),
+        }
     })
 }
 

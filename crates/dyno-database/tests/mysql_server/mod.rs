@@ -68,7 +68,7 @@ pub(crate) fn fixture_file(folder: &TempDir, name: &str) -> String {
 
 /// The folder of MySQL's programs: the one that DYNO_TEST_MYSQL names, or those that `scripts/test` fetches; says what
 /// is skipped if there are none.
-#[allow(dead_code, clippy::print_stderr)] // Not every binary of tests needs it.
+#[allow(clippy::print_stderr, clippy::disallowed_methods)]
 pub(crate) fn mysql() -> Option<PathBuf> {
     let named = std::env::var_os("DYNO_TEST_MYSQL").map(PathBuf::from);
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/builds");

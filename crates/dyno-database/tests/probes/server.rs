@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,7 +46,10 @@ impl Running {
     pub(crate) fn start(product: &str, engine: Option<&str>, settings: &[(&str, &str)]) -> Running {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let keeper = Arc::new(Keeper::new(root.path()).unwrap());
+        // Initialising takes seconds.
+        let kept = format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw());
+        let keeper = Keeper::new(root.path()).unwrap().with_initial_data(Path::new(&kept));
+        let keeper = Arc::new(keeper);
         let settings = settings
             .iter()
             .map(|(name, value)| ((*name).to_owned(), SettingValue::Text((*value).to_owned())));

@@ -10,11 +10,12 @@ use dyno_workload::{Connection, ErrorClass, StatementError, TextRows};
 use serde_json::Value;
 
 use crate::foreign::TestClock;
-use crate::support::{DataFolder, Workbench, read_json, trial_folder};
+use crate::support::{DataFolder, Workbench, read_json, trial_folder, user_root};
 use crate::up::UpBench;
 
 fn start(product: &str, folder: &DataFolder) -> Box<dyn Server> {
-    let keeper = Arc::new(Keeper::new(folder.path()).unwrap());
+    let keeper = Keeper::new(folder.path()).unwrap().with_initial_data(&user_root());
+    let keeper = Arc::new(keeper);
     Products::built_in()
         .start(&ServerSpec::new(product), &Place::under(&keeper), &TestClock::start())
         .unwrap()

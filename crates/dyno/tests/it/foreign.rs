@@ -12,7 +12,7 @@ use dyno_units::{Clock, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::Catalog;
 use dyno_workload::{Connection, Connector, MadeWorkload, Row, Workload};
 
-use crate::support::Workbench;
+use crate::support::{Workbench, user_root};
 
 /// A real clock for the tests' own servers.
 pub(crate) struct TestClock(Instant);
@@ -52,9 +52,8 @@ impl Standing {
 
     /// The same with these settings.
     pub(crate) fn start_with(product: &str, settings: &[(&str, &str)]) -> Standing {
-        let user = rustix::process::getuid().as_raw();
-        let keeper = Keeper::new(Path::new(&format!("/var/tmp/dyno-{user}"))).unwrap();
-        let keeper = Arc::new(keeper);
+        let root = user_root();
+        let keeper = Arc::new(Keeper::new(&root).unwrap().with_initial_data(&root));
         let clock = TestClock::start();
         let mut spec = ServerSpec::new(product);
         let text = |value: &str| SettingValue::Text(value.to_owned());

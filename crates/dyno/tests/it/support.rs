@@ -162,6 +162,12 @@ impl Running {
     }
 }
 
+/// Dyno's folder for the user who runs the tests. Servers begin with the initial data that are kept there: initialising
+/// takes seconds.
+pub(crate) fn user_root() -> PathBuf {
+    format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw()).into()
+}
+
 pub(crate) fn read_json(path: &Path) -> Value {
     let text =
         std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
