@@ -274,8 +274,12 @@ mod tests {
             stranger
         };
         let mut strangers: Vec<TcpStream> = (0..STRANGERS_MOST + 2).map(connect).collect();
-        // The first one has to go.
+        // The first one has to go, and not the last one.
         assert_eq!(strangers[0].read(&mut [0]).unwrap_or(0), 0);
+        let last = strangers.last_mut().expect("there are some");
+        last.set_nonblocking(true).expect("it can be asked");
+        let error = last.read(&mut [0]).expect_err("it is open");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
         let to = folder.path().join("to");
         let taken = fetch((sending.address, &sending.token), (&to, None), &ended);
         assert!(taken.is_ok() && to.is_dir(), "{taken:?}");
