@@ -18,31 +18,31 @@ mod tests {
 
     #[test]
     fn replies_of_clickhouse_are_read_or_refused() {
-        mutations::run("clickhouse", 3000, clickhouse);
+        mutations::run("clickhouse", 10_000, clickhouse);
     }
 
     #[test]
     fn dumps_are_read_or_refused() {
-        mutations::run("dump", 3000, dump);
+        mutations::run("dump", 10_000, dump);
     }
 
     #[test]
     fn replies_of_mongodb_are_read_or_refused() {
-        mutations::run("mongodb", 3000, mongodb);
+        mutations::run("mongodb", 10_000, mongodb);
     }
 
     #[test]
     fn replies_of_mysql_are_read_or_refused() {
-        mutations::run("mysql", 3000, mysql);
+        mutations::run("mysql", 10_000, mysql);
     }
 
     #[test]
     fn the_null_servers_take_what_clients_send() {
-        mutations::run("null", 3000, null);
+        mutations::run("null", 10_000, null);
     }
 
     #[test]
     fn replies_of_postgresql_are_read_or_refused() {
-        mutations::run("postgresql", 3000, postgresql);
+        mutations::run("postgresql", 10_000, postgresql);
     }
 }

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn logs_become_studies_or_are_refused() {
-        mutations::run("capture", 600, capture);
+        mutations::run("capture", 500, capture);
     }
 
     #[test]
@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn output_of_other_tools_is_imported_or_refused() {
-        mutations::run("import", 2000, import);
+        mutations::run("import", 1500, import);
     }
 
     #[test]
     fn configurations_of_autobench_become_studies_or_are_refused() {
-        mutations::run("autobench", 2000, autobench);
+        mutations::run("autobench", 1000, autobench);
     }
 
     #[test]

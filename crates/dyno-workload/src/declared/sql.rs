@@ -298,6 +298,11 @@ fn begins_name(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || !c.is_ascii()
 }
 
+/// Whether a name goes on with it.
+pub(super) fn continues_name(c: char) -> bool {
+    begins_name(c) || c.is_ascii_digit()
+}
+
 impl Scanner<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
@@ -353,7 +358,7 @@ impl Scanner<'_> {
                     .to_owned(),
             );
         } else if begins_name(c) {
-            let is_inside = |c: char| begins_name(c) || c.is_ascii_digit() || c == '$';
+            let is_inside = |c: char| continues_name(c) || c == '$';
             let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
             self.at += end;
             self.token(Token::Word(rest[..end].to_lowercase()));
@@ -446,8 +451,7 @@ impl Scanner<'_> {
                     .to_owned(),
             );
         }
-        let is_inside = |c: char| begins_name(c) || c.is_ascii_digit();
-        let end = rest[1..].find(|c| !is_inside(c)).map_or(rest.len(), |end| end + 1);
+        let end = rest[1..].find(|c| !continues_name(c)).map_or(rest.len(), |end| end + 1);
         if !rest[end..].starts_with('$') {
             self.at += 1;
             self.token(Token::Sign('$'));
@@ -466,8 +470,7 @@ impl Scanner<'_> {
         let rest = self.rest();
         let n_colons = rest.find(|c| c != ':').unwrap_or(rest.len());
         let name = &rest[n_colons..];
-        let is_inside = |c: char| begins_name(c) || c.is_ascii_digit();
-        let end = name.find(|c| !is_inside(c)).unwrap_or(name.len());
+        let end = name.find(|c| !continues_name(c)).unwrap_or(name.len());
         if n_colons > 1 || !name.starts_with(begins_name) {
             self.at += n_colons;
             self.token(Token::Sign(':'));

@@ -11,16 +11,22 @@ pub(super) fn read(reader: &mut ReplyReader, bytes: &[u8], n: usize) -> (Progres
     let (mut start, mut end) = (0, 0);
     while end < bytes.len() {
         end = (end + n).min(bytes.len());
-        let (n_used, progress) = reader.advance(&bytes[start..end]);
-        start += n_used;
-        assert!(start <= end);
-        match progress {
-            Progress::Partial => assert!(reader.is_waiting()),
-            Progress::Complete(_) => {
-                assert!(!reader.is_waiting());
-                return (progress, bytes.len() - start);
+        loop {
+            let (n_used, progress) = reader.advance(&bytes[start..end]);
+            start += n_used;
+            assert!(start <= end);
+            match progress {
+                Progress::Partial => {
+                    assert!(reader.is_waiting());
+                    break;
+                }
+                Progress::Complete(_) => {
+                    assert!(!reader.is_waiting());
+                    return (progress, bytes.len() - start);
+                }
+                // The refusal is on its way, and the reply goes on.
+                Progress::FileWanted(_) => {}
             }
-            Progress::FileWanted(_) => {}
         }
     }
     (Progress::Partial, 0)

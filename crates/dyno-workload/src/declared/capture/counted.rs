@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::Dialect;
-use crate::declared::sql::{Scanned, Token, trimmed};
+use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::statement::{
     Kind, first_word, is_hint, not_replayed, obstacle, reason_of_unread, table_of,
@@ -420,7 +420,7 @@ impl Reader<'_> {
             }
             end = span.end;
             // The name of a value ends where something else begins.
-            if self.text[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+            if self.text[end..].starts_with(continues_name) {
                 sql.push(' ');
             }
             idx += 1;

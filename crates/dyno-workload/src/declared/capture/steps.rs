@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::declared::sql::continues_name;
+
 use super::sessions::{Shape, Step, Template};
 use super::statement::{NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, VALUES_MOST};
 use super::values::Stats;
@@ -318,9 +320,7 @@ impl Writer<'_> {
         let (mut idx, mut is_after_value) = (0, false);
         for mark in text.chars() {
             // The name of a value ends where something else begins: a log may hold `5SET`.
-            if std::mem::take(&mut is_after_value)
-                && (is_mark(mark) || mark.is_alphanumeric() || mark == '_')
-            {
+            if std::mem::take(&mut is_after_value) && (is_mark(mark) || continues_name(mark)) {
                 sql.push(' ');
             }
             if mark == SAME_TABLE {

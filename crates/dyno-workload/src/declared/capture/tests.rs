@@ -269,6 +269,8 @@ fn statements_keep_what_is_no_value() {
     check("SELECT DATE '2026-01-01', _utf8'x'", "SELECT CAST(:v1 AS date), :v2");
     check("SELECT '5', NULL, TRUE, `a b`", "SELECT '5', NULL, TRUE, `a b`");
     check("(SELECT 1) UNION (SELECT 2)", "(SELECT 1) UNION (SELECT 2)");
+    // To a study, any character beyond ASCII would belong to the name of the value before it.
+    check("SELECT 'x'→b", "SELECT :v1 →b");
 }
 
 #[test]
