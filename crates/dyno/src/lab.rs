@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_host::{BuildStore, Keeper};
@@ -118,13 +118,24 @@ pub(crate) fn environment(data_folder: &Path) -> Environment {
     }
 }
 
-/// Whether a signal has asked this program to end.
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// The first signal that has asked this program to end; 0 if none has.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Whether a signal has asked this program to end.
 #[cfg(feature = "lua")]
 pub(crate) fn is_stopped() -> bool {
-    STOPPED.load(Ordering::Relaxed)
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
+/// Ends the program by the signal that has asked it to end, if one has: so whoever has started it sees how it
+/// ended, as with a program that does not listen for signals.
+pub(crate) fn die_of_signal() {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    if signal != 0 {
+        // If that should fail, the exit code says it.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        std::process::exit(128 + signal);
+    }
 }
 
 /// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
@@ -155,7 +166,7 @@ pub(crate) fn on_signals(stop: impl Fn() + Send + 'static) -> anyhow::Result<()>
         .name("dyno-signals".to_owned())
         .spawn(move || {
             for signal in &mut signals {
-                STOPPED.store(true, Ordering::Relaxed);
+                let _ = SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
                 if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
                     std::process::exit(128 + signal);
                 }

@@ -38,6 +38,9 @@ pub(crate) enum End {
     Inconclusive,
     /// The user stopped it.
     Interrupted,
+    /// A script of sysbench has ended the program with this exit code.
+    #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "there are no such scripts"))]
+    Exit(u8),
 }
 
 /// What the program does.
@@ -65,6 +68,7 @@ fn exit_code(end: &End, is_printed: bool) -> ExitCode {
         End::Good | End::Bad => ExitCode::from(1),
         End::Misused | End::Inconclusive => ExitCode::from(2),
         End::Interrupted => ExitCode::from(130),
+        End::Exit(code) => ExitCode::from(*code),
     }
 }
 
@@ -101,5 +105,6 @@ mod tests {
         check(End::Misused, true, 2);
         check(End::Inconclusive, false, 2);
         check(End::Interrupted, true, 130);
+        check(End::Exit(3), false, 3);
     }
 }

@@ -124,12 +124,12 @@ impl Channel {
     fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), StatementError> {
         while !bytes.is_empty() || self.transport.wants_write() {
             match self.transport.write_some(bytes) {
-                Ok(0) if !bytes.is_empty() => return Err(lost("the socket accepts no more data")),
+                Ok(0) if !bytes.is_empty() => return Err(gone("the socket accepts no more data")),
                 Ok(n_taken) => bytes = &bytes[n_taken..],
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(lost("the server does not read what it is sent"));
+                    return Err(gone("the server does not read what it is sent"));
                 }
-                Err(error) => return Err(self.last_words(lost(&error.to_string()))),
+                Err(error) => return Err(self.last_words(gone(&error.to_string()))),
             }
         }
         Ok(())
@@ -156,6 +156,12 @@ pub(super) fn lost(reason: &str) -> StatementError {
         "disconnected",
         format!("the connection to the server is lost: {reason}"),
     )
+}
+
+/// The same if the statement was not sent: client libraries have a number for that.
+#[cold]
+pub(super) fn gone(reason: &str) -> StatementError {
+    StatementError { code: "2006".to_owned(), ..lost(reason) }
 }
 
 /// The error for a connection that the server ended.

@@ -21,7 +21,7 @@ use dyno_workload::{
     StatementError, TextRows, Value,
 };
 
-use super::channel::{Channel, closed, lost};
+use super::channel::{Channel, closed, gone, lost};
 use super::protocol::execute::ExecuteTemplate;
 use super::protocol::keep::Column;
 use super::protocol::reply::{Progress, ReplyReader};
@@ -152,7 +152,7 @@ impl MySqlConnection {
     fn keep_why_not(&mut self) {
         if self.kept.is_none() {
             let error = match &self.down {
-                Some(reason) => lost(reason),
+                Some(reason) => gone(reason),
                 None => misuse("a statement is already in flight"),
             };
             self.keep(error);
@@ -193,13 +193,13 @@ impl MySqlConnection {
     #[cold]
     fn go_on_sending(&mut self, taken: io::Result<usize>) {
         let result = match taken {
-            Ok(0) if !self.request.is_empty() => Err(lost("the socket accepts no more data")),
+            Ok(0) if !self.request.is_empty() => Err(gone("the socket accepts no more data")),
             Ok(n_taken) => {
                 self.n_written = n_taken;
                 self.flush()
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(lost(&error.to_string())),
+            Err(error) => Err(gone(&error.to_string())),
         };
         if let Err(error) = result {
             self.keep(error);
@@ -244,11 +244,11 @@ impl MySqlConnection {
                 Ok(n_taken) => {
                     self.n_written += n_taken;
                     if n_taken == 0 && self.n_written < self.request.len() {
-                        return Err(lost("the socket accepts no more data"));
+                        return Err(gone("the socket accepts no more data"));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(lost(&error.to_string())),
+                Err(error) => return Err(gone(&error.to_string())),
             }
         }
         Ok(())

@@ -27,13 +27,10 @@ fn alone(error: &StatementError) -> &str {
 
 /// The number of an error of MariaDB or MySQL, and its state.
 fn number_and_state(error: &StatementError) -> (u32, &str) {
-    // Client libraries have one for all errors of their own.
-    const OF_CLIENT: &str = "HY000";
-    if error.class.loses_connection() {
-        return (2013, OF_CLIENT);
-    }
-    let state = error.state.as_ref().map_or(OF_CLIENT, SqlState::as_str);
-    (error.code.parse().unwrap_or(0), state)
+    // Client libraries have one state for all errors of their own, and this number if there is no reply.
+    let state = error.state.as_ref().map_or("HY000", SqlState::as_str);
+    let number = if error.class.loses_connection() { 2013 } else { 0 };
+    (error.code.parse().unwrap_or(number), state)
 }
 
 /// States of PostgreSQL after which sysbench begins an event again.

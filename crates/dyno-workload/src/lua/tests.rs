@@ -202,9 +202,13 @@ fn scripts_find_the_state_that_the_server_has_sent() {
         // Of the client library, or of a server that sent none.
         refused("2030", ""),
         Some(StatementError::new(ErrorClass::Disconnected, "disconnected", "why")),
+        Some(StatementError::new(ErrorClass::Disconnected, "2006", "why")),
+        refused("1927", "70100")
+            .map(|error| StatementError { class: ErrorClass::Disconnected, ..error }),
     ];
     let printed = client(&format!("{CONNECTS}{body}"), &[], &errors).printed;
-    let expected = "1048\t23000\n1644\t45000\n4091\t42S02\n2030\tHY000\n2013\tHY000\n";
+    let expected = "1048\t23000\n1644\t45000\n4091\t42S02\n2030\tHY000\n2013\tHY000\n\
+        2006\tHY000\n1927\t70100\n";
     assert_eq!(printed, expected);
 }
 

@@ -3,16 +3,17 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use dyno_database::Endpoint;
 use dyno_lab::{Lab, RunOrder, Watching};
+use dyno_load::AbortFlag;
 use dyno_record::Event;
 use dyno_study::Study;
-use dyno_units::{PercentEncoded, Seed};
+use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed};
 
-use crate::terminal;
+use crate::{lab, terminal};
 
 /// Stands in the study for the password.
 const PASSWORD: &str = "SERVER_PASSWORD";
@@ -44,6 +45,45 @@ pub(crate) fn tell_of_record(folder: Option<&Path>, is_asked: bool) {
     let Some(folder) = folder.filter(|_| is_said) else { return };
     let folder = folder.display();
     terminal::say(&format!("record: {folder}; `dyno report {folder}` makes a report from it"));
+}
+
+/// When a signal has asked a run to end before its time.
+#[derive(Clone, Default)]
+pub(crate) struct Interruption(Arc<OnceLock<Nanoseconds>>);
+
+impl Interruption {
+    /// Listens for Ctrl-C, SIGTERM and SIGHUP: the first one raises the flag.
+    pub(crate) fn listen(
+        abort: &AbortFlag,
+        clock: &Arc<dyn Clock>,
+    ) -> anyhow::Result<Interruption> {
+        let interruption = Interruption::default();
+        let (noted, abort, clock) = (interruption.clone(), abort.clone(), Arc::clone(clock));
+        lab::on_signals(move || {
+            let _ = noted.0.set(clock.now());
+            abort.raise();
+            // Code that waits for a silent server does not check the flag.
+            dyno_database::stop_waiting();
+        })?;
+        Ok(interruption)
+    }
+
+    /// When that was, by the clock; none if it was not.
+    pub(crate) fn at(&self) -> Option<Nanoseconds> {
+        self.0.get().copied()
+    }
+
+    /// What stands above the results of an interrupted run that has gone on for so long.
+    pub(crate) fn heading(length: Nanoseconds) -> String {
+        format!("interrupted after {:.2} s", length.as_secs_f64())
+    }
+}
+
+/// Says that the record of a run is not whole, whose results are printed all the same. False if the record was asked
+/// for, so that the command has failed.
+pub(crate) fn tell_of_failed_record(error: &anyhow::Error, is_asked: bool) -> bool {
+    terminal::say(&format!("warning: the record of these results is not whole: {error:#}"));
+    !is_asked
 }
 
 /// Runs the one trial.
@@ -97,6 +137,7 @@ struct Passing {
 
 impl Folder {
     /// A folder under `runs` with the name of the tool, or the one that `record` names.
+    /// Where no folder can be made and none was named, nothing is kept, and the user is told.
     ///
     /// # Errors
     ///
@@ -108,10 +149,7 @@ impl Folder {
         lab: &Lab,
     ) -> anyhow::Result<Folder> {
         if no_record {
-            let folder = lab.keeper.make_folder(tool).context("cannot create a folder")?;
-            let path = folder.join("record");
-            let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
-            return Ok(Folder { path, passing });
+            return Folder::passing(tool, lab);
         }
         let path = match record {
             Some(folder) => {
@@ -125,10 +163,27 @@ impl Folder {
             None => {
                 let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));
                 let mut names = std::iter::once(Path::new("runs").join(tool)).chain(numbered);
-                names.find(|path| !path.exists()).context("all names are taken")?
+                let path = names.find(|path| !path.exists()).context("all names are taken")?;
+                if let Err(error) = std::fs::create_dir_all(&path) {
+                    terminal::say(&format!(
+                        "warning: no record is kept: cannot create {}: {error}; --record=FOLDER names \
+                         another folder, --no-record keeps none",
+                        path.display()
+                    ));
+                    return Folder::passing(tool, lab);
+                }
+                path
             }
         };
         Ok(Folder { path, passing: None })
+    }
+
+    /// A folder that is removed at the end.
+    fn passing(tool: &str, lab: &Lab) -> anyhow::Result<Folder> {
+        let folder = lab.keeper.make_folder(tool).context("cannot create a folder")?;
+        let path = folder.join("record");
+        let passing = Some(Passing { keeper: Arc::clone(&lab.keeper), folder });
+        Ok(Folder { path, passing })
     }
 
     /// Where it is.

@@ -68,6 +68,7 @@ mod support;
 mod sysbench;
 #[cfg(feature = "lua")]
 mod sysbench_machine;
+mod sysbench_scripts;
 #[cfg(feature = "lua")]
 mod sysbench_tool;
 mod tpcb;

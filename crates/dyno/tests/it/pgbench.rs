@@ -1,10 +1,12 @@
 //! `dyno pgbench` during a pgbench load: the same command lines on the same server give the same output,
 //! numbers masked, the same exit codes and, with the same seed, the same rows.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use crate::foreign::Standing;
 use crate::support::{Answer, Workbench};
+use crate::sysbench_scripts::interrupted;
 use crate::tpcb::seen;
 
 /// Both programs, on one server.
@@ -132,6 +134,12 @@ fn scripts_run_as_in_pgbench() {
         "\\shell true\n\\setshell x echo 41\n\\set y debug(:x + 1)\nSELECT 1;\n",
     );
     beside.check("-n -t 2 -f shell.sql");
+    // What the server says besides.
+    let noted = "DO $$BEGIN RAISE NOTICE 'a' USING DETAIL = 'b'; END$$;\nCOMMIT;\nDROP TABLE IF EXISTS nowhere;\n";
+    beside.bench.write("noted.sql", &format!("{}{noted}", include_str!("cases/warning.sql")));
+    for protocol in ["simple", "extended", "prepared"] {
+        beside.check(&format!("-n -t 2 -M {protocol} -f noted.sql"));
+    }
     beside.bench.write("one.sql", "SELECT 1;\n");
     beside.bench.write("two.sql", "SELECT :x;\n\\set y :x + 1\n");
     beside.check("-n -t 50 -c 2 -j 2 -r -D x=1 -f one.sql@2 -f two.sql");
@@ -173,8 +181,42 @@ fn scripts_fail_as_in_pgbench() {
     );
     check("COPY pg_class FROM STDIN;\n", "");
     check("CREATE TEMPORARY TABLE t (a INT);\nCOPY t FROM STDIN;\n", "-t 1");
+    beside.theirs("-i -I dt");
+    for protocol in ["-M simple", "-M extended", "-M prepared"] {
+        check(include_str!("cases/copy-from.sql"), protocol);
+        check("BEGIN;\nCOPY pgbench_history FROM STDIN;\nEND;\n", protocol);
+        check("COPY (SELECT 1) TO STDOUT;\n", protocol);
+    }
+    check("\\startpipeline\nCOPY pgbench_history FROM STDIN;\n\\endpipeline\n", "-M prepared");
+    // Values in texts and names.
+    check(include_str!("cases/colon-in-string.sql"), "-M extended");
+    check("\\set n 1\nDO $$BEGIN PERFORM ':n'; END$$;\n", "-M extended");
     let nowhere = |run: &dyn Fn(&str) -> Answer| run("-n -t 1 --port=1 --username=nobody");
     assert_eq!(nowhere(&|line| beside.theirs(line)).code, nowhere(&|line| beside.ours(line)).code);
+}
+
+#[test]
+fn the_environment_and_signals_do_what_they_do_with_pgbench() {
+    let beside = Beside::start();
+    let place = beside.place();
+    let name = "SELECT 1 / (current_setting('application_name') = 'pgbench')::int;\n";
+    beside.bench.write("name.sql", name);
+    beside.bench.write("zone.sql", include_str!("cases/timezone.sql"));
+    let run = |script: &str, zone: &str| {
+        let words = ["pgbench", "--no-record", "-n", "-t", "1", "-f", script];
+        let mut command = beside.bench.command(&words);
+        Answer::from(command.args(&place).env("PGTZ", zone).output().expect("dyno starts"))
+    };
+    assert_eq!(run("name.sql", "UTC").code, 0);
+    assert_eq!((run("zone.sql", "Asia/Tokyo").code, run("zone.sql", "UTC").code), (0, 2));
+
+    beside.bench.write("begun.sql", "\\shell echo begun\nSELECT 1;\n");
+    let mut words = vec!["pgbench", "--no-record", "-n", "-T", "600", "-f", "begun.sql"];
+    words.extend(place.iter().map(String::as_str));
+    let (status, out) = interrupted(&beside.bench, &words, "begun", rustix::process::Signal::TERM);
+    assert_eq!(status.signal(), Some(15), "{out}");
+    assert!(out.contains("interrupted after ") && out.contains("tps = "), "{out}");
+    assert!(!out.contains("600"), "{out}");
 }
 
 #[test]

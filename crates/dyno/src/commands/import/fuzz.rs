@@ -2,7 +2,7 @@
 
 use dyno_record::Run;
 
-use super::{FORMATS, INTERVALS_MOST, record};
+use super::{FORMATS, Found, INTERVALS_MOST, record};
 
 /// A text is read as each format that it might be in. What is read becomes a record that can be read again, and is
 /// reported.
@@ -10,7 +10,7 @@ pub fn import(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for format in &FORMATS {
         let is_it = (format.is_it)(&text);
-        let Ok(runs) = (format.read)(&text, Some(1000.0)) else { continue };
+        let Ok(Found { runs, .. }) = (format.read)(&text, Some(1000.0)) else { continue };
         if !is_it || runs.iter().any(|run| run.intervals.len() > INTERVALS_MOST) {
             continue;
         }

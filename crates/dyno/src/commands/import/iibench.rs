@@ -8,7 +8,7 @@ use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
 
 use super::measured::{Interval, Measured};
-use super::{Format, ReadError};
+use super::{Format, Found, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "iibench",
@@ -42,7 +42,7 @@ fn columns(line: &str) -> Option<[f64; COLUMNS]> {
 }
 
 /// Reads the outputs of all clients of a run, one after the other: the time starts again with each.
-fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
+fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
     let mut clients: Vec<Vec<[f64; COLUMNS]>> = Vec::new();
     for line in text.lines().filter_map(columns) {
         match clients.last_mut() {
@@ -60,7 +60,7 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
     let mut figures = vec![(ROWS, total(11) / seconds), (INSERT_MAX, longest)];
     let more = [(QUERIES, total(13)), (DELETES, total(12))];
     figures.extend(more.into_iter().filter(|(_, n)| *n > 0.0).map(|(m, n)| (m, n / seconds)));
-    Ok(vec![Measured {
+    let run = Measured {
         tool: "iibench.py".to_owned(),
         clients: clients.len() as u64,
         seconds,
@@ -68,7 +68,8 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
         intervals: Vec::<Interval>::new(),
         figures,
         ..Measured::default()
-    }])
+    };
+    Ok(vec![run].into())
 }
 
 #[cfg(test)]
@@ -93,7 +94,7 @@ mod tests {
             of(18.0, 1600.0, 700.0)
         );
         assert!((FORMAT.is_it)(&text) && !(FORMAT.is_it)("Done\n"));
-        let run = read(&text, None).expect("it has lines").remove(0);
+        let run = read(&text, None).expect("it has lines").runs.remove(0);
         assert_eq!((run.clients, run.seconds), (2, 20.0));
         let figures: Vec<(&str, f64)> =
             run.figures.iter().map(|(metric, value)| (metric.id.as_str(), *value)).collect();

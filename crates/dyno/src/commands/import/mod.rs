@@ -50,8 +50,40 @@ struct Format {
     text: &'static str,
     /// Whether a text seems to be in it.
     is_it: fn(&str) -> bool,
-    /// Reads all runs of a text. The rate is that of runs whose output has none and that had one.
-    read: fn(&str, Option<f64>) -> Result<Vec<Measured>, ReadError>,
+    /// Reads all runs of a text, whose lines are not indented. The rate is that of runs whose output
+    /// has none and that had one.
+    read: fn(&str, Option<f64>) -> Result<Found, ReadError>,
+}
+
+/// What was found in a text.
+#[derive(Debug, Default)]
+struct Found {
+    runs: Vec<Measured>,
+    /// Runs without results, each with the reason.
+    cut: Vec<ReadError>,
+}
+
+impl From<Vec<Measured>> for Found {
+    fn from(runs: Vec<Measured>) -> Found {
+        Found { runs, cut: Vec::new() }
+    }
+}
+
+impl Found {
+    fn push(&mut self, run: Result<Measured, ReadError>) {
+        match run {
+            Ok(run) => self.runs.push(run),
+            Err(why) => self.cut.push(why),
+        }
+    }
+
+    /// Refuses a text of which no run has results.
+    fn checked(mut self) -> Result<Found, ReadError> {
+        match self.runs.is_empty() && !self.cut.is_empty() {
+            true => Err(self.cut.swap_remove(0)),
+            false => Ok(self),
+        }
+    }
 }
 
 /// Why a text could not be read.
@@ -129,7 +161,9 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
     for variant in &variants {
         let mut runs = Vec::new();
         for group in groups(&variant.files) {
-            runs.extend(read_group(&group, options).map_err(usage_error)?);
+            runs.extend(
+                read_group(&group, options.format.as_deref(), options.rate).map_err(usage_error)?,
+            );
         }
         all.push((variant.name.clone(), runs));
     }
@@ -239,26 +273,34 @@ fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
 }
 
 /// Reads files that are one run, or a file with one or several runs.
-fn read_group(group: &[PathBuf], options: &ImportOptions) -> anyhow::Result<Vec<record::Imported>> {
+fn read_group(
+    group: &[PathBuf],
+    format: Option<&str>,
+    rate: Option<f64>,
+) -> anyhow::Result<Vec<record::Imported>> {
     let mut text = String::new();
     for file in group {
-        text += &contents(file)?;
-        if !text.ends_with('\n') {
+        // Mails and Markdown indent what they quote.
+        for line in contents(file)?.lines() {
+            text += line.trim_start();
             text.push('\n');
         }
     }
     let first = group.first().map(|file| file.display().to_string()).unwrap_or_default();
-    let is_format = |format: &&Format| match &options.format {
-        Some(name) => format.name == name,
-        None => (format.is_it)(&text),
+    let is_format = |known: &&Format| match format {
+        Some(name) => known.name == name,
+        None => (known.is_it)(&text),
     };
     let Some(format) = FORMATS.iter().find(is_format) else {
         let known: Vec<String> =
             FORMATS.iter().map(|format| format!("  {:<12} {}", format.name, format.text)).collect();
         bail!("{first}: unknown format; choose one with --format:\n{}", known.join("\n"));
     };
-    let runs =
-        (format.read)(&text, options.rate).map_err(|error| anyhow::anyhow!("{first}, {error}"))?;
+    let Found { runs, cut } =
+        (format.read)(&text, rate).map_err(|error| anyhow::anyhow!("{first}, {error}"))?;
+    for why in cut {
+        terminal::say(&format!("{first}, {why}; this run is left out"));
+    }
     if runs.is_empty() {
         bail!("{first} contains no run of {}", format.name);
     }
@@ -324,6 +366,27 @@ mod tests {
         // Clients of iibench.py.
         check(&["o.ib.1", "o.ib.2", "p.ib.1"], &[2, 1]);
         check(&["a.txt", "b.txt"], &[1, 1]);
+    }
+
+    #[test]
+    fn indented_outputs_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let check = |text: &str, expected: (u64, usize)| {
+            let file = folder.path().join("out.txt");
+            std::fs::write(&file, text).expect("it is written");
+            let read = read_group(&[file], None, None).expect(text);
+            let run = &read[0].run;
+            assert_eq!((run.committed(), run.intervals.len()), expected, "{text}");
+        };
+        let pgbench = include_str!("cases/pgbench-indented.txt");
+        check(pgbench, (200, 2));
+        check(&format!("What I got:\n\n{}", pgbench.replace("    ", "\t")), (200, 2));
+        let sysbench = "sysbench 1.0.20 (using LuaJIT)\nNumber of threads: 1\n\
+            [ 1s ] thds: 1 tps: 5.00 qps: 5.00 lat (ms,95%): 1.0 err/s: 0.00 reconn/s: 0.00\n\
+            SQL statistics:\n    transactions:  10 (5.0 per sec.)\n\
+            General statistics:\n    total time:    2.0s\n    total number of events:  10\n";
+        check(sysbench, (10, 2));
+        check(&sysbench.lines().map(|line| format!("  {line}\n")).collect::<String>(), (10, 2));
     }
 
     #[test]

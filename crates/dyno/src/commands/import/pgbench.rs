@@ -4,7 +4,7 @@ use dyno_units::Direction::Lower;
 use dyno_units::{Metric, Unit, metric};
 
 use super::measured::{Interval, Kind, Measured, behind, number, whole};
-use super::{Format, ReadError};
+use super::{Format, Found, ReadError, SECONDS_MOST};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench",
@@ -24,22 +24,42 @@ const CONNECTION: Metric =
     metric("pgbench.connection_time", Unit::Milliseconds, Lower, "initial connection time (pgbench)", "as pgbench printed it");
 
 /// Reads all runs of an output.
-fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
-    let mut runs = Vec::new();
+fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
+    let mut found = Found::default();
     let mut run = Run::default();
     for (idx, line) in text.lines().enumerate() {
         // Progress lines come before it, and belong to the run that follows.
         if line.starts_with("transaction type:") && run.kind.is_some() {
             let progress = std::mem::take(&mut run.next);
-            let ended = std::mem::replace(&mut run, Run { intervals: progress, ..Run::default() });
-            runs.push(ended.finish(rate)?);
+            let ended = std::mem::replace(&mut run, Run { progress, ..Run::default() });
+            found.push(ended.finish(rate)?);
         }
-        run.take(line, idx + 1)?;
+        run.take(line, idx + 1, &mut found)?;
     }
+    let rest = std::mem::take(&mut run.next);
     if run.kind.is_some() || run.clients.is_some() {
-        runs.push(run.finish(rate)?);
+        found.push(run.finish(rate)?);
+    } else {
+        found.cut.extend(run.progress.cut());
     }
-    Ok(runs)
+    found.cut.extend(rest.cut());
+    found.checked()
+}
+
+/// The course of a run, which is printed before its results.
+#[derive(Default)]
+struct Progress {
+    /// Where it begins, from 1.
+    line: usize,
+    intervals: Vec<Interval>,
+}
+
+impl Progress {
+    /// Why a run with this course has no results, if there was one.
+    fn cut(&self) -> Option<ReadError> {
+        let what = "a run was cut short: there are no results behind its progress";
+        (!self.intervals.is_empty()).then(|| ReadError::at(self.line, what))
+    }
 }
 
 /// A run that is being read.
@@ -56,22 +76,30 @@ struct Run {
     tps: Option<f64>,
     figures: Vec<(Metric, f64)>,
     has_lag: bool,
-    intervals: Vec<Interval>,
-    /// Progress of the run after this one.
-    next: Vec<Interval>,
+    progress: Progress,
+    /// Of the run after this one.
+    next: Progress,
+    /// A line was read with which a run begins.
+    begins: bool,
 }
 
 impl Run {
-    fn take(&mut self, line: &str, number_of_line: usize) -> Result<(), ReadError> {
+    fn take(
+        &mut self,
+        line: &str,
+        number_of_line: usize,
+        found: &mut Found,
+    ) -> Result<(), ReadError> {
         if self.line == 0 && !line.trim().is_empty() {
             self.line = number_of_line;
         }
+        self.begins |= line.starts_with("pgbench (") || line.starts_with("starting vacuum");
         if let Some(version) = line.strip_prefix("pgbench (") {
             let version = version.split([' ', ')']).next().unwrap_or_default();
             self.version.get_or_insert_with(|| version.to_owned());
         }
         if let Some(rest) = line.strip_prefix("progress: ") {
-            return self.progress(rest, number_of_line);
+            return self.progress(rest, number_of_line, found);
         }
         let n = |label: &str| behind(line, label).and_then(whole);
         // Behind `=`, and until version 10 also behind `:`.
@@ -106,15 +134,32 @@ impl Run {
     }
 
     /// `5.0 s, 1234.5 tps, lat 8.100 ms stddev 1.234, 0 failed`
-    fn progress(&mut self, rest: &str, number_of_line: usize) -> Result<(), ReadError> {
-        let intervals = if self.processed.is_some() { &mut self.next } else { &mut self.intervals };
-        let start_s = intervals.last().map_or(0.0, |last| last.start_s + last.length_s);
-        let end_s = number(rest).filter(|end_s| *end_s > start_s);
+    fn progress(
+        &mut self,
+        rest: &str,
+        number_of_line: usize,
+        found: &mut Found,
+    ) -> Result<(), ReadError> {
+        let progress = if self.processed.is_some() { &mut self.next } else { &mut self.progress };
+        // Times since 1970 are longer than any run.
+        let end_s = number(rest).filter(|end_s| *end_s > 0.0 && *end_s < SECONDS_MOST);
+        let end_of = |last: &Interval| last.start_s + last.length_s;
+        let goes_back = progress.intervals.last().is_some_and(|last| end_s <= Some(end_of(last)));
+        // If output goes to a file, the version is printed last, right before the results.
+        if std::mem::take(&mut self.begins) || goes_back {
+            found.cut.extend(progress.cut());
+            progress.intervals.clear();
+        }
+        if progress.intervals.is_empty() {
+            progress.line = number_of_line;
+        }
+        let intervals = &mut progress.intervals;
+        let start_s = intervals.last().map_or(0.0, end_of);
         let tps = rest.split(", ").find_map(|part| part.strip_suffix(" tps")).and_then(number);
         let (Some(end_s), Some(throughput)) = (end_s, tps) else {
             return Err(ReadError::at(
                 number_of_line,
-                "a progress line has no tps, or a time that does not increase: with \
+                "a progress line has no tps, or no time since the run began: with \
                  `--progress-timestamp`, only logs (`-l`) can be imported",
             ));
         };
@@ -125,16 +170,21 @@ impl Run {
         Ok(())
     }
 
-    fn finish(self, rate: Option<f64>) -> Result<Measured, ReadError> {
+    /// The run, or why it has no results.
+    fn finish(self, rate: Option<f64>) -> Result<Result<Measured, ReadError>, ReadError> {
+        if self.has_lag && rate.is_none() {
+            return Err(ReadError::at(self.line, super::NO_RATE));
+        }
+        Ok(self.results(rate))
+    }
+
+    fn results(self, rate: Option<f64>) -> Result<Measured, ReadError> {
         let at = |what: String| ReadError::at(self.line, &what);
         let missing =
             |what: &str| at(format!("the run has no `{what}` line: the output was cut short"));
         let clients = self.clients.ok_or_else(|| missing("number of clients:"))?;
         let committed =
             self.processed.ok_or_else(|| missing("number of transactions actually processed:"))?;
-        if self.has_lag && rate.is_none() {
-            return Err(at(super::NO_RATE.to_owned()));
-        }
         let tps = self.tps.filter(|tps| *tps > 0.0).ok_or_else(|| missing("tps ="))?;
         let failed = [("failed", self.failed)].into_iter().filter(|(_, n)| *n > 0).collect();
         let mut run = Measured {
@@ -147,7 +197,7 @@ impl Run {
             kinds: vec![Kind { name: "transaction".to_owned(), committed, failed, times: None }],
             missed: self.skipped,
             retries: self.retries,
-            intervals: self.intervals,
+            intervals: self.progress.intervals,
             figures: self.figures,
             ..Measured::default()
         };
@@ -182,7 +232,7 @@ tps = 120.000000 (without initial connection time)
 
     #[test]
     fn a_run_is_read() {
-        let runs = read(RUN, None).expect("it is whole");
+        let runs = read(RUN, None).expect("it is whole").runs;
         let [run] = runs.as_slice() else { panic!("{} runs", runs.len()) };
         assert_eq!((run.tool.as_str(), run.clients, run.seconds), ("pgbench 15.18", 2, 10.0));
         assert_eq!(run.workload.as_deref(), Some("builtin: TPC-B (sort of)"));
@@ -195,7 +245,7 @@ tps = 120.000000 (without initial connection time)
     #[test]
     fn progress_belongs_to_its_run() {
         let runs = read(&format!("{RUN}{}", RUN.replace("clients: 2", "clients: 8")), None);
-        let runs = runs.expect("both");
+        let runs = runs.expect("both").runs;
         let shapes: Vec<(u64, usize)> =
             runs.iter().map(|run| (run.clients, run.intervals.len())).collect();
         assert_eq!(shapes, [(2, 2), (8, 2)]);
@@ -207,7 +257,7 @@ tps = 120.000000 (without initial connection time)
             .replace("latency average = ", "latency average: ")
             .replace("processed: 1200", "processed: 1200/1200")
             .replace("tps = 120.000000 (without initial connection time)", "tps = 119.0 (including connections establishing)\ntps = 120.0 (excluding connections establishing)");
-        let runs = read(&old, None).expect("it is whole");
+        let runs = read(&old, None).expect("it is whole").runs;
         assert_eq!((runs[0].committed(), runs[0].seconds), (1200, 10.0));
     }
 
@@ -223,13 +273,42 @@ tps = 120.000000 (without initial connection time)
             "--rate",
         );
         check(&RUN.replace("progress: 5.0 s", "progress: x s"), "--progress-timestamp");
+        let since_1970 = RUN.replace("progress: ", "progress: 170000000");
+        check(&since_1970, "line 3: a progress line has no tps, or no time since");
+        let cut = RUN.split("transaction type").next().expect("it has a beginning");
+        check(cut, "line 3: a run was cut short");
+    }
+
+    #[test]
+    fn runs_that_were_cut_short_are_left_out_of_a_file_that_has_others() {
+        let check = |text: &str, lines: &[&str]| {
+            let Found { runs, cut } = read(text, None).expect("one run is whole");
+            let cut: Vec<String> = cut.iter().map(ToString::to_string).collect();
+            assert_eq!((runs.len(), cut.len()), (1, lines.len()), "{cut:?}");
+            assert_eq!(runs[0].intervals.len(), 2, "{text}");
+            for (cut, line) in cut.iter().zip(lines) {
+                assert!(cut.starts_with(line) && cut.contains("cut short"), "{cut}");
+            }
+        };
+        let text = include_str!("cases/pgbench-cut-then-whole.txt");
+        check(text, &["line 2:"]);
+        // Without the lines with which a run begins, the time tells.
+        check(&text.replace("pgbench (16.4)\n", ""), &["line 1:"]);
+        check(&text.replace("progress: 1.0 s, 10.0", "progress: 0.5 s, 10.0"), &["line 2:"]);
+        let (version, rest) = RUN.split_once('\n').expect("it has lines");
+        let (progress, results) = rest.split_at(rest.find("transaction type").expect("a type"));
+        check(&format!("{RUN}{version}\n{progress}"), &["line 20:"]);
+        check(&format!("{progress}{RUN}{progress}"), &["line 2:", "line 22:"]);
+        check(&format!("{progress}{results}"), &[]);
+        // A file gets the version last.
+        check(&format!("{progress}{version}\n{results}"), &[]);
     }
 
     #[test]
     fn a_rate_that_was_given_is_that_of_runs_with_one() {
         let throttled =
             RUN.replace("latency stddev", "rate limit schedule lag: avg 0.1\nlatency stddev");
-        let rate = |text: &str| read(text, Some(130.0)).expect("it is whole")[0].rate;
+        let rate = |text: &str| read(text, Some(130.0)).expect("it is whole").runs[0].rate;
         assert_eq!((rate(&throttled), rate(RUN)), (Some(130.0), None));
     }
 }

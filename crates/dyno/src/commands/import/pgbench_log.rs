@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::measured::{Interval, Kind, Measured, Times};
-use super::{Format, ReadError};
+use super::{Format, Found, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "pgbench-log",
@@ -59,7 +59,7 @@ impl Line<'_> {
 }
 
 /// Reads the log of a run, or those of its threads one after the other.
-fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
+fn read(text: &str, rate: Option<f64>) -> Result<Found, ReadError> {
     let mut log = Log::default();
     for (idx, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let read = Line::read(line).ok_or_else(|| {
@@ -69,7 +69,7 @@ fn read(text: &str, rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
         })?;
         log.take(&read, rate).map_err(|why| ReadError::at(idx + 1, &why))?;
     }
-    log.finish(rate).map(|run| vec![run])
+    log.finish(rate).map(|run| vec![run].into())
 }
 
 /// What ended in one second: response times of commits in µs, and failures. A histogram for each of them
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn one(text: &str, rate: Option<f64>) -> Measured {
-        read(text, rate).expect(text).remove(0)
+        read(text, rate).expect(text).runs.remove(0)
     }
 
     #[test]

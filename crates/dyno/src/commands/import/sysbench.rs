@@ -4,7 +4,7 @@ use dyno_units::Direction::{Higher, Lower};
 use dyno_units::{Metric, Unit, metric};
 
 use super::measured::{Interval, Kind, Measured, Times, behind, number, whole};
-use super::{Format, ReadError};
+use super::{Format, Found, ReadError};
 
 pub(super) const FORMAT: Format = Format {
     name: "sysbench",
@@ -30,15 +30,15 @@ const P95: Metric =
     metric("sysbench.latency_p95", Unit::Microseconds, Lower, "p95 latency (sysbench)", "the 95th percentile that sysbench printed, from a histogram whose buckets are 1.8 % wide").secondary();
 
 /// Reads all runs of an output.
-fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
-    let mut runs = Vec::new();
+fn read(text: &str, _rate: Option<f64>) -> Result<Found, ReadError> {
+    let mut found = Found::default();
     let mut run = Run::default();
     for (idx, line) in text.lines().enumerate() {
         let is_version = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
         let begins = line.strip_prefix("sysbench ").is_some_and(is_version)
             || (line.starts_with("Number of threads:") && run.threads.is_some());
         if begins && run.has_begun() {
-            runs.push(std::mem::take(&mut run).finish()?);
+            found.push(std::mem::take(&mut run).finish());
         }
         if run.line == 0 && !line.trim().is_empty() {
             run.line = idx + 1;
@@ -46,9 +46,9 @@ fn read(text: &str, _rate: Option<f64>) -> Result<Vec<Measured>, ReadError> {
         run.take(line, idx + 1)?;
     }
     if run.has_begun() {
-        runs.push(run.finish()?);
+        found.push(run.finish());
     }
-    Ok(runs)
+    found.checked()
 }
 
 /// A run that is being read.
@@ -316,7 +316,7 @@ Threads fairness:
 ";
 
     fn one(text: &str) -> Measured {
-        let mut runs = read(text, None).expect(text);
+        let mut runs = read(text, None).expect(text).runs;
         assert_eq!(runs.len(), 1);
         runs.remove(0)
     }
@@ -347,7 +347,7 @@ Threads fairness:
     #[test]
     fn a_file_may_hold_several_runs() {
         let more = RUN.replace("Number of threads: 4", "Number of threads: 8");
-        let runs = read(&format!("{RUN}{more}"), None).expect("both");
+        let runs = read(&format!("{RUN}{more}"), None).expect("both").runs;
         let clients: Vec<u64> = runs.iter().map(|run| run.clients).collect();
         assert_eq!(clients, [4, 8]);
         assert_eq!((runs[0].place.as_str(), runs[1].place.as_str()), ("line 1", "line 40"));
@@ -432,5 +432,20 @@ General statistics:
             "unable to connect",
         );
         check(&RUN.replace("SQL statistics:", "[ 5s ] Checkpoint report:"), "checkpoints");
+    }
+
+    #[test]
+    fn runs_without_results_are_left_out_of_a_file_that_has_others() {
+        let check = |text: &str, expected: &str| {
+            let Found { runs, cut } = read(text, None).expect("one run is whole");
+            let cut: Vec<String> = cut.iter().map(ToString::to_string).collect();
+            assert_eq!((runs.len(), runs[0].committed(), cut.len()), (1, 450, 1), "{cut:?}");
+            assert!(cut[0].contains(expected), "{cut:?}");
+        };
+        let prepare = "sysbench 1.0.20\n\nCreating table 'sbtest1'...\nFATAL: table exists\n";
+        check(&format!("{prepare}{RUN}"), "line 1: sysbench ended with “FATAL: table exists”");
+        check(&format!("{RUN}{prepare}"), "line 40: sysbench ended with");
+        let cut = RUN.split("SQL statistics").next().expect("it has a beginning");
+        check(&format!("{cut}{RUN}"), "line 1: the run has no `total time:` line");
     }
 }

@@ -24,7 +24,7 @@ use self::run::Ended;
 use self::target::Surroundings;
 use crate::clock::SystemClock;
 use crate::commands::beside;
-use crate::{End, secrets, terminal};
+use crate::{End, lab, secrets, terminal};
 use dyno_units::Clock;
 
 /// The version of pgbench whose output this is.
@@ -43,7 +43,9 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
         }
         _ => {}
     }
-    match perform(words) {
+    let performed = perform(words);
+    lab::die_of_signal();
+    match performed {
         Ok(end) => Ok(end),
         Err(Stop::Shown(text)) => {
             say_raw(&text);

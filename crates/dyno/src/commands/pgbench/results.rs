@@ -6,6 +6,7 @@ use dyno_units::Nanoseconds;
 use dyno_workload::pgbench::{Moments, ScriptTotals, Statistics};
 
 use super::options::{Options, PartitionMethod};
+use crate::commands::beside::Interruption;
 
 /// What is known of the tables.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,17 +25,28 @@ fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// The results as text.
-pub(super) fn text(options: &Options, tables: TableFacts, statistics: &Statistics) -> String {
+/// The results as text; `interrupted` is when a signal has ended the run.
+pub(super) fn text(
+    options: &Options,
+    tables: TableFacts,
+    statistics: &Statistics,
+    interrupted: Option<Nanoseconds>,
+) -> String {
     let scripts = statistics.scripts();
     let mut total = ScriptTotals::default();
     scripts.iter().for_each(|script| total.add(script));
     let (began, ended) = statistics.span().unwrap_or_default();
-    let duration = (ended - began).max(Nanoseconds(1000)).as_secs_f64();
-    let mut out = parameters(options, tables);
+    // Transactions may have been in flight for a while.
+    let length = interrupted.unwrap_or(ended).max(ended).saturating_sub(began);
+    let duration = length.max(Nanoseconds(1000)).as_secs_f64();
+    let heading = |_| Interruption::heading(length) + "\n";
+    let mut out = interrupted.map(heading).unwrap_or_default() + &parameters(options, tables);
     let Options { clients, transactions, .. } = *options;
     if options.duration > 0 {
-        line(&mut out, format_args!("duration: {} s", options.duration));
+        match interrupted {
+            Some(_) => line(&mut out, format_args!("duration: {duration:.2} s")),
+            None => line(&mut out, format_args!("duration: {} s", options.duration)),
+        }
         line(
             &mut out,
             format_args!("number of transactions actually processed: {}", total.committed),
@@ -299,4 +311,23 @@ pub(super) fn progress(options: &Options, time: &str, last: &Reported, now: &Rep
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Sources;
+    use super::*;
+
+    #[test]
+    fn an_interrupted_run_is_as_long_as_it_was() {
+        let words = ["-S", "-T", "60"].map(str::to_owned);
+        let mut read_file = |_: &str| Ok(Vec::new());
+        let options = Options::read(&words, &mut Sources { read_file: &mut read_file }).unwrap();
+        let (tables, statistics) = (TableFacts::default(), Statistics::default());
+        let shown = |interrupted| text(&options, tables, &statistics, interrupted);
+        let (whole, cut) = (shown(None), shown(Some(Nanoseconds::from_millis(2980))));
+        assert!(whole.starts_with("transaction type:") && whole.contains("duration: 60 s\n"));
+        assert!(cut.starts_with("interrupted after 2.98 s\ntransaction type:"), "{cut}");
+        assert!(cut.contains("duration: 2.98 s\n"), "{cut}");
+    }
 }

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::host::Terminal;
 use super::options::Options;
 use super::results::{self, Reported, TableFacts};
-use crate::commands::beside::{self, Folder};
+use crate::commands::beside::{self, Folder, Interruption};
 use crate::written::Written;
 use crate::{lab, terminal, vocabulary};
 
@@ -40,7 +40,8 @@ pub(super) fn run(
     tables: TableFacts,
     seed: u64,
 ) -> anyhow::Result<(Ended, Option<PathBuf>)> {
-    let mut lab = lab::make(None)?;
+    let mut lab = lab::make_without_signals(None)?;
+    let interruption = Interruption::listen(&lab.abort, &lab.clock)?;
     lab.checks_host = !options.no_record;
     let shift_us = (lab.clock.unix_millis() * 1000).saturating_sub(lab.clock.now().0 / 1000);
     let mut host = match Terminal::new(options, std::process::id(), shift_us) {
@@ -60,11 +61,17 @@ pub(super) fn run(
     )?;
     let mut failure = None;
     let mut progress = Progress::new(options, lab.clock.as_ref());
-    beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {
+    let place = (&study, source.as_str());
+    let measured = beside::measure(&lab, place, folder.path(), &mut |event| match &event.kind {
         EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
         EventKind::IntervalEnded { .. } => progress.on_interval(&statistics),
         _ => {}
-    })?;
+    });
+    // Whatever became of the record, what was measured is printed.
+    let (span, interrupted) = (statistics.span(), interruption.at());
+    if let (Err(error), None) = (&measured, span) {
+        return Ok((Ended::Failed(format!("{error:#}")), None));
+    }
     let stopped_by = *host.stopped_by.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(thread) = stopped_by {
         terminal::say(&format!(
@@ -75,15 +82,27 @@ pub(super) fn run(
     let n_aborted = statistics.n_aborted();
     if let Some(message) = failure
         && n_aborted == 0
+        && interrupted.is_none()
     {
         return Ok((Ended::Failed(message), folder.kept()));
     }
-    let ended = statistics.span().map_or(lab.clock.now(), |(_, ended)| ended);
+    let ended = span.map_or(lab.clock.now(), |(_, ended)| ended);
     if let Err(message) = host.finish(ended.0) {
         terminal::say(&format!("pgbench: error: {message}"));
     }
-    terminal::out(&results::text(options, tables, &statistics));
-    Ok((if n_aborted > 0 { Ended::Aborted } else { Ended::Well }, folder.kept()))
+    if span.is_some() || interrupted.is_none() {
+        terminal::out(&results::text(options, tables, &statistics, interrupted));
+    }
+    let ended = if n_aborted > 0 { Ended::Aborted } else { Ended::Well };
+    match measured {
+        Ok(()) => Ok((ended, folder.kept())),
+        Err(error) if beside::tell_of_failed_record(&error, options.record.is_some()) => {
+            Ok((ended, None))
+        }
+        Err(_) => {
+            Ok((Ended::Failed("the record that was asked for is not whole".to_owned()), None))
+        }
+    }
 }
 
 /// The catalogue with the scripts as its workload.

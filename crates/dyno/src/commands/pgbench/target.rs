@@ -37,6 +37,17 @@ const PARAMETERS: [(&str, &str); 9] = [
     ("options", "PGOPTIONS"),
 ];
 
+/// Variables that set something of the session, each with the server's setting.
+const SETTINGS: [(&str, &str); 4] = [
+    ("PGTZ", "timezone"),
+    ("PGDATESTYLE", "datestyle"),
+    ("PGGEQO", "geqo"),
+    ("PGAPPNAME", "application_name"),
+];
+
+/// The name of the session if nothing gives another one.
+const APPLICATION: &str = "pgbench";
+
 /// Variables that would change what a connection does, and are not supported.
 const REFUSED_VARIABLES: [&str; 4] =
     ["PGHOSTADDR", "PGSERVICE", "PGCHANNELBINDING", "PGTARGETSESSIONATTRS"];
@@ -73,7 +84,31 @@ pub(super) fn resolve(options: &Options, from: &Surroundings<'_>) -> Result<Endp
         }
     }
     given.retain(|_, value| !value.is_empty());
-    endpoint(&given, from)
+    // Texts of scripts and messages are UTF-8.
+    let encoding = (from.variable)("PGCLIENTENCODING").unwrap_or_default();
+    if !["", "auto", "utf8", "utf-8", "unicode"].contains(&encoding.to_lowercase().as_str()) {
+        return Err(format!("dyno does not support PGCLIENTENCODING={encoding}; use UTF8"));
+    }
+    let mut endpoint = endpoint(&given, from)?;
+    endpoint.session_options = Some(session_options(endpoint.session_options, from));
+    Ok(endpoint)
+}
+
+/// The options of the session with what variables set, which comes last and so decides.
+fn session_options(given: Option<String>, from: &Surroundings<'_>) -> String {
+    let given = given.unwrap_or_default();
+    let is_named = given.contains("application_name");
+    let mut options: Vec<String> = Vec::from_iter(Some(given).filter(|given| !given.is_empty()));
+    for (variable, setting) in SETTINGS {
+        let is_name = variable == "PGAPPNAME";
+        let default = (is_name && !is_named).then(|| APPLICATION.to_owned());
+        let value = (from.variable)(variable).filter(|value| !value.is_empty()).or(default);
+        if let Some(value) = value {
+            let value = value.replace('\\', "\\\\").replace(' ', "\\ ");
+            options.push(format!("-c {setting}={value}"));
+        }
+    }
+    options.join(" ")
 }
 
 fn endpoint(given: &BTreeMap<String, String>, from: &Surroundings<'_>) -> Result<Endpoint, String> {
@@ -250,10 +285,44 @@ mod tests {
             read_private: &|_| Some("h:*:*:me:from\\:file\n".to_owned()),
             exists: &|path| path == Path::new("/tmp/.s.PGSQL.5433"),
         };
-        resolve(&options, &from).map(|endpoint| {
+        resolve(&options, &from).map(|mut endpoint| {
+            // Most tests are not about the name of the session.
+            let name = format!("-c application_name={APPLICATION}");
+            let own = endpoint.session_options.unwrap_or_default();
+            let own = own.strip_suffix(&name).map(|own| own.trim_end().to_owned()).unwrap_or(own);
+            endpoint.session_options = Some(own).filter(|own| !own.is_empty());
             let password = endpoint.password.as_ref().map_or("", Secret::reveal);
             format!("{endpoint} {password}")
         })
+    }
+
+    #[test]
+    fn the_environment_sets_what_it_sets_for_pgbench() {
+        let check = |given: &str, variables: &[(&str, &str)], expected: &str| {
+            let variable = |name: &str| {
+                variables.iter().find(|(one, _)| *one == name).map(|(_, value)| (*value).to_owned())
+            };
+            let from = Surroundings {
+                variable: &variable,
+                system_user: &|| None,
+                read_private: &|_| None,
+                exists: &|_| false,
+            };
+            let given = Some(given.to_owned()).filter(|given| !given.is_empty());
+            assert_eq!(session_options(given, &from), expected);
+        };
+        check("", &[], "-c application_name=pgbench");
+        check("", &[("PGAPPNAME", "my app")], "-c application_name=my\\ app");
+        check("-c application_name=x", &[], "-c application_name=x");
+        check(
+            "-cwork_mem=1MB",
+            &[("PGTZ", "Asia/Tokyo"), ("PGDATESTYLE", "SQL, DMY"), ("PGGEQO", "")],
+            "-cwork_mem=1MB -c timezone=Asia/Tokyo -c datestyle=SQL,\\ DMY -c application_name=pgbench",
+        );
+        let encoding = |value: &str| resolved("", &[("PGCLIENTENCODING", value)]);
+        assert!(encoding("UTF8").is_ok() && encoding("auto").is_ok());
+        let why = "dyno does not support PGCLIENTENCODING=LATIN1; use UTF8";
+        assert_eq!(encoding("LATIN1").unwrap_err(), why);
     }
 
     #[track_caller]

@@ -61,9 +61,11 @@ fn help(session: &Session) -> Result<End, Stop> {
 pub(super) fn end_of(settings: &Settings, ended: Ended, is_command: bool) -> End {
     match ended {
         Ended::Well | Ended::Exit(0) => End::Good,
+        // What the system takes of it.
+        Ended::Exit(code) => End::Exit(code as u8),
         // What a function of the old API returns means nothing.
         Ended::False if !is_command => End::Good,
-        Ended::False | Ended::Exit(_) => End::Bad,
+        Ended::False => End::Bad,
         Ended::Broken(function, message) => {
             let text = match function.as_str() {
                 "script" => message,

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
 use dyno_sysbench::{Host, Level, Module, built_in_module};
+use dyno_units::{Clock, Nanoseconds};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::terminal;
 
@@ -24,6 +28,8 @@ pub(super) struct Terminal {
     last: Mutex<(String, u64)>,
     /// A client could not go on: the others are stopped, which is not reported.
     pub(super) is_broken: AtomicBool,
+    /// When scripts are stopped that have not ended by then.
+    end: Mutex<Option<(Arc<dyn Clock>, Nanoseconds)>>,
 }
 
 /// Where modules are looked for, as in sysbench; `variable` reads the environment.
@@ -55,7 +61,14 @@ impl Terminal {
             modules: Mutex::default(),
             last: Mutex::default(),
             is_broken: AtomicBool::new(false),
+            end: Mutex::default(),
         }
+    }
+
+    /// Scripts that have not ended by this time are stopped.
+    pub(super) fn end_scripts_at(&self, clock: &Arc<dyn Clock>, at: Option<Nanoseconds>) {
+        let end = at.map(|at| (Arc::clone(clock), at));
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end;
     }
 
     /// The modules that scripts have required, with their digests.
@@ -126,7 +139,8 @@ impl Host for Terminal {
     }
 
     fn log(&self, level: Level, message: &str) {
-        if self.is_broken.load(Relaxed) && message.ends_with(": stopped") {
+        let is_known = self.is_broken.load(Relaxed) || crate::lab::is_stopped();
+        if is_known && message.ends_with(": stopped") {
             return;
         }
         let word = match level {
@@ -164,7 +178,54 @@ impl Host for Terminal {
         }
     }
 
+    fn execute(&self, command: Option<&str>) -> i32 {
+        // Without a command the question is whether there is a shell.
+        command.map_or(1, |command| execute(command, &|| self.is_stopped()).unwrap_or(-1))
+    }
+
     fn is_stopped(&self) -> bool {
+        let is_over = |end: &(Arc<dyn Clock>, Nanoseconds)| end.0.now() >= end.1;
         self.abort.is_raised()
+            || self.end.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_over)
+    }
+}
+
+/// Runs a command by the shell until it has ended, or has to: then it is killed, with what it has started in its group.
+fn execute(command: &str, is_stopped: &dyn Fn() -> bool) -> std::io::Result<i32> {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    let mut shell = Command::new("/bin/sh");
+    let mut child = shell.arg("-c").arg(command).process_group(0).spawn()?;
+    let id = Pid::from_child(&child);
+    let process = pidfd_open(id, PidfdFlags::empty())?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.into_raw());
+        }
+        if is_stopped() {
+            kill_process_group(id, Signal::KILL)?;
+            return Ok(child.wait()?.into_raw());
+        }
+        let piece = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let mut waits = [PollFd::new(&process, PollFlags::IN)];
+        // A signal that comes meanwhile is noticed above.
+        let _ = poll(&mut waits, Some(&piece));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_come_to_what_c_says_and_end_when_they_have_to() {
+        let check = |command: &str, is_stopped: bool, expected: i32| {
+            let status = execute(command, &|| is_stopped).expect(command);
+            assert_eq!(status, expected, "{command}");
+        };
+        check("true", false, 0);
+        check("exit 3", false, 3 << 8);
+        check("kill -TERM $$", false, 15);
+        // With what it waits for, which holds no descriptor of the test's then.
+        check("sleep 1000; true", true, 9);
     }
 }

@@ -24,11 +24,12 @@ use dyno_sysbench::{
 };
 use dyno_units::{Clock, Seed};
 use dyno_workload::Connector;
-use dyno_workload::lua::{Ended, Ignored, NAME, Settings, Single, Statistics};
+use dyno_workload::lua::{Ignored, NAME, Settings, Single, Statistics};
 
 use self::host::Terminal;
 use self::options::{Options, Wrong};
 use crate::clock::SystemClock;
+use crate::commands::beside::Interruption;
 use crate::{End, lab, terminal};
 
 /// The version of sysbench whose output this is.
@@ -53,7 +54,8 @@ struct Session {
     single: Single,
     host: Arc<Terminal>,
     endpoint: Endpoint,
-    abort: AbortFlag,
+    clock: Arc<dyn Clock>,
+    interruption: Interruption,
 }
 
 /// Why the program ends before it does what was asked.
@@ -72,7 +74,9 @@ impl<E: Into<anyhow::Error>> From<E> for Stop {
 
 /// Runs `dyno sysbench` with these words behind it.
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
-    match perform(words) {
+    let performed = perform(words);
+    lab::die_of_signal();
+    match performed {
         Ok(end) => Ok(end),
         Err(Stop::Said) => Ok(End::Bad),
         Err(Stop::Error(error)) => Err(error),
@@ -123,12 +127,13 @@ fn perform(words: &[String]) -> Result<End, Stop> {
     }
     let script = find_script(&options)?;
     let abort = AbortFlag::new();
-    lab::stop_on_signals(&abort)?;
-    let host = Arc::new(Terminal::new(verbosity, abort.clone(), script.folder.clone(), &variable));
-    match prepare(options, script, host, abort)? {
-        Some(session) => commands::dispatch(session),
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let interruption = Interruption::listen(&abort, &clock)?;
+    let host = Arc::new(Terminal::new(verbosity, abort, script.folder.clone(), &variable));
+    match prepare(options, script, host, (clock, interruption))? {
+        Ok(session) => commands::dispatch(session),
         // The script has ended the program.
-        None => Ok(End::Good),
+        Err(end) => Ok(end),
     }
 }
 
@@ -172,19 +177,19 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
     }
 }
 
-/// Loads the script and reads its options.
+/// Loads the script and reads its options; or how the script has ended the program.
 fn prepare(
     options: Options,
     script: Script,
     host: Arc<Terminal>,
-    abort: AbortFlag,
-) -> Result<Option<Session>, Stop> {
+    (clock, interruption): (Arc<dyn Clock>, Interruption),
+) -> Result<Result<Session, End>, Stop> {
     let exists = |path: &Path| path.exists();
     let endpoint = target::resolve(&options, &variable, &exists).map_err(|why| {
         host.log(Level::Fatal, &why);
         Stop::Said
     })?;
-    let mut settings = settings(&options, &script, &host, &endpoint)?;
+    let mut settings = settings(&options, &script, (&host, clock.as_ref()), &endpoint)?;
     let fatal = |text: String| {
         host.log(Level::Fatal, &text);
         Stop::Said
@@ -193,11 +198,7 @@ fn prepare(
     let single = Single::new(&before, 0, run::seed_of(&before, 0), target::dialect(&options));
     let single = match single {
         Ok(single) => single,
-        Err(Ended::Exit(0)) => return Ok(None),
-        Err(ended) => {
-            commands::end_of(&before, ended, false);
-            return Err(Stop::Said);
-        }
+        Err(ended) => return Ok(Err(commands::end_of(&before, ended, false))),
     };
     let declared = single.state().options().map_err(fatal)?;
     let mut values = options.exported();
@@ -236,11 +237,11 @@ fn prepare(
     (settings.options, settings.globals) = (values, globals);
     settings.recorded = run::recorded(&options, &script, declared.as_deref(), host.required());
     let settings = Arc::new(settings);
-    Ok(Some(Session { options, script, settings, single, host, endpoint, abort }))
+    Ok(Ok(Session { options, script, settings, single, host, endpoint, clock, interruption }))
 }
 
 /// What decides about all random numbers: what the command line says, else the time.
-fn seed(options: &Options, clock: &SystemClock) -> u64 {
+fn seed(options: &Options, clock: &dyn Clock) -> u64 {
     match options.count("rand_seed") {
         0 => {
             let now = clock.unix_millis() * 1_000_000 + clock.now().0;
@@ -250,20 +251,27 @@ fn seed(options: &Options, clock: &SystemClock) -> u64 {
     }
 }
 
+/// Whether a server has to be there: nobody but the script's author knows whether it uses one, but it cannot without
+/// these words.
+fn needs_server(options: &Options, script: &Script) -> bool {
+    let words = ["sql", "db_", "require", "dofile", "load"];
+    !options.is_on("mysql_dry_run") && words.iter().any(|word| script.text.contains(word))
+}
+
 fn settings(
     options: &Options,
     script: &Script,
-    host: &Arc<Terminal>,
+    (host, clock): (&Arc<Terminal>, &dyn Clock),
     endpoint: &Endpoint,
 ) -> Result<Settings, Stop> {
-    let seed = seed(options, &SystemClock::start());
+    let seed = seed(options, clock);
     let unique = |label| Seed(seed).derive(label, 0).0 as u32;
     let ignored = options.list("mysql_ignore_errors");
     let stem = Path::new(&script.name).file_stem().unwrap_or_default();
     let events = options.count("events");
     let rate = options.number("rate");
     let connector = endpoint.protocol.connector(endpoint);
-    let is_dry = options.is_on("mysql_dry_run");
+    let needs_server = needs_server(options, script);
     Ok(Settings {
         name: NAME.into(),
         kind: stem.to_string_lossy().into_owned().into(),
@@ -296,7 +304,8 @@ fn settings(
         is_compiled: options.text("luajit_cmd") != "off",
         limits: Limits::default(),
         tables: None,
-        connector: (!is_dry).then_some(connector as Connector),
+        is_without_server: !needs_server && !options.is_on("mysql_dry_run"),
+        connector: needs_server.then_some(connector as Connector),
         recorded: Vec::new(),
         host: Arc::clone(host) as Arc<dyn Host>,
         started: Arc::new(|| {}),

@@ -9,12 +9,12 @@ use super::texts::{self, Known};
 /// Options of Dyno's own.
 const OWN: [&str; 2] = ["record", "no_record"];
 
-/// Names that earlier versions had, and what they are called now.
-const ALIASES: [(&str, &str); 4] = [
-    ("tx_rate", "rate"),
-    ("max_requests", "events"),
-    ("max_time", "time"),
-    ("num_threads", "threads"),
+/// Names that earlier versions had, what they are called now, and what scripts find where they are not given.
+const ALIASES: [(&str, &str, f64); 4] = [
+    ("tx_rate", "rate", 0.0),
+    ("max_requests", "events", 0.0),
+    ("max_time", "time", 0.0),
+    ("num_threads", "threads", 1.0),
 ];
 
 /// A command line that was read.
@@ -26,6 +26,8 @@ pub(super) struct Options {
     pub(super) command: Option<String>,
     /// Texts of options that the tool knows, by names with underscores.
     given: BTreeMap<String, OptionValue>,
+    /// Names of earlier versions that were given.
+    old: Vec<&'static str>,
     /// Options that it does not know, as they were written: the script's own.
     pub(super) unknown: Vec<(String, Option<String>, String)>,
     pub(super) record: Option<String>,
@@ -89,10 +91,11 @@ impl Options {
             self.command = self.command.take().or(before);
             return Ok(());
         }
-        if let Some((_, new)) = ALIASES.iter().find(|(old, _)| *old == name) {
+        if let Some((old, new, default)) = ALIASES.iter().find(|(old, ..)| *old == name) {
             let shown = |name: &str| name.replace('_', "-");
+            self.old.push(old);
             // Whoever gives the default is not warned.
-            if value != Some(if *new == "threads" { "1" } else { "0" }) {
+            if value != Some(default.to_string().as_str()) {
                 self.warnings.push(format!(
                     "--{} is deprecated, use --{} instead",
                     shown(&name),
@@ -195,8 +198,12 @@ impl Options {
             let name = normal_name(known.name);
             (name.clone(), self.value(&name))
         });
-        // Scripts may still read the deprecated names.
-        let old = ALIASES.iter().map(|(old, new)| ((*old).to_owned(), self.value(new)));
+        // Scripts may still read the deprecated names, which do not follow the new ones.
+        let old = ALIASES.iter().map(|(old, new, default)| {
+            let is_given = self.old.contains(old);
+            let value = if is_given { self.value(new) } else { OptionValue::Number(*default) };
+            ((*old).to_owned(), value)
+        });
         own.chain(old).collect()
     }
 
@@ -299,6 +306,19 @@ mod tests {
             (options.test.as_deref(), options.command.as_deref()),
             (Some("old.lua"), Some("run"))
         );
+    }
+
+    #[test]
+    fn scripts_find_old_names_as_they_were_given() {
+        let check = |line: &str, expected: [f64; 3]| {
+            let exported = read(line).unwrap().exported();
+            let found = ["num_threads", "max_requests", "max_time"].map(|name| {
+                exported.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            });
+            assert_eq!(found, expected.map(|n| Some(OptionValue::Number(n))), "{line}");
+        };
+        check("x --threads=2 --events=1 run", [1.0, 0.0, 0.0]);
+        check("x --num-threads=2 --max_time=5 run", [2.0, 0.0, 5.0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::commands;
 use super::host::Terminal;
 use super::options::Options;
 use super::output::{self, Stretch};
+use crate::commands::beside::Interruption;
 
 /// What was counted by a moment.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,25 @@ struct Mark {
 
 /// How much earlier than the full time a report may come.
 const EARLY: Nanoseconds = Nanoseconds::from_millis(200);
+
+/// When a run has ended that began at this time and was to last for so many seconds, 0 for as long as it takes:
+/// `latest` is when its clients did something last, `at` when it was over at the latest.
+fn end_of(
+    (began, seconds): (Nanoseconds, u64),
+    latest: Nanoseconds,
+    have_ended: bool,
+    at: Nanoseconds,
+) -> Nanoseconds {
+    if have_ended {
+        return latest;
+    }
+    // Those that wait for an event or for its end have done nothing for a while.
+    let planned = match seconds {
+        0 => at,
+        seconds => began + Nanoseconds::from_secs(seconds),
+    };
+    latest.max(planned.min(at))
+}
 
 /// Reports on a run.
 pub(super) struct Reports<'a> {
@@ -147,23 +167,49 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// The run is over; `is_complete` if it went on for its whole time. Returns the script.
-    pub(super) fn finish(mut self, is_complete: bool) -> Single {
+    /// The run is over at this time, or was before; `is_interrupted` if a signal has ended it. Returns the script.
+    pub(super) fn finish(mut self, at: Nanoseconds, is_interrupted: bool) -> Single {
         let statistics = &self.settings.statistics;
-        let (began, ended) = statistics.span().unwrap_or_default();
-        if self.began.is_none() {
-            self.began = Some(began);
+        let (first, latest) = statistics.span().unwrap_or_default();
+        let began = *self.began.get_or_insert(first);
+        if self.base.at < began {
             self.base.at = began;
         }
-        // Under a rate, the last event may end long before the time does.
-        let seconds = match self.options.count("events") {
-            0 if is_complete => self.options.count("time"),
-            _ => 0,
-        };
-        let end = self.began.unwrap_or(began) + Nanoseconds::from_secs(seconds);
-        let mark = self.mark(ended.max(self.base.at).max(end));
+        let have_ended = statistics.snapshot().running == 0;
+        let end = end_of((began, self.options.count("time")), latest, have_ended, at);
+        let mark = self.mark(end.max(self.base.at));
+        if is_interrupted {
+            let heading = Interruption::heading(mark.at.saturating_sub(began));
+            self.host.notice(&format!("{heading}\n\n"));
+        }
         let stretch = self.stretch(&self.base, &mark);
         self.cumulative(&stretch);
         self.single
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_with_its_time_or_its_clients_or_a_signal() {
+        let check = |seconds: u64, (latest, have_ended): (u64, bool), at: u64, expected: u64| {
+            let s = Nanoseconds::from_secs;
+            let end = end_of((s(10), seconds), s(latest), have_ended, s(at));
+            assert_eq!(end, s(expected), "{seconds} {latest} {have_ended} {at}");
+        };
+        // Its events went on for its whole time, and a little longer.
+        check(30, (41, true), 45, 41);
+        // Clients that wait for events of a rate, or for one that is never done.
+        check(30, (12, false), 45, 40);
+        check(30, (41, false), 45, 41);
+        // All clients have ended by themselves.
+        check(30, (12, true), 45, 12);
+        check(0, (12, true), 45, 12);
+        // A signal, with events in flight and without.
+        check(30, (12, false), 13, 13);
+        check(30, (12, true), 13, 12);
+        check(0, (12, false), 13, 13);
     }
 }

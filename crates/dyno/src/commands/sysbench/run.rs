@@ -9,7 +9,7 @@ use dyno_lab::Lab;
 use dyno_record::EventKind;
 use dyno_study::Study;
 use dyno_sysbench::{Call, Host, Level, ScriptOption};
-use dyno_units::{Nanoseconds, Seed};
+use dyno_units::{Clock, Nanoseconds, Seed};
 use dyno_workload::Workload;
 use dyno_workload::catalog::{Catalog, WorkloadSpec};
 use dyno_workload::lua::{LuaWorkload, NAME, Settings};
@@ -71,7 +71,8 @@ struct Broken {
 
 /// Runs the script's events and prints the reports.
 pub(super) fn run(session: Session) -> Result<End, Stop> {
-    let Session { options, script, settings, mut single, host, endpoint, abort } = session;
+    let Session { options, script, settings, mut single, host, endpoint, clock, interruption } =
+        session;
     let is_asked = options.record.is_some();
     if !single.state().has_function("event") {
         let text = format!("cannot find the event() function in {}", script.path);
@@ -94,14 +95,16 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         host.log(Level::Fatal, "Thread initialization failed!");
         return Err(Stop::Said);
     }
-    let mut lab = lab::make(None)?;
+    let mut lab = lab::make_without_signals(None)?;
     // One flag for both, so that Ctrl-C ends a script's endless loop, too.
-    lab.abort = abort;
+    lab.abort = host.abort.clone();
+    lab.clock = Arc::clone(&clock);
     lab.checks_host = !options.no_record;
     let broken = Arc::new(Broken::default());
-    let settings = Arc::new(with_ends(&settings, &host, &broken, &options));
+    let settings = Arc::new(with_ends(&settings, (&host, &clock), &broken, &options));
     lab.catalog = catalog(&settings);
-    let (study, source) = study(&options, &script, &endpoint, &lab)?;
+    let (study, source) =
+        study(&options, &script, (&endpoint, settings.connector.is_some()), &lab)?;
     let folder = Folder::choose(
         "sysbench",
         options.record.as_deref().map(Path::new),
@@ -109,44 +112,67 @@ pub(super) fn run(session: Session) -> Result<End, Stop> {
         &lab,
     )?;
     let mut failure = None;
-    let clock = Arc::clone(&lab.clock);
-    let mut reports = Reports::new(&options, &settings, &host, clock, single);
-    beside::measure(&lab, (&study, &source), folder.path(), &mut |event| match &event.kind {
+    let mut reports = Reports::new(&options, &settings, &host, Arc::clone(&clock), single);
+    let place = (&study, source.as_str());
+    let measured = beside::measure(&lab, place, folder.path(), &mut |event| match &event.kind {
         EventKind::TrialFailed { message, .. } => failure = Some(message.clone()),
         EventKind::IntervalEnded { second, .. } => reports.on_second(*second < 0),
         _ => {}
-    })?;
-    let record = folder.kept();
+    });
+    let interrupted = interruption.at();
+    let ended = interrupted.unwrap_or_else(|| clock.now());
+    host.end_scripts_at(&clock, None);
+    // Whatever became of the record, what was measured is printed.
+    let has_begun = settings.statistics.span().is_some();
+    let mut unrecorded = measured.err();
+    if let Some(error) = unrecorded.take_if(|_| !has_begun) {
+        return Err(error.into());
+    }
     if broken.is_broken.load(Relaxed) {
         if !broken.has_started.load(Relaxed) {
             host.log(Level::Fatal, "Thread initialization failed!");
         }
-        return Ok(if broken.exit_code.load(Relaxed) == 0 { End::Good } else { End::Bad });
+        return Ok(match broken.exit_code.load(Relaxed) {
+            0 => End::Good,
+            code if code < 0 => End::Bad,
+            code => End::Exit(code as u8),
+        });
     }
     // Clients may end by themselves before their time is over.
     let have_ended = settings.statistics.snapshot().running == 0;
-    let is_complete = failure.is_none();
-    if let Some(message) = failure.filter(|_| !have_ended) {
+    if let Some(message) = failure.filter(|_| !have_ended && interrupted.is_none()) {
         host.log(Level::Fatal, &message);
         return Ok(End::Bad);
     }
-    let mut single = reports.finish(is_complete);
+    if interrupted.is_some() && !has_begun {
+        return Ok(End::Interrupted);
+    }
+    let mut single = reports.finish(ended, interrupted.is_some());
     if single.state().has_function("done") {
         commands::end_of(&settings, single.call(Call::Function("done")), false);
     }
-    beside::tell_of_record(record.as_deref(), is_asked);
+    single.end_reports();
+    if let Some(error) = unrecorded {
+        let is_good = beside::tell_of_failed_record(&error, is_asked);
+        return Ok(if is_good { End::Good } else { End::Bad });
+    }
+    beside::tell_of_record(folder.kept().as_deref(), is_asked);
     Ok(End::Good)
 }
 
 /// The settings with what happens when clients begin and when one breaks off.
 fn with_ends(
     settings: &Arc<Settings>,
-    host: &Arc<super::Terminal>,
+    (host, clock): (&Arc<super::Terminal>, &Arc<dyn Clock>),
     broken: &Arc<Broken>,
     options: &Options,
 ) -> Settings {
-    let (of_start, notes) = (Arc::clone(broken), Arc::clone(host));
+    let seconds = options.count("time");
+    let longest = (seconds > 0).then(|| options.count("warmup_time") + seconds + PATIENCE_S);
+    let (of_start, notes, clock) = (Arc::clone(broken), Arc::clone(host), Arc::clone(clock));
     let started = move || {
+        let end = longest.map(|seconds| clock.now() + Nanoseconds::from_secs(seconds));
+        notes.end_scripts_at(&clock, end);
         // Where one could not be prepared, none begins.
         if !of_start.is_broken.load(Relaxed) {
             of_start.has_started.store(true, Relaxed);
@@ -160,7 +186,6 @@ fn with_ends(
         stops.is_broken.store(true, Relaxed);
         stops.abort.raise();
     };
-    let seconds = options.count("time");
     Settings {
         started: Arc::new(started),
         broken: Arc::new(breaks),
@@ -180,6 +205,9 @@ fn catalog(settings: &Arc<Settings>) -> Catalog {
     catalog
 }
 
+/// How many seconds events in flight are awaited when the time is over.
+const PATIENCE_S: u64 = 5;
+
 /// Longest time of a run that nothing else ends.
 const LONGEST_S: u64 = 30 * 24 * 3600;
 
@@ -191,16 +219,15 @@ const MOST_WORKERS: u64 = 256;
 fn study(
     options: &Options,
     script: &Script,
-    endpoint: &dyno_database::Endpoint,
+    (endpoint, has_server): (&dyno_database::Endpoint, bool),
     lab: &Lab,
 ) -> anyhow::Result<(Study, String)> {
     let mut written = Written::new(&format!("sysbench: {}", script.name));
     written.table(&["database", "server"]);
-    if options.is_on("mysql_dry_run") {
-        written.fixed("product", "null-mysql");
-    } else {
-        written.fixed("url", beside::url(endpoint));
-    }
+    match has_server {
+        false => written.fixed("product", "null-mysql"),
+        true => written.fixed("url", beside::url(endpoint)),
+    };
     written.table(&["workload", NAME]);
     written.table(&["design"]);
     written.fixed("repetitions", 1);
@@ -230,7 +257,7 @@ fn study(
     let source = written.text().to_owned();
     let words = vocabulary::vocabulary_of(&lab.products, &lab.catalog);
     let mut study = written.read_with(&words).context("the run cannot be planned")?;
-    if !options.is_on("mysql_dry_run") {
+    if has_server {
         beside::put_password(&mut study, endpoint)?;
     }
     Ok((study, source))

@@ -9,7 +9,7 @@ mod memory;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 use dyno_load::AbortFlag;
 use dyno_sysbench::{Host, Kind, Level, OptionValue, ScriptOption, options_text};
@@ -21,7 +21,8 @@ use super::options::Options;
 use super::output::{self, Stretch};
 use super::{Stop, seed, variable};
 use crate::clock::SystemClock;
-use crate::{End, lab, terminal};
+use crate::commands::beside::Interruption;
+use crate::{End, terminal};
 
 /// A test, once its options are read.
 trait Test: Sync {
@@ -189,15 +190,16 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
         return Err(Stop::Said);
     }
     let abort = AbortFlag::new();
-    lab::stop_on_signals(&abort)?;
-    let host = Terminal::new(verbosity, abort.clone(), None, &variable);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+    let interruption = Interruption::listen(&abort, &clock)?;
+    let host = Terminal::new(verbosity, abort, None, &variable);
     let fatal = |text: String| {
         host.log(Level::Fatal, &text);
         Stop::Said
     };
     if command == "run" {
         let test = (spec.make)(&values, options).map_err(fatal)?;
-        return run(&*test, options, (&host, &abort));
+        return run(&*test, options, &host, (clock.as_ref(), &interruption));
     }
     match spec.commands.iter().find(|(known, _)| *known == command) {
         Some((_, perform)) => perform(&values, &host).map(|()| End::Good).map_err(fatal),
@@ -214,7 +216,7 @@ fn dispatch(spec: &Spec, options: &Options, verbosity: u64) -> Result<End, Stop>
 
 /// What the threads of a run share.
 struct Shared<'a> {
-    clock: &'a SystemClock,
+    clock: &'a dyn Clock,
     abort: &'a AbortFlag,
     /// Events that were begun, and how many there may be.
     taken: AtomicU64,
@@ -292,7 +294,8 @@ impl Shared<'_> {
 fn run(
     test: &dyn Test,
     options: &Options,
-    (host, abort): (&Terminal, &AbortFlag),
+    host: &Terminal,
+    (clock, interruption): (&dyn Clock, &Interruption),
 ) -> Result<End, Stop> {
     host.notice(&output::header(options));
     host.notice(&test.mode());
@@ -303,8 +306,7 @@ fn run(
     test.begin().map_err(fatal)?;
     host.notice(output::INITIALIZING);
     host.notice("\n");
-    let clock = SystemClock::start();
-    let seed = Seed(seed(options, &clock));
+    let seed = Seed(seed(options, clock));
     let rate = options.number("rate");
     let arrivals = (rate > 0.0).then(|| {
         let random = seed.derive("arrivals", 0).stream();
@@ -312,8 +314,8 @@ fn run(
     });
     let events = options.count("events");
     let shared = Shared {
-        clock: &clock,
-        abort,
+        clock,
+        abort: &host.abort,
         taken: AtomicU64::new(0),
         most: (events > 0).then_some(events),
         deadline: AtomicU64::new(0),
@@ -357,10 +359,14 @@ fn run(
         }
         host.notice("Threads started!\n\n");
         barrier.wait();
-        reports.follow(&clock, began, &ends)
+        reports.follow(clock, began, &ends)
     });
     outcome.map_err(fatal)?;
-    let now = statistics.span().map_or_else(|| clock.now(), |(_, latest)| latest);
+    let (began, now) = statistics.span().unwrap_or_else(|| (clock.now(), clock.now()));
+    if interruption.at().is_some() {
+        let heading = Interruption::heading(now.saturating_sub(began));
+        host.notice(&format!("{heading}\n\n"));
+    }
     reports.finish(now);
     Ok(End::Good)
 }
@@ -391,7 +397,7 @@ impl Reports<'_> {
     /// Prints what is due each second, until all threads have ended; the first failure of one is the error.
     fn follow(
         &mut self,
-        clock: &SystemClock,
+        clock: &dyn Clock,
         began: Nanoseconds,
         ends: &std::sync::mpsc::Receiver<Result<(), String>>,
     ) -> Result<(), String> {
