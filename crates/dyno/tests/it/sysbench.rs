@@ -56,7 +56,8 @@ fn reported(report: &str, name: &str) -> u64 {
 /// A load of so many transactions that those at its ends do not count; a busy machine needs longer for them.
 fn dyno_load(standing: &Standing, workload: &MadeWorkload) -> dyno_load::StepTotals {
     let load = Load::Open { rate: 200.0, arrivals: Arrivals::Constant, clients: 2 };
-    let for_seconds = |seconds: u64| put_load(standing.connector(), workload, load.clone(), seconds);
+    let for_seconds =
+        |seconds: u64| put_load(standing.connector(), workload, load.clone(), seconds);
     let has_enough =
         |totals: &dyno_load::StepTotals| totals.measured.kinds[0].outcomes.committed() > 60;
     [1, 5, 25].into_iter().map(for_seconds).find(has_enough).expect("enough is committed")
