@@ -75,10 +75,20 @@ fn no_check_fails(result: &Value, what: &str) {
 /// Runs a trial; a longer one if nothing was committed, as on a busy machine, or where a statement takes long.
 #[track_caller]
 fn measured(bench: &Workbench, arguments: &[&str]) -> Value {
-    let run = |duration| bench.bench(&[arguments, &["--duration", duration]].concat());
-    let mut results = ["400ms", "4s", "40s"].into_iter().map(run);
-    let found = results.find(|result| result["transactions"].as_u64() > Some(1));
-    found.unwrap_or_else(|| panic!("{arguments:?}: nothing was committed in 40 s"))
+    let mut said = Vec::new();
+    for duration in ["400ms", "4s", "40s"] {
+        let all = [&["bench"], arguments, &["--duration", duration, "--json"]].concat();
+        let answer = bench.dyno(&all);
+        if answer.code == 0 {
+            let result: Value = serde_json::from_str(&answer.out).expect("bench prints JSON");
+            // One has no median.
+            if result["transactions"].as_u64() > Some(1) {
+                return result;
+            }
+        }
+        said.push(answer.err);
+    }
+    panic!("{arguments:?}: {said:#?}");
 }
 
 /// The first one on a private server; the others, to save time, on one that stands already.
@@ -234,7 +244,9 @@ fn open_load_keeps_its_rate() {
     let bench = Workbench::new();
     let arguments = ["oltp_point_select", "--on", "mariadb", "--rate", "200"];
     let options = ["--duration", "5s", "--table-size", "1000", "--arrivals", "constant"];
-    bench.bench(&[&arguments[..], &options[..], &["--out", "record"]].concat());
+    // What is under way when a warm-up ends would count as sent and not as due.
+    let more = ["--warm-up", "0s", "--out", "record"];
+    bench.bench(&[&arguments[..], &options[..], &more[..]].concat());
     let trial = trial_folder(&bench.path("record"), 1);
     let step = read_json(&trial.join("summary.json"))["steps"][0].clone();
     // How many are sent in time is up to the machine; none is forgotten.
