@@ -163,9 +163,9 @@ impl ReplyReader {
             };
             let len = u32::from_le_bytes([a, b, c, 0]) as usize;
             let is_passed = self.continues || {
-                let Some(&first) = payload.first().or((len == 0).then_some(&0)) else {
-                    return (at, Progress::Partial);
-                };
+                // What is behind an empty packet is not its own.
+                let first = if len == 0 { Some(&0) } else { payload.first() };
+                let Some(&first) = first else { return (at, Progress::Partial) };
                 self.is_passed(first, len)
             };
             if is_passed && self.keeper.wants() {
