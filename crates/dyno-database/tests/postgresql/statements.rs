@@ -126,17 +126,13 @@ fn misuse_is_reported_and_harmless() {
         check(execute(&mut connection, copy, &[]), "nor is COPY TO STDOUT");
         assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
     }
-    // In a pipeline, as its last statement and before another one.
-    for statements in [[2, 0], [0, 2]] {
-        connection.begin_pipeline();
-        statements.iter().for_each(|idx| connection.send_execute(*idx, &[]));
-        connection.send_pipeline();
-        let results = [finish(&mut connection), finish(&mut connection)];
-        assert!(results.iter().any(|result| {
-            result.as_ref().is_err_and(|error| error.message.contains("nor is COPY TO STDOUT"))
-        }));
-        assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
-    }
+    // As the last statement of a pipeline. In front of another one, the server ends the connection.
+    connection.begin_pipeline();
+    [2, 0].iter().for_each(|idx| connection.send_execute(*idx, &[]));
+    connection.send_pipeline();
+    assert_eq!(finish(&mut connection), Ok(rows(1)));
+    check(finish(&mut connection), "nor is COPY TO STDOUT");
+    assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
     let error = connection.prepare(&[statement("SELECT 1"), statement("SELEC")]).unwrap_err();
     assert!(error.message.contains("syntax error") && error.message.ends_with("in: SELEC"));
     connection.prepare(&[statement("SELECT 2")]).unwrap();
