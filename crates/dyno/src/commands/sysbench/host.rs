@@ -80,13 +80,13 @@ impl Terminal {
     /// Prints what belongs to the tool's output at the usual verbosity.
     pub(super) fn notice(&self, text: &str) {
         if self.verbosity >= 3 {
-            self.end_repetition(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+            Terminal::end_repetition(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
             terminal::out_part(text);
         }
     }
 
     /// Says how often the last message was repeated, before something else is printed.
-    fn end_repetition(&self, last: &mut (String, u64)) {
+    fn end_repetition(last: &mut (String, u64)) {
         if last.1 > 0 {
             terminal::out_part(&format!("(last message repeated {} times)\n", last.1));
         }
@@ -100,7 +100,7 @@ impl Terminal {
             last.1 += 1;
             return;
         }
-        self.end_repetition(&mut last);
+        Terminal::end_repetition(&mut last);
         terminal::out_part(&text);
         last.0 = text;
     }
