@@ -214,7 +214,7 @@ mod tests {
     fn the_crates_are_those_of_the_workspace() {
         let crates = crates().unwrap();
         assert_eq!(crates["dyno-units"].folder, "crates/dyno-units");
-        assert!(crates["dyno"].uses.contains("dyno-units") && !crates["dyno"].has_library);
+        assert!(crates["dyno"].uses.contains("dyno-units") && crates["dyno"].has_library);
         assert!(crates["dyno-lab"].has_library);
     }
 }

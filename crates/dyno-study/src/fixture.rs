@@ -181,7 +181,9 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "on" | "off" => OptionSpec::switch(name, default == "on", help),
                     "generated" => OptionSpec::text(name, default, help),
                     "10,20,40" => OptionSpec::counts(name, default, help),
-                    "uniform" => words(name, &["uniform", "pareto", "zipfian"]),
+                    "uniform" => {
+                        words(name, &["uniform", "gaussian", "special", "pareto", "zipfian"])
+                    }
                     "tpcb-like" => words(name, &["tpcb-like", "simple-update", "select-only"]),
                     "prepared" => words(name, &["prepared", "extended", "simple"]),
                     "qr-qp" => words(name, &["qr-qp", "q"]),
