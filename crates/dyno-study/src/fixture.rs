@@ -15,16 +15,26 @@ pub(crate) fn vocabulary() -> Vocabulary {
     Vocabulary {
         setting_rules: Some(Arc::new(NoAddress)),
         left_out: None,
-        routers: vec![RouterWord {
-            name: "pgbouncer".to_owned(),
-            member: "pooler".to_owned(),
-            fronts: vec!["postgresql".to_owned()],
-            options: vec![
-                OptionSpec::word("pool_mode", &["session", "transaction"], "When."),
-                OptionSpec::count("pool_size", "20", "How many."),
-            ],
-            confused_names: vec![("proxysql".to_owned(), "no package has it".to_owned())],
-        }],
+        routers: vec![
+            RouterWord {
+                name: "pgbouncer".to_owned(),
+                member: "pooler".to_owned(),
+                fronts: vec!["postgresql".to_owned()],
+                options: vec![
+                    OptionSpec::word("pool_mode", &["session", "transaction"], "When."),
+                    OptionSpec::count("pool_size", "20", "How many."),
+                    OptionSpec::count("min_pool_size", "0", "How many at least."),
+                ],
+                confused_names: vec![("proxysql".to_owned(), "no package has it".to_owned())],
+            },
+            RouterWord {
+                name: "haproxy".to_owned(),
+                member: "proxy".to_owned(),
+                fronts: ["mariadb", "postgresql"].map(str::to_owned).into(),
+                options: vec![OptionSpec::word("balance", &["leastconn", "roundrobin"], "How.")],
+                confused_names: Vec::new(),
+            },
+        ],
         filesystems: ["ext4", "xfs", "btrfs", "zfs", "tmpfs"].map(str::to_owned).into(),
         sources: ["machine", "debian", "maven", "python"].map(str::to_owned).into(),
         products: vec![
@@ -34,6 +44,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
             product("postgresql", &[], false),
             product("clickhouse", &[], false),
             product("ferretdb", &[], false),
+            product("percona-server", &["InnoDB"], false),
             product("files", &[], true),
             product("simulated", &[], true),
         ],
@@ -82,7 +93,7 @@ fn product(name: &str, engines: &[&str], is_embedded: bool) -> ProductWord {
         is_embedded,
         replicates: !is_embedded,
         cluster: (name == "mariadb").then(|| "galera".to_owned()),
-        has_shards: name == "mariadb",
+        has_shards: ["mariadb", "postgresql"].contains(&name),
         has_images: ["mariadb", "postgresql"].contains(&name),
         can_be_open: ["mariadb", "mysql", "postgresql"].contains(&name),
         has_socket: false,
@@ -131,11 +142,21 @@ const INSERT_BENCHMARK: Group = &[
     ("resync_get_min", "1000"),
     ("settle_s", "1200"),
     ("limit_s", "14400"),
+    ("schema", "2023-12"),
+    ("limiter", "schedule"),
+    ("deletes", "limit"),
 ];
 const KEY_ORDER: Group =
     &[("key", "sequential"), ("table_size", "0"), ("rows_per_transaction", "1")];
 const DBSTRESS: Group = &[("obj_table_size", "10k"), ("ref", "slice"), ("rw_ratio", "1")];
-const FILE_IO: Group = &[("operation", "read"), ("block_size", "16KiB"), ("total_size", "1GiB")];
+const FILE_IO: Group = &[
+    ("operation", "read"),
+    ("block_size", "16KiB"),
+    ("total_size", "1GiB"),
+    ("read_share", "50"),
+    ("sync", "fsync"),
+    ("sync_every", "0"),
+];
 const FSYNC: Group = &[
     ("bytes", "512B"),
     ("sync", "fsync"),
@@ -165,6 +186,8 @@ const VECTORS: Group = &[
     ("m", "16"),
     ("ef_search", "10,20,40"),
     ("recall", "0.95"),
+    ("k", "10"),
+    ("distance", "l2"),
 ];
 const UPDATES: Group =
     &[("index_updates", "1"), ("non_index_updates", "1"), ("delete_inserts", "1")];
@@ -187,6 +210,10 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "tpcb-like" => words(name, &["tpcb-like", "simple-update", "select-only"]),
                     "prepared" => words(name, &["prepared", "extended", "simple"]),
                     "qr-qp" => words(name, &["qr-qp", "q"]),
+                    "2023-12" => words(name, &["2023-12", "2023-07"]),
+                    "schedule" => words(name, &["schedule", "iibench"]),
+                    "limit" => words(name, &["limit", "range", "off"]),
+                    "l2" => words(name, &["l2", "cosine"]),
                     "together" => words(name, &["together", "one-by-one"]),
                     "slice" => words(name, &["slice", "mod2000", "mod2t", "random"]),
                     "before-and-after" => words(name, &["before-and-after", "after", "none"]),

@@ -285,14 +285,14 @@ fn a_pooler_stands_only_in_front_of_what_it_understands() {
     check(
         &behind("postgresql", "pool_size = 4"),
         expect![[r#"
-        error: `behind` names no product
-         --> study.toml:4:12
-          |
-        4 | behind = { pool_size = 4 }
-          |            ^^^^^^^^^ no `product`
-          |
-          = help: add product = "…", one of pgbouncer
-    "#]],
+            error: `behind` names no product
+             --> study.toml:4:12
+              |
+            4 | behind = { pool_size = 4 }
+              |            ^^^^^^^^^ no `product`
+              |
+              = help: add product = "…", one of pgbouncer, haproxy
+        "#]],
     );
     check(
         &behind(

@@ -264,7 +264,7 @@ fn database_is_nothing() {
             2 | [database.a]
               |           ^ neither `product` nor `url`
               |
-              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "clickhouse", "ferretdb", "files", "simulated"
+              = help: add product = "…", one of "sqlite", "mariadb", "mysql", "postgresql", "clickhouse", "ferretdb", "percona-server", "files", "simulated"
         "#]],
     );
 }
@@ -634,7 +634,7 @@ fn workload_options() {
             7 | distribution = 'zipf'
               |                ^^^^^^ not accepted for `distribution`
               |
-              = help: choose one of `uniform`, `pareto`, `zipfian`
+              = help: choose one of `uniform`, `gaussian`, `special`, `pareto`, `zipfian`
 
             error: `much` is not a number
              --> study.toml:8:12
