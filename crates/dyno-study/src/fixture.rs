@@ -5,10 +5,12 @@ use std::sync::Arc;
 use dyno_model::{OptionSpec, Pacing, Role, StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 
+use crate::Product;
 use crate::vocabulary::{
     Options, ProductWord, RouterWord, SettingRules, Vocabulary, WorkloadRules, WorkloadWord,
 };
-use crate::{Product, Study, diagnostic, parse};
+#[cfg(test)]
+use crate::{Study, diagnostic, parse};
 
 /// Products and workloads as Dyno has them, as far as studies of the catalogue use them.
 pub(crate) fn vocabulary() -> Vocabulary {
@@ -294,9 +296,11 @@ fn words(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
 }
 
 /// A study with every kind of factor and every key.
+#[cfg(test)]
 pub(crate) const FULL_STUDY: &str = include_str!("../../../fuzz/corpus/study/full.toml");
 
 /// Parses a study that must be right.
+#[cfg(test)]
 #[track_caller]
 pub(crate) fn study(source: &str) -> Study {
     parse(source, &vocabulary()).unwrap_or_else(|diagnostics| {
