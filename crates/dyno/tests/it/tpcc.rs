@@ -206,7 +206,8 @@ fn what_is_not_tpcc_fails_its_audit() {
     check(Fault::NeverRemote, |all| all.kinds[1].committed >= 600, &remote);
     let skew = ["skew of items", "skew of customers by number", "skew of customers by last name"];
     check(Fault::FlatSkew, |all| all.kinds[1].committed >= 400, &skew);
-    check(Fault::SkipsDistricts, |all| all.kinds[3].committed >= 3, &["orders delivered"]);
+    // Deliveries that were under way in the end may hide one district each.
+    check(Fault::SkipsDistricts, |all| all.kinds[3].committed >= 20, &["orders delivered"]);
     check(
         Fault::NeverByName,
         |all| all.kinds[1].committed >= 150,
