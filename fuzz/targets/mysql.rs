@@ -1,3 +1,4 @@
+//! Fuzzes: replies of MySQL's protocol.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| dyno_database::fuzz::mysql(input));
