@@ -758,7 +758,7 @@ fn servers_that_cannot_start_say_why() {
 }
 
 /// What a server says of itself, and a file of its data.
-fn identity(spec: &ServerSpec, kept: &Path, file: &str) -> (Vec<String>, Option<Vec<u8>>) {
+fn identity(spec: &ServerSpec, kept: &Path, files: &[&str]) -> (Vec<String>, Vec<Vec<u8>>) {
     let fixture = Fixture::with_initial_data(spec, kept).unwrap();
     let mut c = fixture.connect();
     let found = ["@@server_id", "@@innodb_page_size", "@@datadir"];
@@ -766,31 +766,31 @@ fn identity(spec: &ServerSpec, kept: &Path, file: &str) -> (Vec<String>, Option<
     let data = std::mem::take(&mut found[2]);
     let databases = c.query("SHOW DATABASES").unwrap().into_iter().flatten().flatten();
     let found = found.into_iter().chain(databases).collect();
-    let file = std::fs::read(Path::new(&data).join(file)).ok();
+    let read = |file: &&str| std::fs::read(Path::new(&data).join(file)).expect(file);
+    let files = files.iter().map(read).collect();
     drop(c);
     fixture.stop();
-    (found, file)
+    (found, files)
 }
 
 #[test]
 fn servers_begin_with_a_copy_of_initial_data() {
     let folder = mysql_server::open_folder();
-    let check = |spec: &ServerSpec, file: &str, n_kept: usize| {
-        let [(one, id), (other, other_id)] = [0, 1].map(|_| identity(spec, folder.path(), file));
+    let check = |spec: &ServerSpec, own: &[&str], n_kept: usize| {
+        let [(one, files), (other, others)] = [0, 1].map(|_| identity(spec, folder.path(), own));
         assert_eq!(one, other);
+        for ((name, file), other) in own.iter().zip(files).zip(others) {
+            assert!(file != other, "{name}");
+        }
         let keeper = Arc::new(Keeper::new(folder.path()).unwrap());
         assert_eq!(DataSets::of(&keeper).list().unwrap().len(), n_kept);
-        (id, other_id)
     };
-    check(&spec(&[]), "", 1);
-    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "20")]), "", 2);
-    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "30")]), "", 2);
+    check(&spec(&[]), &[], 1);
+    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "20")]), &[], 2);
+    check(&spec(&[("innodb_page_size", "8192"), ("max_connections", "30")]), &[], 2);
     let Some(programs) = mysql_server::mysql() else { return };
     let spec = ServerSpec { programs: Some(programs), ..ServerSpec::new("mysql") };
-    for file in ["auto.cnf", "server-cert.pem", "private_key.pem"] {
-        let (one, other) = check(&spec, file, 3);
-        assert!(one.is_some() && one != other, "{file}: {one:?}");
-    }
+    check(&spec, &["auto.cnf", "server-cert.pem", "private_key.pem"], 3);
 }
 
 #[test]

@@ -16,8 +16,7 @@ use dyno_workload::catalog::Catalog;
 use crate::clock::SystemClock;
 use crate::{calibration, terminal};
 
-/// Makes the laboratory. Private servers keep their data in `data_folder`, or in a folder of
-/// Dyno's own under /var/tmp, which is on a disk and may be entered by every user.
+/// Makes the laboratory. Private servers keep their data in `data_folder`, or where [`data_root`] says.
 pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let lab = make_without_signals(data_folder)?;
     stop_on_signals(&lab.abort)?;
@@ -58,7 +57,7 @@ pub(crate) fn make_with(keeper: Keeper) -> Lab {
 /// `DYNO_CONTAINER_ENGINE` names. Its initial data are kept in Dyno's folder under /var/tmp, wherever servers keep their data.
 #[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn keeper(root: &Path) -> anyhow::Result<Keeper> {
-    let keeper = Keeper::new(root).context("--data-folder")?.with_initial_data(&data_root(None)?);
+    let keeper = Keeper::new(root).context("--data-folder")?.with_initial_data(&own_folder());
     let keeper = keeper.with_engine(std::env::var_os("DYNO_CONTAINER_ENGINE"));
     Ok(match std::env::var_os("PATH") {
         Some(path) => keeper.with_path(&path),
@@ -73,7 +72,7 @@ pub(crate) fn builds() -> anyhow::Result<BuildStore> {
     let folder = match std::env::var_os("DYNO_BUILDS").filter(|folder| !folder.is_empty()) {
         Some(folder) => std::path::absolute(&folder)
             .with_context(|| format!("cannot use the folder {}", Path::new(&folder).display()))?,
-        None => data_root(None)?.join("builds"),
+        None => own_folder().join("builds"),
     };
     Ok(BuildStore::at(&folder))
 }
@@ -95,16 +94,23 @@ pub(crate) fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Folder in which private servers keep their data.
+/// Folder in which private servers keep their data: this one, that of the environment variable `DYNO_DATA_FOLDER`, or
+/// Dyno's own.
+#[expect(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 pub(crate) fn data_root(data_folder: Option<&Path>) -> anyhow::Result<PathBuf> {
-    match data_folder {
-        Some(folder) => std::path::absolute(folder)
+    let named = data_folder.map(Path::to_owned).or_else(|| {
+        std::env::var_os("DYNO_DATA_FOLDER").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    });
+    match named {
+        Some(folder) => std::path::absolute(&folder)
             .with_context(|| format!("cannot use the data folder {}", folder.display())),
-        None => {
-            let user = rustix::process::getuid().as_raw();
-            Ok(PathBuf::from(format!("/var/tmp/dyno-{user}")))
-        }
+        None => Ok(own_folder()),
     }
+}
+
+/// Dyno's own folder: it is on a disk, and every user may enter it.
+pub(crate) fn own_folder() -> PathBuf {
+    PathBuf::from(format!("/var/tmp/dyno-{}", rustix::process::getuid().as_raw()))
 }
 
 /// The machine, as the record keeps it.

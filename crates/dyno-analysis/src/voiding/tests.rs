@@ -257,7 +257,7 @@ fn found(ratio: f64, is_rule_on: bool, studies: u64) -> u32 {
 /// two equal variants are called different no more often than is stated.
 #[test]
 fn void_blocks_find_more_and_raise_no_false_alarms() {
-    const STUDIES: u64 = 200;
+    const STUDIES: u64 = 100;
     let (without, with) = (found(1.1, false, STUDIES), found(1.1, true, STUDIES));
     assert!(with > without + STUDIES as u32 / 5, "{with} with the rule, {without} without");
     let alarms = found(1.0, true, STUDIES);

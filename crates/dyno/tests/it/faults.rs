@@ -78,7 +78,7 @@ pub(crate) fn commits(summary: &Value, from: f64, to: f64) -> f64 {
 fn check_crash(product: &str) {
     let fault = "do = \"kill\"\nat = \"4s\"\nstart_after = \"1s\"";
     let database = format!("product = \"{product}\"");
-    let load = |seconds: u32| format!("clients = 4\nduration = \"{seconds}s\"");
+    let load = |seconds: u32| format!("clients = 4\nrate = 400\nduration = \"{seconds}s\"");
     let (summary, findings, report) =
         run_until(16, |seconds| run(&database, fault, &load(seconds)), went_on);
     let fault = &summary["steps"][0]["faults"][0];
@@ -120,7 +120,7 @@ fn a_postgresql_that_crashes_comes_back_with_all_that_it_had_confirmed() {
 fn a_server_that_stays_down_is_audited_after_the_step() {
     let fault = "do = \"kill\"\nat = \"1s\"";
     let (summary, findings, _) =
-        run("product = \"postgresql\"", fault, "clients = 2\nduration = \"3s\"");
+        run("product = \"postgresql\"", fault, "clients = 2\nrate = 200\nduration = \"3s\"");
     let fault = &summary["steps"][0]["faults"][0];
     assert!(number(&fault["started_s"]) >= 3.0, "{fault}");
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
@@ -133,7 +133,7 @@ fn a_server_that_stays_down_is_audited_after_the_step() {
 fn a_server_that_is_stopped_is_seen_at_that_time() {
     let fault = "do = \"stop\"\nat = \"4s\"\nfor = \"1500ms\"\nevery = \"4500ms\"";
     let (summary, findings, _) =
-        run("product = \"mariadb\"", fault, "clients = 2\nduration = \"13s\"");
+        run("product = \"mariadb\"", fault, "clients = 2\nrate = 200\nduration = \"13s\"");
     let step = &summary["steps"][0];
     let faults = step["faults"].as_array().unwrap();
     assert_eq!(faults.len(), 2, "{faults:?}");
@@ -167,8 +167,11 @@ fn a_server_that_is_restarted_closes_its_connections_in_order() {
 #[test]
 fn a_replica_that_crashes_follows_again() {
     let fault = "do = \"kill\"\nat = \"1s\"\nstart_after = \"500ms\"\nmember = \"replica-1\"";
-    let (summary, _, _) =
-        run("product = \"postgresql\"\nreplicas = 1", fault, "clients = 2\nduration = \"4s\"");
+    let (summary, _, _) = run(
+        "product = \"postgresql\"\nreplicas = 1",
+        fault,
+        "clients = 2\nrate = 200\nduration = \"4s\"",
+    );
     assert_eq!(summary["steps"][0]["faults"][0]["member"], "replica-1");
     assert_eq!(failed_audits(&summary), Vec::<&Value>::new(), "{summary:#}");
     let rows = summary["audit"].as_array().unwrap();
@@ -183,7 +186,7 @@ fn a_replica_that_crashes_follows_again() {
 fn a_node_that_crashes_joins_its_cluster_again() {
     let fault = "do = \"kill\"\nat = \"1s\"\nstart_after = \"0s\"\nmember = \"node-2\"";
     let database = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3";
-    let (summary, _, _) = run(database, fault, "clients = 2\nduration = \"25s\"");
+    let (summary, _, _) = run(database, fault, "clients = 2\nrate = 200\nduration = \"25s\"");
     let step = &summary["steps"][0];
     assert_eq!(step["faults"][0]["member"], "node-2");
     assert!(number(&step["faults"][0]["answered_s"]) > 1.0, "{}", step["faults"]);
@@ -199,7 +202,7 @@ fn a_node_that_crashes_joins_its_cluster_again() {
 fn a_node_that_loses_its_cluster_joins_it_again() {
     let fault = "do = \"isolate\"\nat = \"1s\"\nfor = \"8s\"\nmember = \"node-3\"";
     let database = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3";
-    let (summary, _, report) = run(database, fault, "clients = 2\nduration = \"25s\"");
+    let (summary, _, report) = run(database, fault, "clients = 2\nrate = 200\nduration = \"25s\"");
     let fault = &summary["steps"][0]["faults"][0];
     assert_eq!((&fault["kind"], &fault["member"]), (&"isolate".into(), &"node-3".into()));
     assert!(number(&fault["ended_s"]) >= number(&fault["began_s"]) + 8.0, "{fault}");

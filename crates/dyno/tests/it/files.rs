@@ -34,7 +34,7 @@ fn check(folder: &DataFolder, arguments: &[&str], kinds: &[&str]) {
 
 #[test]
 fn files_are_read_and_written_as_asked() {
-    let folder = DataFolder::new();
+    let folder = DataFolder::on_disk();
     let io = ["file-io", "--total-size", "8MiB", "--direct", "off", "--clients", "3"];
     let check = |more: &[&str], kinds: &[&str]| check(&folder, &[&io[..], more].concat(), kinds);
     check(&[], &["read"]);
@@ -78,7 +78,7 @@ fn folder_takes_direct(folder: &DataFolder) -> bool {
 
 #[test]
 fn each_write_is_synced() {
-    let folder = DataFolder::new();
+    let folder = DataFolder::on_disk();
     for more in [
         &["--sync", "fsync"][..],
         &["--sync", "fdatasync", "--position", "append", "--append-limit", "10000"],
@@ -154,7 +154,7 @@ fn sizes_are_the_same_however_they_are_written() {
 
 #[test]
 fn files_that_do_not_fit_fail_the_trial_with_what_is_free() {
-    let folder = DataFolder::new();
+    let folder = DataFolder::on_disk();
     let size = ["--total-size", "1024TiB", "--data-folder", folder.text()];
     let answer =
         Workbench::new().dyno(&[&["bench", "file-io", "--on", "files"], &size[..]].concat());
@@ -183,7 +183,7 @@ void_blocks = "keep"
 
 #[test]
 fn a_volume_is_measured_and_one_that_is_full_fails_the_trial() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     bench.write("study.toml", &ON_A_VOLUME.replace("TOTAL", "16MiB"));
     let can = bench.dyno(&["check", "study.toml"]);
     if can.code != 0 {

@@ -12,7 +12,7 @@ use dyno_units::{Clock, Nanoseconds, Seed, SettingValue};
 use dyno_workload::catalog::Catalog;
 use dyno_workload::{Connection, Connector, MadeWorkload, Row, Workload};
 
-use crate::support::{Workbench, user_root};
+use crate::support::{Workbench, data_root, user_root};
 
 /// A real clock for the tests' own servers.
 pub(crate) struct TestClock(Instant);
@@ -52,8 +52,8 @@ impl Standing {
 
     /// The same with these settings.
     pub(crate) fn start_with(product: &str, settings: &[(&str, &str)]) -> Standing {
-        let root = user_root();
-        let keeper = Arc::new(Keeper::new(&root).unwrap().with_initial_data(&root));
+        let keeper = Keeper::new(&data_root()).unwrap().with_initial_data(&user_root());
+        let keeper = Arc::new(keeper);
         let clock = TestClock::start();
         let mut spec = ServerSpec::new(product);
         let text = |value: &str| SettingValue::Text(value.to_owned());

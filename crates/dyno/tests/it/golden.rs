@@ -4,7 +4,7 @@
 
 use expect_test::{ExpectFile, expect_file};
 
-use crate::support::Workbench;
+use crate::support::{DataFolder, Workbench};
 
 /// Sections whose figures come from the machine that the test runs on.
 const OF_THE_MACHINE: [&str; 2] = ["counters", "method"];
@@ -91,9 +91,10 @@ fn chart<'a>(out: &mut String, rest: &'a str) -> &'a str {
 
 /// Runs a study and compares its page with the golden one.
 pub(crate) fn check(study: &str, golden: ExpectFile) {
-    let bench = Workbench::new();
+    // A page tells what its volumes are on.
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     bench.write("study.toml", study);
-    bench.dyno_good(&["run", "study.toml"]);
+    bench.dyno_good(&["run", "study.toml", "--no-reuse", "--data-folder", folder.text()]);
     let page = std::fs::read_to_string(bench.path("runs/study/report.html")).unwrap();
     golden.assert_eq(&outline(&page));
 }

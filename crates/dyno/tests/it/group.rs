@@ -66,7 +66,8 @@ fn most(summary: &Value, name: &str) -> f64 {
 fn check_group(load_on: &str) {
     let Some(programs) = mysql() else { return };
     let database = format!("load_on = \"{load_on}\"");
-    let (bench, summary) = run(&programs, &database, "", "clients = 3\nduration = \"2500ms\"");
+    let (bench, summary) =
+        run(&programs, &database, "", "clients = 3\nrate = 100\nduration = \"2500ms\"");
     let members = summary["members"].as_array().unwrap().iter();
     let members: Vec<(&str, &str)> =
         members.map(|one| (one["name"].as_str().unwrap(), one["role"].as_str().unwrap())).collect();
@@ -106,7 +107,8 @@ fn a_group_goes_on_without_its_primary_which_joins_it_again() {
     // Others are told apart from the dead after five seconds, and looked for every fifteen.
     let database = "settings = { group_replication_member_expel_timeout = 0 }";
     let fault = "[fault.crash]\ndo = \"kill\"\nat = \"2s\"\nstart_after = \"1s\"";
-    let (_bench, summary) = run(&programs, database, fault, "clients = 2\nduration = \"45s\"");
+    let (_bench, summary) =
+        run(&programs, database, fault, "clients = 2\nrate = 100\nduration = \"45s\"");
     let fault = &summary["steps"][0]["faults"][0];
     assert_eq!((&fault["kind"], &fault["member"]), (&"kill".into(), &"node-1".into()));
     assert!(fault["answered_s"].as_f64() > Some(2.0), "{fault}");

@@ -43,7 +43,7 @@ fn nothing_is_left(data: &DataFolder) {
 /// Runs a study with these volumes; what came of its first trial, and none if they cannot be made here.
 #[track_caller]
 fn run(text: &str, tables: &str) -> Option<(Workbench, Value)> {
-    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let (bench, data) = (Workbench::new(), DataFolder::on_disk());
     if !can_be_made_here(&bench, tables) {
         return None;
     }
@@ -126,7 +126,7 @@ fn logs_have_a_volume_of_their_own_on_each_host() {
         let tables = format!("{EXT4}\n[volume.logs]\nlike = \"v\"\nfilesystem = \"xfs\"");
         let database = format!("product = \"{product}\"\nlog_volume = \"logs\"\nreplicas = 1");
         let text = study(&database, &format!("volume = \"v\"\n{SHORT}"));
-        let (bench, data) = (Workbench::new(), DataFolder::new());
+        let (bench, data) = (Workbench::new(), DataFolder::on_disk());
         if !can_be_made_here(&bench, &tables) {
             return;
         }
@@ -178,7 +178,7 @@ fn running(bench: &Workbench, data: &DataFolder) -> Option<(Running, i32)> {
 #[test]
 fn a_volume_ends_with_its_agent_and_with_its_controller() {
     for kills_agent in [true, false] {
-        let (bench, data) = (Workbench::new(), DataFolder::new());
+        let (bench, data) = (Workbench::new(), DataFolder::on_disk());
         let Some((mut run, server)) = running(&bench, &data) else { return };
         if kills_agent {
             kill_process(Pid::from_raw(parent(server)).unwrap(), Signal::KILL).unwrap();
@@ -196,7 +196,7 @@ fn a_volume_ends_with_its_agent_and_with_its_controller() {
 
 #[test]
 fn a_volume_is_removed_when_the_user_stops_the_run() {
-    let (bench, data) = (Workbench::new(), DataFolder::new());
+    let (bench, data) = (Workbench::new(), DataFolder::on_disk());
     let Some((run, server)) = running(&bench, &data) else { return };
     run.signal(Signal::INT);
     assert_eq!(run.end(), 130);

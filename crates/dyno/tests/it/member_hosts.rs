@@ -27,6 +27,7 @@ pub(crate) fn study_on(hosts: &str, database: &str, design: &str) -> String {
         names = [{hosts}]
         [design]
         clients = 4
+        rate = 200
         workers = 1
         repetitions = 1
         warm_up = "0s"

@@ -44,7 +44,7 @@ fn texts(folder: &Path) -> String {
 #[track_caller]
 fn check_replicas(product: &str, mode: &str, n: usize, reuse: bool) {
     let lines = format!("product = \"{product}\"\nreplicas = {n}\nreplication = \"{mode}\"");
-    let design = format!("clients = 2\nreuse = {reuse}");
+    let design = format!("clients = 2\nrate = 200\nreuse = {reuse}");
     let (bench, data, summary) = run(&lines, "", &design);
     assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
     let found = members(&summary);
@@ -106,7 +106,8 @@ fn check_cluster(load_on: &str, reuse: bool) {
         "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3\nload_on = \"{load_on}\"\n\
          settings = {{ wsrep_slave_threads = 2, wsrep_provider_options = \"gcs.fc_limit=32\" }}"
     );
-    let (bench, data, summary) = run(&lines, "", &format!("clients = 6\nreuse = {reuse}"));
+    let (bench, data, summary) =
+        run(&lines, "", &format!("clients = 6\nrate = 300\nreuse = {reuse}"));
     assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
     let expected = [("node-1", "primary"), ("node-2", "node"), ("node-3", "node")];
     assert_eq!(members(&summary), expected);
@@ -190,7 +191,7 @@ fn clients_share_the_connections_of_a_pooler() {
 fn a_proxy_passes_connections_on_to_a_server() {
     let check = |product: &str| {
         let lines = format!("product = \"{product}\"\nbehind = {{ product = \"haproxy\" }}");
-        let (_bench, _data, summary) = run(&lines, "", "clients = 4");
+        let (_bench, _data, summary) = run(&lines, "", "clients = 4\nrate = 200");
         assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
         assert_eq!(members(&summary), [("primary", "primary"), ("proxy", "router")]);
         let readings = summary["steps"][0]["readings"].as_object().unwrap();
@@ -213,7 +214,7 @@ fn a_proxy_passes_connections_on_to_a_server() {
 fn a_proxy_shares_the_load_among_the_nodes_of_a_cluster() {
     let lines = "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 2\nload_on = \"all\"\n\
                  behind = { product = \"haproxy\", balance = \"roundrobin\" }";
-    let (_bench, _data, summary) = run(lines, "", "clients = 4");
+    let (_bench, _data, summary) = run(lines, "", "clients = 4\nrate = 200");
     assert_eq!(summary["outcome"]["state"], "finished", "{:#}", summary["outcome"]);
     let expected = [("node-1", "primary"), ("node-2", "node"), ("proxy", "router")];
     assert_eq!(members(&summary), expected);

@@ -13,6 +13,7 @@ settings = { innodb_buffer_pool_size = "64MiB" }
 table_size = 1000
 [design]
 clients = 2
+rate = 500
 repetitions = 4
 warm_up = "0s"
 duration = "1s"

@@ -27,6 +27,7 @@ fn study(product: &str, host: &str, design: &str) -> String {
         [design]
         generators = "sql"
         clients = 4
+        rate = 400
         workers = 1
         repetitions = 1
         warm_up = "0s"

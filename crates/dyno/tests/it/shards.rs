@@ -16,7 +16,7 @@ fn study(workload: &str, database: &str, duration: &str) -> String {
 fn study_on(product: &str, workload: &str, database: &str, duration: &str) -> String {
     format!(
         "title = \"x\"\n[database.a]\n{product}\n{database}\n[workload.{workload}]\ntables = 5\n\
-         table_size = 500\n[design]\nclients = 4\nrepetitions = 1\nwarm_up = \"200ms\"\n\
+         table_size = 500\n[design]\nclients = 4\nrate = 200\nrepetitions = 1\nwarm_up = \"200ms\"\n\
          duration = \"{duration}\"\nrest = \"0s\"\n"
     )
 }

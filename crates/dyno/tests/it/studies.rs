@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Answer, Workbench, read_json};
+use crate::support::{Answer, DataFolder, Workbench, read_json};
 
 fn shipped(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
@@ -68,8 +68,11 @@ fn every_shipped_study_is_right_and_can_be_planned() {
 
 #[test]
 fn the_quickstart_answers_its_question() {
-    let bench = Workbench::new();
-    let answer = bench.dyno_good(&["run", &shipped("quickstart.toml")]);
+    // What a sync costs is its question: it runs on a disk.
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
+    let study = shipped("quickstart.toml");
+    let command = ["run", &study, "--data-folder", folder.text()];
+    let answer = bench.dyno_good(&command);
     let findings = read_json(&bench.path("runs/quickstart/findings.json"));
     let headline = findings["answer"]["headline"].as_str().unwrap();
     assert!(answer.out.contains("report: "), "{}", answer.out);
@@ -84,7 +87,7 @@ fn the_quickstart_answers_its_question() {
         .collect();
     assert!(verdicts.contains(&"better"), "{verdicts:?} {headline}");
     // A second time there is nothing to do, and nothing is lost.
-    let again = bench.dyno_good(&["run", &shipped("quickstart.toml")]);
+    let again = bench.dyno_good(&command);
     assert!(again.err.contains("already done"), "{}", again.err);
 }
 

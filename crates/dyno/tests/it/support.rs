@@ -24,8 +24,17 @@ pub(crate) struct DataFolder(tempfile::TempDir);
 
 impl DataFolder {
     pub(crate) fn new() -> DataFolder {
+        DataFolder::below(&std::env::temp_dir())
+    }
+
+    /// One that is on a disk, wherever the other files of the tests are.
+    pub(crate) fn on_disk() -> DataFolder {
+        DataFolder::below(Path::new("/var/tmp"))
+    }
+
+    fn below(folder: &Path) -> DataFolder {
         let mut builder = tempfile::Builder::new();
-        let folder = builder.prefix("dyno-test-").tempdir_in("/var/tmp").expect("a folder");
+        let folder = builder.prefix("dyno-test-").tempdir_in(folder).expect("a folder");
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))
             .expect("it is ours");
         DataFolder(folder)
@@ -160,6 +169,11 @@ impl Running {
         self.said += &rest;
         self.child.wait().expect("it ends").code().unwrap_or(-1)
     }
+}
+
+/// Where the servers of commands without a data folder keep their data.
+pub(crate) fn data_root() -> PathBuf {
+    std::env::var_os("DYNO_DATA_FOLDER").map_or_else(user_root, PathBuf::from)
 }
 
 /// Dyno's folder for the user who runs the tests. Servers begin with the initial data that are kept there: initialising

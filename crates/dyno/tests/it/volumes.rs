@@ -68,7 +68,7 @@ pub(crate) fn images_under(folder: &Path) -> usize {
 
 #[test]
 fn each_variant_lies_on_the_filesystem_it_names() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let vary = r#"vary = { "volume.filesystem" = ["ext4", "xfs", "btrfs", "tmpfs"] }"#;
     bench.write(
         "study.toml",
@@ -104,7 +104,7 @@ fn each_variant_lies_on_the_filesystem_it_names() {
 
 #[test]
 fn a_killed_run_leaves_no_mount_after_the_next_command() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let volume = "filesystem = \"ext4\"\nsize = \"64MiB\"\nlimit = { write_iops = 5000 }";
     let text = study(volume, "clients = 2");
     bench.write("study.toml", &text);
@@ -132,7 +132,7 @@ pub(crate) fn events_of(trial: &Path, kinds: &[&str]) -> Vec<Value> {
 
 #[test]
 fn a_limit_binds_while_it_is_measured_and_dips_are_recorded() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let volume = "filesystem = \"ext4\"\nsize = \"64MiB\"\nlimit = { write_iops = 5000 }\n\
         dips = { every = \"500ms\", for = \"100ms\", write_iops = 100 }";
     bench.write("study.toml", &study(volume, "clients = 2\ndrop_caches = true"));
@@ -187,7 +187,7 @@ fn pools() -> Vec<String> {
 /// In one test, because zfs-fuse runs once on a machine.
 #[test]
 fn zfs_is_made_with_its_properties_and_a_killed_run_leaves_none() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let volume = "filesystem = \"zfs\"\nsize = \"192MiB\"\ncache = \"64MiB\"\narc_size = \"64MiB\"\n\
         properties = { recordsize = \"8k\", compression = \"gzip-1\" }";
     let text = study(volume, "clients = 2");
@@ -261,7 +261,7 @@ fn is_limited(pid: i32) -> bool {
 
 #[track_caller]
 fn logs_lie_apart(product: &str, log: &str) {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     bench.write("study.toml", &longer(&two_drives(product)));
     if !can_be_made(&bench) {
         return;
@@ -297,7 +297,7 @@ fn logs_of_postgresql_lie_on_a_volume_of_their_own() {
 
 #[test]
 fn a_volume_that_is_too_small_fails_its_trial_alone() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     let sizes = r#"vary = { "volume.size" = ["16MiB", "256MiB"] }"#;
     let text = study("filesystem = \"ext4\"\nsize = \"1GiB\"", sizes).replace("1000", "200000");
     bench.write("study.toml", &text);
@@ -375,7 +375,7 @@ fn logs_may_have_a_volume_like_that_of_the_data_but_not_its_device() {
 
 #[test]
 fn what_a_server_preallocates_is_not_compressed_until_it_is_restored() {
-    let (bench, folder) = (Workbench::new(), DataFolder::new());
+    let (bench, folder) = (Workbench::new(), DataFolder::on_disk());
     bench.write(
         "study.toml",
         r#"

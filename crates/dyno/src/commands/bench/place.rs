@@ -29,7 +29,7 @@ impl Place {
         if let Some(path) = named {
             return Ok(Place { path: PathBuf::from(path), passing: None });
         }
-        let root = lab::data_root(None)?;
+        let root = lab::own_folder();
         let keeper = if lab.keeper.root() == root {
             Arc::clone(&lab.keeper)
         } else {
