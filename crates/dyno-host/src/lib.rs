@@ -9,7 +9,6 @@
 )]
 
 mod builds;
-mod canary;
 mod cgroup;
 mod container;
 mod copy;
@@ -34,7 +33,6 @@ pub use builds::{
     package_source_names, package_sources,
 };
 pub use builds::{distribution, file_digest};
-pub use canary::canary;
 pub use container::{Engine, Image, LocalImage, Program};
 pub use copy::{CopyError, CopyLayout, copy_folder, copy_new_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};

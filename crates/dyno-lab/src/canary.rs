@@ -34,5 +34,5 @@ impl HostCanary {
 }
 
 fn work(lab: &Lab) -> f64 {
-    dyno_host::canary(lab.clock.as_ref()).as_secs_f64()
+    dyno_load::canary(lab.clock.as_ref()).as_secs_f64()
 }

@@ -26,6 +26,7 @@
 
 mod abort;
 mod arrivals;
+mod canary;
 mod collector;
 mod counted;
 mod engine;
@@ -52,6 +53,7 @@ mod worker;
 mod worker_state;
 
 pub use abort::AbortFlag;
+pub use canary::canary;
 pub use engine::{Job, StepEvent, run_slice, run_step};
 pub use merge::{SliceEnd, StepMerge};
 pub use part::{COUNT_MOST, IntervalPart, KindPart, TimesPart};

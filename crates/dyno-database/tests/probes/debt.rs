@@ -30,11 +30,12 @@ fn setting(server: &Running, name: &str) -> String {
 
 #[test]
 fn innodb_pays_its_dirty_pages() {
-    // Nothing is flushed before it has to be.
+    // Nothing is flushed before it has to be, not even while nothing else is done.
     let settings = [
         ("innodb_max_dirty_pages_pct", "90"),
         ("innodb_max_dirty_pages_pct_lwm", "80"),
         ("innodb_adaptive_flushing", "OFF"),
+        ("innodb_idle_flush_pct", "0"),
         ("innodb_buffer_pool_size", "32M"),
     ];
     let server = Running::start("mariadb", None, &settings);

@@ -207,7 +207,7 @@ fn every_workload_runs_on_postgresql() {
 fn every_workload_runs_on_the_simulated_server() {
     let bench = Workbench::new();
     for (workload, statements) in WORKLOADS {
-        let result = bench.bench(&[workload, "--on", "simulated", "--duration", "2s"]);
+        let result = bench.bench(&[workload, "--on", "simulated", "--duration", "500ms"]);
         check_result(&result, workload, statements);
     }
 }

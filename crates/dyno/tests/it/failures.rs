@@ -130,7 +130,7 @@ fn a_bench_whose_server_dies_keeps_what_was_measured() {
     // Servers of a Dyno that is root run as another user, who has to get there.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().to_string_lossy().into_owned();
-    let options = ["--table-size", "1000", "--duration", "60s", "--warm-up", "0s"];
+    let options = ["--table-size=1000", "--rate=50", "--duration=60s", "--warm-up=0s"];
     let arguments = ["bench", "oltp_point_select", "--on", "mariadb", "--data-folder", &place];
     let mut running = bench.start(&[&arguments[..], &options[..]].concat());
     running.wait_for(&["measuring"]);

