@@ -11,9 +11,8 @@ use std::fmt::Write;
 use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
-use super::statement::{
-    Kind, first_word, is_hint, not_replayed, obstacle, reason_of_unread, table_of,
-};
+use super::control::not_replayed;
+use super::statement::{Kind, first_word, is_hint, obstacle, reason_of_unread, table_of};
 use super::values::{Budget, Seen, Stats};
 use super::write::{comment, copy, quoted};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
@@ -236,11 +235,10 @@ fn understood(
     if scanned.tokens.is_empty() {
         return Understood::LeftOut(Reason::NotUnderstood);
     }
-    match not_replayed(&scanned, text) {
-        Some(Kind::Begin | Kind::Commit | Kind::RollBack) => return Understood::Control,
+    match not_replayed(&scanned, text, dialect) {
+        Some(Kind::Control(_)) => return Understood::Control,
         Some(Kind::LeftOut(reason, _)) => return Understood::LeftOut(reason),
-        Some(_) => return Understood::LeftOut(Reason::Session),
-        None => {}
+        _ => {}
     }
     if let Some(reason) = obstacle(&scanned, text, None, dialect) {
         return Understood::LeftOut(reason);

@@ -3,12 +3,14 @@
 //!
 //! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log`), which
 //! finds the statements of each session; `log_line_prefix` reads what is before
-//! PostgreSQL's messages. `statement` takes the values out of a statement; `sessions`
-//! makes transactions of statements and counts equal ones; `values` describes the values at each place,
+//! PostgreSQL's messages. `control` knows what a statement does to its session and its transaction, `statement`
+//! takes the values out of one; `sessions`
+//! follows the sessions, makes transactions of statements and counts equal ones; `values` describes the values at each place,
 //! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
 //! transactions. `counted` makes a study of statements that a server has counted instead. Logs come from elsewhere: all that is kept has a limit, and each statement
 //! is counted as replayed or as left out, with the reason.
 
+mod control;
 mod counted;
 mod lines;
 mod log_line_prefix;
@@ -148,6 +150,12 @@ pub enum Reason {
     NotUnderstood,
     /// The end of its transaction is not in the log.
     Unfinished,
+    /// It was rolled back to a savepoint.
+    RolledBack,
+    /// The server refused it.
+    Failed,
+    /// It is part of a stored routine.
+    Inner,
     /// Its transaction has too many statements.
     ManyStatements,
     /// There were too many different statements, transactions or sessions before it.
@@ -184,6 +192,9 @@ impl Reason {
             Reason::Long => "that are too long (1 MiB; 64 KiB without their values)",
             Reason::NotUnderstood => "that are truncated or not understood",
             Reason::Unfinished => "in transactions whose end is not in the log",
+            Reason::RolledBack => "that were rolled back to a savepoint",
+            Reason::Failed => "that the server refused",
+            Reason::Inner => "inside stored routines, which execute them when they are called",
             Reason::ManyStatements => "in transactions of more than 1000 statements",
             Reason::Limits => "beyond the memory limit: too many different statements",
             Reason::OtherSchema => "in other databases",

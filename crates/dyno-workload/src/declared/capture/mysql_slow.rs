@@ -6,10 +6,22 @@ use super::lines::{Gathered, Line};
 use super::mysql_general::is_opening;
 use super::sessions::Sessions;
 
+/// How the first line of an entry begins; which of these lines there are depends on the server, and on who has
+/// filtered its log.
+const BEGINNINGS: &[&str] =
+    &["# Time: ", "# User@Host: ", "# Thread_id: ", "# Schema: ", "# Query_time: "];
+const SHARED: &str = "- connections, which this log does not number: statements of one user and host are taken for \
+     those of one connection";
+const ALONE: &str = "- who sent some of the statements: each of these is its own transaction";
+
 /// A reader of the slow log.
 #[derive(Default)]
 pub(super) struct Slow {
-    session: String,
+    /// The connection, or who it is if the log does not number connections; none if it says neither.
+    session: Option<String>,
+    has_number: bool,
+    /// Whether the statement is part of a stored routine.
+    is_inner: bool,
     schema: Option<String>,
     body: Gathered,
     /// Whether the lines before were those with `#`.
@@ -23,6 +35,7 @@ impl Reader for Slow {
         let text = line.text.as_str();
         if is_opening(text) {
             self.end(to);
+            to.restarted();
             self.skip = 2;
             return;
         }
@@ -33,11 +46,11 @@ impl Reader for Slow {
             }
             self.skip = 0;
         }
-        if text.starts_with("# Time: ") || text.starts_with("# User@Host: ") {
+        if !self.is_head && BEGINNINGS.iter().any(|begin| text.starts_with(begin)) {
             self.end(to);
-            self.is_head = true;
+            *self = Slow { schema: self.schema.take(), is_head: true, ..Slow::default() };
         }
-        if self.is_head && text.starts_with("# ") {
+        if self.is_head && text.starts_with('#') {
             self.head(text, to);
             return;
         }
@@ -53,10 +66,25 @@ impl Reader for Slow {
         if body.is_empty() {
             return;
         }
-        if let Some(schema) = &self.schema {
-            to.uses(&self.session, schema);
+        if self.is_inner {
+            to.inner();
+            return;
         }
-        to.statement(&self.session, body.text());
+        let session = match &self.session {
+            Some(session) => session.as_str(),
+            None => {
+                to.doubt(ALONE);
+                to.connected("", None);
+                ""
+            }
+        };
+        if self.session.is_some() && !self.has_number {
+            to.doubt(SHARED);
+        }
+        if let Some(schema) = &self.schema {
+            to.uses(session, schema);
+        }
+        to.statement(session, body.text());
     }
 }
 
@@ -64,21 +92,29 @@ impl Slow {
     /// Reads a line with `#`.
     fn head(&mut self, text: &str, to: &mut Sessions) {
         if let Some(command) = text.strip_prefix("# administrator command: ") {
+            let session = self.session.as_deref().unwrap_or_default();
+            self.is_head = false;
             if command.starts_with("Quit") {
-                to.quit(&self.session);
+                to.quit(session);
+            } else if command.starts_with("Change user") || command.starts_with("Reset conn") {
+                to.reset(session);
             }
-            return;
-        }
-        if let Some(rest) = text.strip_prefix("# User@Host: ") {
+        } else if let Some(rest) = text.strip_prefix("# User@Host: ") {
             // MySQL has the connection here; MariaDB on the next line.
-            self.session = after(rest, " Id:").unwrap_or_default().to_owned();
-        }
-        if let Some(rest) = text.strip_prefix("# Thread_id:") {
-            self.session = rest.split_whitespace().next().unwrap_or_default().to_owned();
-        }
-        if let Some(rest) = text.split_once("Schema: ").map(|(_, rest)| rest) {
-            let schema = rest.split("  ").next().unwrap_or_default().trim();
-            self.schema = (!schema.is_empty()).then(|| schema.to_owned());
+            let number = after(rest, " Id:");
+            self.has_number = number.is_some();
+            self.session = Some(number.unwrap_or(rest.trim()).to_owned());
+        } else if text.starts_with("# Stored_routine: ") {
+            self.is_inner = true;
+        } else if text.starts_with("# Thread_id:") || text.starts_with("# Schema: ") {
+            if let Some(number) = after(text, "Thread_id:") {
+                self.has_number = true;
+                self.session = Some(number.to_owned());
+            }
+            if let Some((_, rest)) = text.split_once("Schema: ") {
+                let schema = rest.split("  ").next().unwrap_or_default().trim();
+                self.schema = (!schema.is_empty()).then(|| schema.to_owned());
+            }
         }
     }
 

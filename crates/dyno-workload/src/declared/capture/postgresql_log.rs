@@ -6,19 +6,52 @@ use super::lines::{Gathered, Line};
 use super::log_line_prefix::Prefix;
 use super::sessions::Sessions;
 
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Log,
+    Error,
+    /// The session ends.
+    Fatal,
+}
+
+impl Severity {
+    fn of(text: &str) -> Option<Severity> {
+        Some(match text {
+            "LOG" => Severity::Log,
+            "ERROR" => Severity::Error,
+            "FATAL" | "PANIC" => Severity::Fatal,
+            _ => return None,
+        })
+    }
+}
+
 /// What a session said or was said of it.
-#[derive(Default)]
 struct Message {
+    severity: Severity,
     session: String,
     database: Option<String>,
     text: Gathered,
     detail: Option<Gathered>,
+    /// The statement that an error is about.
+    statement: Option<Gathered>,
 }
 
 impl Message {
     /// Tells the sessions what it says.
     fn tell(self, to: &mut Sessions) {
-        let Message { session, database, text, detail } = self;
+        let Message { severity, session, database, text, detail, statement } = self;
+        match severity {
+            Severity::Log => {}
+            Severity::Error => {
+                to.failed(&session, statement.as_ref().and_then(Gathered::text));
+                return;
+            }
+            Severity::Fatal => {
+                to.quit(&session);
+                return;
+            }
+        }
         let Some(text) = text.text() else {
             // Longer than any other message.
             to.statement(&session, None);
@@ -27,16 +60,19 @@ impl Message {
         if let Some(database) = database {
             to.uses(&session, &database);
         }
-        let text = match text.strip_prefix("duration: ") {
+        let (text, is_over) = match text.strip_prefix("duration: ") {
             Some(rest) => match rest.split_once(" ms  ") {
-                Some((_, rest)) => rest,
+                Some((_, rest)) => (rest, true),
                 // The statement was logged when it began.
                 None => return,
             },
-            None => text,
+            None => (text, false),
         };
         if let Some(sql) = text.strip_prefix("statement: ") {
-            to.statement(&session, Some(sql));
+            to.executed(&session, sql, &[]);
+            if !is_over {
+                to.is_under_way(&session, sql);
+            }
         } else if let Some(rest) = text.strip_prefix("execute ") {
             // `execute name: …`; more rows of one that is under way are no execution.
             let Some((name, sql)) = rest.split_once(": ") else { return };
@@ -45,6 +81,12 @@ impl Message {
             }
             let detail = detail.as_ref().map(|detail| detail.text().unwrap_or_default());
             to.executed(&session, sql, &parameters(detail.unwrap_or_default()));
+            if !is_over {
+                to.is_under_way(&session, sql);
+            }
+        } else if text.starts_with("connection received: ") {
+            // Numbers of processes are used again.
+            to.connected(&session, None);
         } else if text.starts_with("disconnection: ") {
             to.quit(&session);
         } else if text.starts_with("database system is ready") {
@@ -92,23 +134,31 @@ enum Part {
     None,
     Text,
     Detail,
+    Statement,
 }
 
 impl Plain {
     pub(super) fn new(prefix: Prefix) -> Plain {
         Plain { prefix, open: None, part: Part::None }
     }
+
+    /// The part of the message to which further lines belong.
+    fn gathered(&mut self) -> Option<&mut Gathered> {
+        let open = self.open.as_mut()?;
+        match self.part {
+            Part::None => None,
+            Part::Text => Some(&mut open.text),
+            Part::Detail => open.detail.as_mut(),
+            Part::Statement => open.statement.as_mut(),
+        }
+    }
 }
 
 impl Reader for Plain {
     fn line(&mut self, line: &Line, to: &mut Sessions) {
         if let Some(rest) = line.text.strip_prefix('\t') {
-            match (&mut self.open, self.part) {
-                (Some(open), Part::Text) => open.text.add(rest, line.is_cut),
-                (Some(Message { detail: Some(detail), .. }), Part::Detail) => {
-                    detail.add(rest, line.is_cut);
-                }
-                _ => {}
+            if let Some(part) = self.gathered() {
+                part.add(rest, line.is_cut);
             }
             return;
         }
@@ -118,28 +168,30 @@ impl Reader for Plain {
         };
         let mut text = Gathered::default();
         text.add(found.message, line.is_cut);
-        match found.severity {
-            "DETAIL" => {
-                self.part = Part::None;
-                if let Some(open) = &mut self.open
-                    && open.session == found.session
-                {
-                    open.detail = Some(text);
-                    self.part = Part::Detail;
-                }
+        let open = self.open.as_mut().filter(|open| open.session == found.session);
+        self.part = Part::None;
+        match (found.severity, open) {
+            ("DETAIL", Some(open)) => {
+                open.detail = Some(text);
+                self.part = Part::Detail;
             }
-            // They belong to the message before.
-            "HINT" | "CONTEXT" | "STATEMENT" | "QUERY" | "LOCATION" => self.part = Part::None,
-            severity => {
+            ("STATEMENT", Some(open)) => {
+                open.statement = Some(text);
+                self.part = Part::Statement;
+            }
+            // They belong to a message before.
+            ("DETAIL" | "HINT" | "CONTEXT" | "STATEMENT" | "QUERY" | "LOCATION", _) => {}
+            (severity, _) => {
                 self.end(to);
-                self.part = Part::None;
-                if severity == "LOG" {
+                if let Some(severity) = Severity::of(severity) {
                     self.part = Part::Text;
                     self.open = Some(Message {
+                        severity,
                         session: found.session.to_owned(),
                         database: found.database.map(str::to_owned),
                         text,
                         detail: None,
+                        statement: None,
                     });
                 }
             }
@@ -160,6 +212,7 @@ mod column {
     pub(super) const SEVERITY: usize = 11;
     pub(super) const MESSAGE: usize = 13;
     pub(super) const DETAIL: usize = 14;
+    pub(super) const STATEMENT: usize = 19;
 }
 
 /// A reader of the log as CSV.
@@ -201,19 +254,19 @@ impl Reader for Csv {
         };
         let fields = fields(text);
         let of = |idx: usize| fields.get(idx).map(String::as_str).unwrap_or_default();
-        if of(column::SEVERITY) != "LOG" {
-            return;
-        }
+        let Some(severity) = Severity::of(of(column::SEVERITY)) else { return };
         let gathered = |text: &str| {
             let mut gathered = Gathered::default();
             gathered.add(text, false);
             gathered
         };
         let message = Message {
+            severity,
             session: of(column::SESSION).to_owned(),
             database: Some(of(column::DATABASE)).filter(|name| !name.is_empty()).map(str::to_owned),
             text: gathered(of(column::MESSAGE)),
             detail: Some(gathered(of(column::DETAIL))),
+            statement: Some(of(column::STATEMENT)).filter(|text| !text.is_empty()).map(gathered),
         };
         message.tell(to);
     }
@@ -223,7 +276,7 @@ impl Reader for Csv {
 fn fields(record: &str) -> Vec<String> {
     let mut fields = Vec::new();
     let mut rest = record;
-    while fields.len() <= column::DETAIL {
+    while fields.len() <= column::STATEMENT {
         let mut value = String::new();
         if let Some(mut quoted) = rest.strip_prefix('"') {
             while let Some((part, after)) = quoted.split_once('"') {

@@ -1,10 +1,12 @@
 //! Sessions to transactions, and equal transactions to one kind with what was seen of its values.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use crate::Dialect;
 
+use super::control::{Change, End, split};
 use super::relations::{Compared, Relations};
 use super::statement::{Form, Kind, read};
 use super::values::{Budget, Seen, Stats};
@@ -89,18 +91,56 @@ struct Done {
     values: Vec<Vec<Seen>>,
 }
 
+/// A session, as the server sees it.
 #[derive(Default)]
 struct Session {
     schema: Option<Rc<str>>,
+    /// Whether statements commit by themselves; none if the log does not have its beginning.
+    autocommit: Option<bool>,
+    /// Whether the end of a transaction begins the next one, unless it says otherwise.
+    chains: bool,
     /// Whether a transaction was begun.
     is_begun: bool,
-    /// Whether statements do not commit by themselves.
-    is_manual: bool,
+    /// Whether the statements that are read were sent as one, which makes them one transaction.
+    is_joined: bool,
+    /// Whether the server refuses all statements until the transaction ends.
+    is_aborted: bool,
+    has_locks: bool,
     done: Vec<Done>,
+    /// The savepoints with how many statements were done before.
+    savepoints: Vec<(String, usize)>,
+    /// How the transaction ends, as soon as it is known that this did not fail.
+    ending: Option<Ending>,
+    /// What was sent last, if the log has it before it is executed, and how many statements were done
+    /// before.
+    last: Option<u64>,
+    done_before: usize,
     /// Statements of a transaction that is given up.
     given_up: u64,
     is_given_up: bool,
 }
+
+#[derive(Clone, Copy)]
+struct Ending {
+    rolls_back: bool,
+    /// Whether the next transaction begins at once.
+    chains: bool,
+}
+
+impl Session {
+    fn is_manual(&self) -> bool {
+        self.autocommit == Some(false)
+    }
+
+    /// Sets how the transaction ends.
+    fn end(&mut self, rolls_back: bool, chains: bool) {
+        self.ending = Some(Ending { rolls_back: rolls_back || self.is_aborted, chains });
+    }
+}
+
+/// Sessions whose beginning is not in the log.
+const PRESUMED: &str = "- whether statements of sessions that are older than the log commit by themselves: where such a \
+     session ended a transaction without having begun it, it is assumed that they do not";
 
 /// All sessions of a log, and what they have done.
 pub(super) struct Sessions {
@@ -119,6 +159,7 @@ pub(super) struct Sessions {
     pending: usize,
     budget: Budget,
     counts: Counts,
+    doubts: BTreeSet<&'static str>,
 }
 
 /// All that was found.
@@ -129,6 +170,8 @@ pub(super) struct Found {
     /// Most sessions at once.
     pub(super) sessions: usize,
     pub(super) counts: Counts,
+    /// What the log does not say of the sessions.
+    pub(super) doubts: BTreeSet<&'static str>,
 }
 
 impl Sessions {
@@ -148,6 +191,7 @@ impl Sessions {
             pending: 0,
             budget: Budget::default(),
             counts: Counts::default(),
+            doubts: BTreeSet::new(),
         }
     }
 
@@ -156,12 +200,16 @@ impl Sessions {
         self.has_texts = has_texts;
     }
 
-    /// A session began.
+    /// A session began; one with its name has ended unseen.
     pub(super) fn connected(&mut self, session: &str, schema: Option<&str>) {
-        self.quit(session);
-        if self.session(session).is_some()
-            && let Some(schema) = schema
-        {
+        self.settle(session);
+        if let Some(one) = self.open.remove(session) {
+            self.abandon(one);
+        }
+        if let Some(one) = self.session(session) {
+            one.autocommit = Some(true);
+        }
+        if let Some(schema) = schema {
             self.uses(session, schema);
         }
     }
@@ -172,7 +220,13 @@ impl Sessions {
         self.quit(session);
         if let Some(one) = self.session(session) {
             one.schema = schema;
+            one.autocommit = Some(true);
         }
+    }
+
+    /// The log does not say this of its sessions.
+    pub(super) fn doubt(&mut self, what: &'static str) {
+        self.doubts.insert(what);
     }
 
     /// A session is in this database from now on.
@@ -191,24 +245,33 @@ impl Sessions {
         }
     }
 
-    /// A session ended.
+    /// A session ended: the server rolls back what it has not committed.
     pub(super) fn quit(&mut self, session: &str) {
-        if let Some(one) = self.open.remove(session) {
-            self.abandon(one);
-        }
+        self.settle(session);
+        self.finish(session, true);
+        self.open.remove(session);
     }
 
-    /// The server was started again: all sessions have ended.
+    /// What follows is of other sessions.
     pub(super) fn restarted(&mut self) {
+        let mut names: Vec<String> = self.open.keys().cloned().collect();
+        names.sort_unstable();
+        names.iter().for_each(|name| self.settle(name));
         for (_, one) in std::mem::take(&mut self.open) {
             self.abandon(one);
         }
     }
 
-    fn abandon(&mut self, one: Session) {
-        self.pending -= one.done.iter().map(room).sum::<usize>();
-        self.counts.leave_out(Reason::Unfinished, one.done.len() as u64);
+    fn abandon(&mut self, mut one: Session) {
         self.counts.leave_out(Reason::ManyStatements, one.given_up);
+        self.forget(&mut one, 0, Reason::Unfinished);
+    }
+
+    /// Leaves out the statements of a session after the first so many.
+    fn forget(&mut self, one: &mut Session, kept: usize, reason: Reason) {
+        let gone = one.done.split_off(kept.min(one.done.len()));
+        self.pending -= gone.iter().map(room).sum::<usize>();
+        self.counts.leave_out(reason, gone.len() as u64);
     }
 
     fn session(&mut self, name: &str) -> Option<&mut Session> {
@@ -233,6 +296,12 @@ impl Sessions {
         }
     }
 
+    /// A routine executed a statement.
+    pub(super) fn inner(&mut self) {
+        self.counts.read += 1;
+        self.counts.leave_out(Reason::Inner, 1);
+    }
+
     /// A statement has no end: the log was cut off there.
     pub(super) fn cut_off(&mut self) {
         self.counts.read += 1;
@@ -241,48 +310,144 @@ impl Sessions {
 
     /// A session executed a statement with these parameters, some of which may be NULL.
     pub(super) fn executed(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
+        self.settle(session);
+        let parts = match bound.is_empty() {
+            true => split(text, self.dialect),
+            false => vec![text],
+        };
+        let is_joined = parts.len() > 1 && self.dialect == Dialect::PostgreSql;
+        if let Some(one) = self.session(session) {
+            one.is_joined = is_joined;
+            one.done_before = one.done.len();
+            one.last = None;
+        }
+        for part in parts {
+            self.part(session, part, bound);
+        }
+        self.change(session, |one| {
+            if std::mem::take(&mut one.is_joined) && !one.is_begun && one.ending.is_none() {
+                one.end(false, false);
+            }
+        });
+        // The logs of MariaDB and MySQL do not have what failed.
+        if self.dialect == Dialect::MySql {
+            self.settle(session);
+        }
+    }
+
+    /// The statement that a session executed last was logged before it was executed.
+    pub(super) fn is_under_way(&mut self, session: &str, text: &str) {
+        self.change(session, |one| one.last = Some(hash(text)));
+    }
+
+    /// The server refused a statement of a session: this one, if the log says which.
+    pub(super) fn failed(&mut self, session: &str, text: Option<&str>) {
+        let Some(mut one) = self.open.remove(session) else { return };
+        let last = one.last.take();
+        if last.is_some() && text.is_none_or(|text| last == Some(hash(text))) {
+            let done_before = one.done_before;
+            self.forget(&mut one, done_before, Reason::Failed);
+            match &mut one.ending {
+                Some(ending) => ending.rolls_back = true,
+                None => one.is_aborted = one.is_begun,
+            }
+        } else if one.ending.is_none() {
+            one.is_aborted = one.is_begun;
+        }
+        self.open.insert(session.to_owned(), one);
+        self.settle(session);
+    }
+
+    fn part(&mut self, session: &str, text: &str, bound: &[Option<String>]) {
         self.counts.read += 1;
         let kind = read(text, bound, self.dialect, self.has_texts);
         if self.session(session).is_none() {
             self.counts.leave_out(Reason::Limits, 1);
             return;
         }
+        // What was sent in one text after the end of a transaction.
+        self.settle(session);
         match kind {
-            Kind::Begin => {
+            Kind::Control(change) => {
                 self.counts.control += 1;
-                self.finish(session, false);
-                self.change(session, |one| one.is_begun = true);
-            }
-            Kind::Commit => {
-                self.counts.control += 1;
-                self.end_of_unknown(session);
-                self.finish(session, false);
-            }
-            Kind::RollBack => {
-                self.counts.control += 1;
-                self.end_of_unknown(session);
-                self.finish(session, true);
-            }
-            Kind::Autocommit(is_on) => {
-                self.counts.leave_out(Reason::Session, 1);
-                if is_on {
-                    self.finish(session, false);
+                if matches!(change, Change::End(_)) {
+                    self.presume(session);
                 }
-                self.change(session, |one| one.is_manual = !is_on);
+                self.apply(session, change);
             }
-            Kind::Use(schema) => {
-                self.counts.leave_out(Reason::Session, 1);
-                self.uses(session, &schema);
-            }
-            Kind::LeftOut(reason, ends) => {
+            Kind::LeftOut(reason, change) => {
                 self.counts.leave_out(reason, 1);
-                // What changes tables commits before.
-                if ends && self.dialect == Dialect::MySql {
-                    self.finish(session, false);
-                }
+                self.apply(session, change);
             }
             Kind::Replayed(form) => self.replayed(session, *form),
         }
+    }
+
+    fn apply(&mut self, session: &str, change: Change) {
+        let is_mysql = self.dialect == Dialect::MySql;
+        if let Change::Use(schema) = &change {
+            self.uses(session, schema);
+        }
+        let Some(one) = self.open.get_mut(session) else { return };
+        match change {
+            Change::None | Change::Use(_) => {}
+            // PostgreSQL warns that there is a transaction already.
+            Change::Begin if !is_mysql => one.is_begun = true,
+            Change::Begin => {
+                self.finish(session, false);
+                self.change(session, |one| {
+                    one.is_begun = true;
+                    one.has_locks = false;
+                    // Programs that begin transactions do so because statements commit by themselves.
+                    one.autocommit = one.autocommit.or(Some(true));
+                });
+            }
+            Change::End(End { rolls_back, chains }) => {
+                let chains = chains.unwrap_or(one.chains) && (is_mysql || one.is_begun);
+                one.end(rolls_back, chains);
+            }
+            Change::Commit => one.end(false, false),
+            Change::Detach => {
+                let Some(mut one) = self.open.remove(session) else { return };
+                self.forget(&mut one, 0, Reason::Savepoint);
+                one.end(true, false);
+                self.open.insert(session.to_owned(), one);
+            }
+            Change::Savepoint(name) => {
+                let done = one.done.len();
+                if one.savepoints.len() < STATEMENTS_MOST {
+                    one.savepoints.push((name, done));
+                }
+            }
+            Change::RollBackTo(name) => self.roll_back_to(session, &name),
+            Change::Lock(locks) => {
+                if locks || one.has_locks {
+                    one.end(false, false);
+                }
+                one.has_locks = locks;
+            }
+            Change::Settings { autocommit, chains } => {
+                if autocommit == Some(true) && one.is_manual() {
+                    one.end(false, false);
+                    self.settle(session);
+                }
+                self.change(session, |one| {
+                    one.autocommit = autocommit.or(one.autocommit);
+                    one.chains = chains.unwrap_or(one.chains);
+                });
+            }
+        }
+    }
+
+    fn roll_back_to(&mut self, session: &str, name: &str) {
+        let Some(mut one) = self.open.remove(session) else { return };
+        one.is_aborted = false;
+        if let Some(at) = one.savepoints.iter().rposition(|(known, _)| known == name) {
+            let kept = one.savepoints[at].1;
+            one.savepoints.truncate(at + 1);
+            self.forget(&mut one, kept, Reason::RolledBack);
+        }
+        self.open.insert(session.to_owned(), one);
     }
 
     fn change(&mut self, session: &str, change: impl FnOnce(&mut Session)) {
@@ -291,11 +456,23 @@ impl Sessions {
         }
     }
 
-    /// A transaction ends that was not seen to begin: the session does not commit by itself, and said so
-    /// before the log begins.
-    fn end_of_unknown(&mut self, session: &str) {
-        let is_complete = self.is_complete;
-        self.change(session, |one| one.is_manual |= is_complete && !one.is_begun);
+    /// A transaction ends that was not seen to begin, of a session that is older than the log: its
+    /// statements do not commit by themselves, and it said so before.
+    fn presume(&mut self, session: &str) {
+        let Some(one) = self.open.get_mut(session) else { return };
+        if self.is_complete && one.autocommit.is_none() && !one.is_begun {
+            one.autocommit = Some(false);
+            self.doubts.insert(PRESUMED);
+        }
+    }
+
+    /// Ends the transaction of a session, if it is known how.
+    fn settle(&mut self, session: &str) {
+        let ending = self.open.get_mut(session).and_then(|one| one.ending.take());
+        if let Some(Ending { rolls_back, chains }) = ending {
+            self.finish(session, rolls_back);
+            self.change(session, |one| one.is_begun = chains);
+        }
     }
 
     fn replayed(&mut self, session: &str, form: Form) {
@@ -329,8 +506,8 @@ impl Sessions {
             self.pending += size;
             one.done.push(done);
         }
-        if !one.is_begun && !one.is_manual {
-            self.finish(session, false);
+        if !one.is_begun && !one.is_joined && !one.is_manual() {
+            one.end(false, false);
         }
     }
 
@@ -338,7 +515,11 @@ impl Sessions {
     fn finish(&mut self, session: &str, rolls_back: bool) {
         let Some(one) = self.open.get_mut(session) else { return };
         let done = std::mem::take(&mut one.done);
-        let begins = std::mem::take(&mut one.is_begun) || one.is_manual;
+        let is_begun = std::mem::take(&mut one.is_begun) || one.is_manual();
+        let begins = is_begun || done.len() > 1;
+        one.savepoints.clear();
+        one.is_aborted = false;
+        one.done_before = 0;
         let given_up = std::mem::take(&mut one.given_up);
         one.is_given_up = false;
         let schema = one.schema.clone();
@@ -375,8 +556,16 @@ impl Sessions {
             shapes: self.shapes,
             sessions: self.most_open,
             counts: self.counts,
+            doubts: self.doubts,
         }
     }
+}
+
+/// What a statement is told by.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    crate::declared::sql::trimmed(text).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What a statement takes of the memory for transactions that are not ended.

@@ -4,6 +4,7 @@ use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, trimmed};
 
 use super::Reason;
+use super::control::{Change, not_replayed};
 use super::values::Seen;
 
 /// Stands in a form where a number was.
@@ -30,20 +31,12 @@ const FORM_MOST: usize = 64 << 10;
 /// What a statement is.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// It begins a transaction.
-    Begin,
-    /// It commits one.
-    Commit,
-    /// It rolls one back.
-    RollBack,
-    /// It says whether statements commit by themselves.
-    Autocommit(bool),
-    /// It chooses a database.
-    Use(String),
+    /// It begins or ends a transaction.
+    Control(Change),
     /// It is to be replayed.
     Replayed(Box<Form>),
-    /// It is left out. The flag says whether it ends a transaction.
-    LeftOut(Reason, bool),
+    /// It is left out, whatever it changes of the session.
+    LeftOut(Reason, Change),
 }
 
 /// A statement to be replayed.
@@ -63,16 +56,6 @@ pub(super) struct Form {
     pub(super) is_insert: bool,
 }
 
-/// First words of statements that are replayed.
-const REPLAYED: &[&str] = &[
-    "select", "insert", "update", "delete", "replace", "with", "values", "table", "call", "do",
-    "merge",
-];
-/// First words of statements that change or maintain tables.
-const SCHEMA: &[&str] = &[
-    "create", "alter", "drop", "rename", "truncate", "analyze", "optimize", "repair", "vacuum",
-    "reindex", "cluster", "comment", "refresh", "check", "checksum", "import", "security",
-];
 /// Words after which a minus belongs to the number.
 const BEFORE_VALUE: &[&str] = &[
     "select",
@@ -145,16 +128,16 @@ pub(super) fn read(
 ) -> Kind {
     let text = trimmed(text);
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
-        return Kind::LeftOut(reason_of_unread(text), false);
+        return Kind::LeftOut(reason_of_unread(text), Change::None);
     };
     if scanned.tokens.is_empty() {
-        return Kind::LeftOut(Reason::NotUnderstood, false);
+        return Kind::LeftOut(Reason::NotUnderstood, Change::None);
     }
-    if let Some(kind) = not_replayed(&scanned, text) {
+    if let Some(kind) = not_replayed(&scanned, text, dialect) {
         return kind;
     }
     if let Some(reason) = obstacle(&scanned, text, Some(bound.len()), dialect) {
-        return Kind::LeftOut(reason, false);
+        return Kind::LeftOut(reason, Change::None);
     }
     let verb = first_word(&scanned).to_owned();
     let is_secret = is_secret(&scanned);
@@ -174,19 +157,19 @@ pub(super) fn read(
         has_texts: has_texts && !is_secret,
     };
     if let Err(reason) = former.form() {
-        return Kind::LeftOut(reason, false);
+        return Kind::LeftOut(reason, Change::None);
     }
     let Former { out, values, table_number, .. } = former;
     if out.len() > FORM_MOST {
-        return Kind::LeftOut(Reason::Long, false);
+        return Kind::LeftOut(Reason::Long, Change::None);
     }
     let n_values = |slot: &Vec<Seen>| slot.len();
     let lists_only_once = out.contains([NUMBERS, TEXTS]);
     if !lists_only_once && values.iter().map(n_values).sum::<usize>() > VALUES_MOST {
-        return Kind::LeftOut(Reason::ManyValues, false);
+        return Kind::LeftOut(Reason::ManyValues, Change::None);
     }
     if values.len() > VALUES_MOST {
-        return Kind::LeftOut(Reason::ManyValues, false);
+        return Kind::LeftOut(Reason::ManyValues, Change::None);
     }
     let mut table = table_of(&scanned);
     if table_number.is_some()
@@ -211,61 +194,6 @@ pub(super) fn reason_of_unread(text: &str) -> Reason {
 pub(super) fn first_word(scanned: &Scanned) -> &str {
     let first = scanned.tokens.iter().position(|token| *token != Token::Sign('('));
     scanned.word(first.unwrap_or(0))
-}
-
-/// What a statement is that is no query and changes no rows.
-pub(super) fn not_replayed(scanned: &Scanned, text: &str) -> Option<Kind> {
-    let (first, second) = (first_word(scanned), scanned.word(1));
-    let savepoint = Kind::LeftOut(Reason::Savepoint, false);
-    let kind = match first {
-        word if REPLAYED.contains(&word) => return None,
-        "begin" => Kind::Begin,
-        "start" if second == "transaction" => Kind::Begin,
-        "commit" if second == "prepared" => savepoint,
-        "rollback" if second == "prepared" || scanned.has_word("to") => savepoint,
-        "commit" | "end" => Kind::Commit,
-        "rollback" | "abort" => Kind::RollBack,
-        "savepoint" | "release" | "xa" | "prepare"
-            if second != "" && is_savepoint(first, second) =>
-        {
-            savepoint
-        }
-        "set" if scanned.has_word("autocommit") => return Some(autocommit(scanned, text)),
-        "set" if scanned.has_word("password") || second == "role" => {
-            Kind::LeftOut(Reason::Users, true)
-        }
-        "use" => match scanned.name(1) {
-            Some((name, _)) => Kind::Use(name),
-            None => Kind::LeftOut(Reason::Session, false),
-        },
-        "grant" | "revoke" => Kind::LeftOut(Reason::Users, true),
-        word if SCHEMA.contains(&word) => {
-            let of_users = ["user", "role", "identified", "password"];
-            let is_of_users = of_users.iter().any(|word| scanned.has_word(word));
-            let reason = if is_of_users { Reason::Users } else { Reason::Schema };
-            Kind::LeftOut(reason, true)
-        }
-        "load" | "copy" => Kind::LeftOut(Reason::File, false),
-        _ => Kind::LeftOut(Reason::Session, false),
-    };
-    Some(kind)
-}
-
-fn is_savepoint(first: &str, second: &str) -> bool {
-    first != "prepare" || second == "transaction"
-}
-
-/// `SET autocommit = 0`, also as `ON`, and among other settings.
-fn autocommit(scanned: &Scanned, text: &str) -> Kind {
-    let at = scanned.tokens.iter().position(|token| *token == Token::Word("autocommit".to_owned()));
-    let after = at.map_or(0, |at| at + 1);
-    let value = (after..scanned.tokens.len())
-        .find(|&idx| !matches!(scanned.tokens[idx], Token::Sign('=' | ':')));
-    let value =
-        value.and_then(|idx| scanned.spans.get(idx)).and_then(|span| text.get(span.clone()));
-    let value = value.unwrap_or_default().trim_matches('\'').to_lowercase();
-    let is_off = ["0", "off", "false"].contains(&value.as_str());
-    Kind::Autocommit(!is_off)
 }
 
 /// Why a query cannot be declared; `n_bound` is the number of parameters with values, or none if all
@@ -306,6 +234,10 @@ pub(super) fn obstacle(
         if open < 0 {
             return Some(Reason::NotUnderstood);
         }
+    }
+    // The server writes it for the variables of routines.
+    if dialect == Dialect::MySql && scanned.has_word("name_const") {
+        return Some(Reason::Inner);
     }
     if ["outfile", "dumpfile", "load_file"].iter().any(|word| scanned.has_word(word)) {
         return Some(Reason::File);

@@ -1,5 +1,7 @@
 //! Logs of every kind, with what becomes of their statements.
 
+mod sessions;
+
 use super::*;
 
 fn request() -> Request {
@@ -127,44 +129,12 @@ fn each_statement_that_is_left_out_has_its_reason() {
     check("INSERT INTO t VALUES (0xAB)", Reason::Binary);
     check("SELECT ?", Reason::Placeholder);
     check("SELECT :name", Reason::Colon);
-    check("SELECT 1; SELECT 2", Reason::Several);
+    check("BEGIN NOT ATOMIC SELECT 1; SELECT 2; END", Reason::Several);
     check("SELECT 'cut", Reason::NotUnderstood);
     check("SELECT (1", Reason::NotUnderstood);
     check(&format!("SELECT {}1", "1,".repeat(255)), Reason::ManyValues);
     check(&format!("SELECT '{}'", "x".repeat(1 << 20)), Reason::Long);
     check(&format!("SELECT {}", "x".repeat(70_000)), Reason::Long);
-}
-
-#[test]
-fn transactions_end_as_the_server_ends_them() {
-    let check = |statements: &[&str], expected: &[(u64, bool, bool)], unfinished: u64| {
-        let captured = captured(&general(statements));
-        let of = |part: &str| {
-            (
-                part.matches("sql = ").count() as u64,
-                part.contains("roll_back"),
-                part.contains("begin = true"),
-            )
-        };
-        let text = transactions(&captured.study);
-        let found: Vec<_> = text.split("weight = 1\n").skip(1).map(of).collect();
-        assert_eq!(found, expected, "{text}");
-        let left = captured.counts.left_out.get(&Reason::Unfinished).copied().unwrap_or(0);
-        assert_eq!(left, unfinished);
-    };
-    check(&["SELECT a", "SELECT b"], &[(1, false, false), (1, false, false)], 0);
-    check(&["BEGIN", "SELECT a", "COMMIT"], &[(1, false, true)], 0);
-    check(
-        &["BEGIN", "SELECT a", "BEGIN", "SELECT b", "END"],
-        &[(1, false, true), (1, false, true)],
-        0,
-    );
-    check(&["SET autocommit=0", "SELECT a", "SELECT b", "COMMIT"], &[(2, false, false)], 0);
-    check(&["SET @@autocommit=OFF", "SELECT a", "ROLLBACK"], &[(1, true, false)], 0);
-    check(&["START TRANSACTION", "SELECT a", "CREATE TABLE x (a int)"], &[(1, false, true)], 0);
-    check(&["SELECT a", "BEGIN", "SELECT b"], &[(1, false, false)], 1);
-    // It did not commit by itself since before the log began.
-    check(&["COMMIT", "SELECT a", "SELECT b", "COMMIT"], &[(2, false, false)], 0);
 }
 
 #[test]
@@ -548,12 +518,15 @@ fn logs_of_postgresql() {
         if ["DETAIL", "STATEMENT"].contains(&level) {
             continue;
         }
-        let detail = entries.get(idx + 1).and_then(|next| next.split_once("DETAIL:  "));
-        let detail = detail.map_or("", |(_, detail)| detail.trim_end());
+        let of_next = |mark: &str| {
+            let next = entries.get(idx + 1).and_then(|next| next.split_once(mark));
+            next.map_or("", |(_, text)| text.trim_end()).replace('"', "\"\"")
+        };
         csv += &format!(
-            "{time},\"me\",\"shop\",{pid},\"[local]\",69238f.{pid},3,\"SELECT\",{time},3/5,0,{level},00000,\"{}\",\"{}\",,,,,,,,\"\",\"client backend\",,0\n",
+            "{time},\"me\",\"shop\",{pid},\"[local]\",69238f.{pid},3,\"SELECT\",{time},3/5,0,{level},00000,\"{}\",\"{}\",,,,,\"{}\",,,\"\",\"client backend\",,0\n",
             text.replace("\n\t", "\n").replace('"', "\"\""),
-            detail.replace('"', "\"\""),
+            of_next("DETAIL:  "),
+            of_next("STATEMENT:  "),
         );
     }
     check(&csv, Format::PostgreSqlCsv, None, Some("shop"));

@@ -144,7 +144,7 @@ fn head(
         comment(out, &format!("  {n} are left out: {}", reason.text()));
     }
     out.push_str("#\n");
-    for line in unknown(found.has_texts, format) {
+    for line in unknown(found.has_texts, format).into_iter().chain(found.doubts.iter().copied()) {
         comment(out, line);
     }
     let tables = tables(shapes, &found.templates);

@@ -1,0 +1,200 @@
+//! What a statement does to its session and its transaction, beside what it does to rows.
+
+use crate::Dialect;
+use crate::declared::sql::{Scanned, Token};
+
+use super::Reason;
+use super::statement::{Kind, first_word};
+
+/// A change of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    None,
+    /// A transaction begins; MySQL commits one that is under way.
+    Begin,
+    /// The transaction ends.
+    End(End),
+    /// The transaction is committed by a statement that cannot be part of one.
+    Commit,
+    /// The session can no longer commit or roll back what it has done.
+    Detach,
+    /// A savepoint is set.
+    Savepoint(String),
+    /// What was done since a savepoint is undone.
+    RollBackTo(String),
+    /// Tables are locked, which commits; or unlocked, which commits if any were locked.
+    Lock(bool),
+    /// Whether statements commit by themselves, and whether the end of a transaction begins the next one.
+    Settings {
+        autocommit: Option<bool>,
+        chains: Option<bool>,
+    },
+    /// Another database is used.
+    Use(String),
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) rolls_back: bool,
+    /// Whether the next one begins at once, if the statement says so.
+    pub(super) chains: Option<bool>,
+}
+
+/// First words of statements that are replayed.
+const REPLAYED: &[&str] = &[
+    "select", "insert", "update", "delete", "replace", "with", "values", "table", "call", "do",
+    "merge",
+];
+/// First words of statements that change or maintain tables.
+const SCHEMA: &[&str] = &[
+    "create", "alter", "drop", "rename", "truncate", "analyze", "optimize", "repair", "vacuum",
+    "reindex", "cluster", "comment", "refresh", "check", "checksum", "import", "security",
+];
+/// First words of other statements with which MySQL commits, from its manual, "Statements That Cause an
+/// Implicit Commit".
+const COMMITTING: &[&str] = &["flush", "reset", "cache", "install", "uninstall"];
+/// First words of statements that contain others, with semicolons between them.
+const COMPOUND: &[&str] =
+    &["create", "alter", "if", "case", "for", "while", "loop", "repeat", "declare"];
+
+/// The statements of a text that was sent as one.
+pub(super) fn split(text: &str, dialect: Dialect) -> Vec<&str> {
+    let whole = vec![text];
+    if !text.contains(';') {
+        return whole;
+    }
+    let text = crate::declared::sql::trimmed(text);
+    let Ok(scanned) = Scanned::of_server(text, dialect) else { return whole };
+    if COMPOUND.contains(&first_word(&scanned)) || is_compound(&scanned) {
+        return whole;
+    }
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (token, span) in scanned.tokens.iter().zip(&scanned.spans) {
+        if *token == Token::Sign(';') {
+            parts.push(&text[begin..span.start]);
+            begin = span.end;
+        }
+    }
+    parts.push(&text[begin..]);
+    parts.retain(|part| !part.trim().is_empty());
+    if parts.is_empty() { whole } else { parts }
+}
+
+/// `BEGIN NOT ATOMIC …`.
+fn is_compound(scanned: &Scanned) -> bool {
+    scanned.word(0) == "begin" && scanned.word(1) == "not"
+}
+
+/// What a statement is that is no query and changes no rows.
+pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> Option<Kind> {
+    let (first, second) = (first_word(scanned), scanned.word(1));
+    let is_mysql = dialect == Dialect::MySql;
+    let left_out = |reason, change| Some(Kind::LeftOut(reason, change));
+    let committing = |reason| {
+        let change = if is_mysql { Change::Commit } else { Change::None };
+        left_out(reason, change)
+    };
+    match first {
+        word if REPLAYED.contains(&word) => None,
+        "begin" if is_compound(scanned) => left_out(Reason::Several, Change::None),
+        "begin" => Some(Kind::Control(Change::Begin)),
+        "start" if second == "transaction" => Some(Kind::Control(Change::Begin)),
+        "commit" | "rollback" if second == "prepared" => left_out(Reason::Savepoint, Change::None),
+        "rollback" | "abort" if scanned.has_word("to") => {
+            left_out(Reason::Savepoint, Change::RollBackTo(last_name(scanned)))
+        }
+        "commit" | "end" => Some(Kind::Control(Change::End(end(scanned, false)))),
+        "rollback" | "abort" => Some(Kind::Control(Change::End(end(scanned, true)))),
+        "savepoint" => left_out(Reason::Savepoint, Change::Savepoint(last_name(scanned))),
+        "release" => left_out(Reason::Savepoint, Change::None),
+        "xa" => left_out(Reason::Savepoint, two_phase(second)),
+        "prepare" if second == "transaction" => left_out(Reason::Savepoint, Change::Detach),
+        "set" if scanned.has_word("password") || second == "role" => {
+            let commits = is_mysql && second == "password";
+            let change = if commits { Change::Commit } else { Change::None };
+            left_out(Reason::Users, change)
+        }
+        "set" if is_mysql => left_out(Reason::Session, settings(scanned, text)),
+        "use" => {
+            let name = scanned.name(1).map(|(name, _)| Change::Use(name));
+            left_out(Reason::Session, name.unwrap_or(Change::None))
+        }
+        "lock" | "unlock" if is_mysql && matches!(second, "tables" | "table") => {
+            left_out(Reason::Session, Change::Lock(first == "lock"))
+        }
+        "grant" | "revoke" => committing(Reason::Users),
+        word if SCHEMA.contains(&word) => {
+            let of_users = ["user", "role", "identified", "password"];
+            let is_of_users = of_users.iter().any(|word| scanned.has_word(word));
+            let reason = if is_of_users { Reason::Users } else { Reason::Schema };
+            match word == "checksum" || is_of_temporary(scanned) {
+                true => left_out(reason, Change::None),
+                false => committing(reason),
+            }
+        }
+        "load" if scanned.has_word("cache") => committing(Reason::Session),
+        "load" | "copy" => left_out(Reason::File, Change::None),
+        word if COMMITTING.contains(&word) && second != "persist" => committing(Reason::Session),
+        _ => left_out(Reason::Session, Change::None),
+    }
+}
+
+/// `COMMIT AND CHAIN`, `ROLLBACK AND NO CHAIN`.
+fn end(scanned: &Scanned, rolls_back: bool) -> End {
+    let chain = (0..scanned.tokens.len()).find(|&idx| scanned.word(idx) == "chain");
+    let chains = chain.map(|at| at == 0 || scanned.word(at - 1) != "no");
+    End { rolls_back, chains }
+}
+
+/// The transaction of `XA START 'a'` ends with COMMIT or ROLLBACK; END and PREPARE come before.
+fn two_phase(second: &str) -> Change {
+    match second {
+        "start" | "begin" => Change::Begin,
+        "commit" | "rollback" => {
+            Change::End(End { rolls_back: second == "rollback", chains: Some(false) })
+        }
+        _ => Change::None,
+    }
+}
+
+/// `CREATE TEMPORARY TABLE` and `DROP TEMPORARY TABLE` do not commit.
+fn is_of_temporary(scanned: &Scanned) -> bool {
+    let at = if scanned.word(1) == "or" { 3 } else { 1 };
+    matches!(first_word(scanned), "create" | "drop") && scanned.word(at) == "temporary"
+}
+
+/// The name of a savepoint.
+fn last_name(scanned: &Scanned) -> String {
+    let last = scanned.tokens.len().saturating_sub(1);
+    scanned.name(last).map(|(name, _)| name).unwrap_or_default()
+}
+
+/// What `SET` changes: `autocommit = 0`, also as `@@session.autocommit := OFF` and among other settings.
+fn settings(scanned: &Scanned, text: &str) -> Change {
+    let value = |name: &str| {
+        let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
+        let is_assigned = |idx: &usize| {
+            // `@autocommit` is a variable of the program.
+            let at = idx.checked_sub(1).filter(|at| is_sign(*at, '@'));
+            let is_variable = at.is_some_and(|at| at == 0 || !is_sign(at - 1, '@'));
+            let scope = idx.checked_sub(1).map_or("", |before| {
+                if is_sign(before, '.') { scanned.word(before - 1) } else { scanned.word(before) }
+            });
+            scanned.word(*idx) == name && !is_variable && !["global", "persist"].contains(&scope)
+        };
+        let at = (1..scanned.tokens.len()).filter(is_assigned).last()?;
+        let value =
+            (at + 1..scanned.tokens.len()).find(|&idx| !is_sign(idx, '=') && !is_sign(idx, ':'))?;
+        let value = text.get(scanned.spans.get(value)?.clone())?;
+        Some(value.trim_matches(['\'', '"']).to_lowercase())
+    };
+    let autocommit =
+        value("autocommit").map(|value| !["0", "off", "false"].contains(&value.as_str()));
+    let chains = value("completion_type").map(|value| ["1", "chain"].contains(&value.as_str()));
+    match (autocommit, chains) {
+        (None, None) => Change::None,
+        (autocommit, chains) => Change::Settings { autocommit, chains },
+    }
+}
