@@ -24,6 +24,7 @@ pub fn capture(input: &[u8]) {
             schema: None,
             kinds: 100,
             has_texts: nth % 2 == 0,
+            has_routines: false,
             url: None,
             source: "a \"log\"".to_owned(),
         };

@@ -40,6 +40,10 @@ pub(crate) struct CaptureOptions {
     /// patterns
     #[arg(long)]
     texts: bool,
+    /// Replay statements that call routines or run code as well: CALL and DO. What they do is not in the log;
+    /// they run with the rights of the user in the URL
+    #[arg(long)]
+    routines: bool,
     /// The format of the log, if it is not recognised
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Format::ALL.map(Format::name)))]
     format: Option<String>,
@@ -106,6 +110,7 @@ impl CaptureOptions {
             schema: self.schema.clone(),
             kinds: self.kinds.into(),
             has_texts: self.texts,
+            has_routines: self.routines,
             url: self.url.as_deref().map(without_password).transpose()?,
             source,
         })

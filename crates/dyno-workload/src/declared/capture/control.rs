@@ -97,6 +97,7 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
         left_out(reason, change)
     };
     match first {
+        _ if !is_mysql && makes_table(scanned) => left_out(Reason::Schema, Change::None),
         word if REPLAYED.contains(&word) => None,
         "begin" if is_compound(scanned) => left_out(Reason::Several, Change::None),
         "begin" => Some(Kind::Control(Change::Begin)),
@@ -139,6 +140,22 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
         word if COMMITTING.contains(&word) && second != "persist" => committing(Reason::Session),
         _ => left_out(Reason::Session, Change::None),
     }
+}
+
+/// PostgreSQL's `SELECT … INTO new_table`.
+fn makes_table(scanned: &Scanned) -> bool {
+    let mut open = 0_i64;
+    let is_it = |(idx, token): (usize, &Token)| {
+        match token {
+            Token::Sign('(') => open += 1,
+            Token::Sign(')') => open -= 1,
+            _ => {}
+        }
+        open == 0
+            && scanned.word(idx) == "into"
+            && !matches!(scanned.word(idx.saturating_sub(1)), "insert" | "merge")
+    };
+    matches!(first_word(scanned), "select" | "with") && scanned.tokens.iter().enumerate().any(is_it)
 }
 
 /// `COMMIT AND CHAIN`, `ROLLBACK AND NO CHAIN`.

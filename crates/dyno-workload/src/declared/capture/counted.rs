@@ -12,7 +12,8 @@ use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::control::not_replayed;
-use super::statement::{Kind, first_word, is_hint, obstacle, reason_of_unread, table_of};
+use super::dangerous::{has_executable_comment, hints};
+use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
 use super::values::{Budget, Seen, Stats};
 use super::write::{comment, copy, quoted};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
@@ -117,7 +118,7 @@ pub fn capture_counted(
     let mut kept: Vec<Kept> = Vec::new();
     for statement in statements {
         counts.read = counts.read.saturating_add(statement.executions);
-        match understood(statement, &columns.columns, (dialect, request.has_texts)) {
+        match understood(statement, &columns.columns, (dialect, request)) {
             Understood::Control => {
                 counts.control = counts.control.saturating_add(statement.executions);
             }
@@ -219,16 +220,19 @@ struct Kept {
 fn understood(
     statement: &CountedStatement,
     columns: &[CountedColumn],
-    (dialect, has_texts): (Dialect, bool),
+    (dialect, request): (Dialect, &Request),
 ) -> Understood {
     let text = trimmed(&statement.text);
     if text.is_empty() {
         return Understood::LeftOut(Reason::NoText);
     }
+    if has_executable_comment(text, dialect) {
+        return Understood::LeftOut(Reason::Executable);
+    }
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Understood::LeftOut(reason_of_unread(text));
     };
-    let text = &*without_comments(text, &scanned);
+    let text = &*without_comments(text, &scanned, dialect);
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Understood::LeftOut(reason_of_unread(text));
     };
@@ -243,8 +247,11 @@ fn understood(
     if let Some(reason) = obstacle(&scanned, text, None, dialect) {
         return Understood::LeftOut(reason);
     }
+    if is_routine(first_word(&scanned)) && !request.has_routines {
+        return Understood::LeftOut(Reason::Routine);
+    }
     // What the server has not replaced may be anybody's data.
-    if !has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
+    if !request.has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
         return Understood::LeftOut(Reason::Literal);
     }
     let reader = Reader {
@@ -270,11 +277,10 @@ fn understood(
 }
 
 /// A statement without its comments, but with its hints, and with the mark of several rows.
-fn without_comments(text: &str, scanned: &Scanned) -> String {
+fn without_comments(text: &str, scanned: &Scanned, dialect: Dialect) -> String {
     let kept = |gap: &'_ str| match gap.trim() {
         "" | SEVERAL_ROWS => gap.to_owned(),
-        hint if is_hint(hint) => gap.to_owned(),
-        _ => " ".to_owned(),
+        _ => hints(gap, dialect).iter().fold(" ".to_owned(), |out, hint| out + hint + " "),
     };
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
     for span in &scanned.spans {

@@ -4,7 +4,7 @@
 //! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log`), which
 //! finds the statements of each session; `log_line_prefix` reads what is before
 //! PostgreSQL's messages. `control` knows what a statement does to its session and its transaction, `statement`
-//! takes the values out of one; `sessions`
+//! takes the values out of one, `dangerous` finds those that should not be replayed; `sessions`
 //! follows the sessions, makes transactions of statements and counts equal ones; `values` describes the values at each place,
 //! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
 //! transactions. `counted` makes a study of statements that a server has counted instead. Logs come from elsewhere: all that is kept has a limit, and each statement
@@ -12,6 +12,7 @@
 
 mod control;
 mod counted;
+mod dangerous;
 mod lines;
 mod log_line_prefix;
 mod mysql_general;
@@ -51,6 +52,8 @@ pub struct Request {
     pub kinds: usize,
     /// Whether texts that occur often are written as they are.
     pub has_texts: bool,
+    /// Whether statements that call routines or run code are replayed: CALL and DO.
+    pub has_routines: bool,
     /// The URL of the server that the study will load; none for one to be filled in.
     pub url: Option<String>,
     /// What the log is called in comments.
@@ -156,6 +159,12 @@ pub enum Reason {
     Failed,
     /// It is part of a stored routine.
     Inner,
+    /// It calls a routine or runs code, whose effects the log does not show.
+    Routine,
+    /// It uses tables of the server, or controls the server or its sessions.
+    Server,
+    /// It has a comment that the server executes.
+    Executable,
     /// Its transaction has too many statements.
     ManyStatements,
     /// There were too many different statements, transactions or sessions before it.
@@ -194,6 +203,12 @@ impl Reason {
             Reason::Unfinished => "in transactions whose end is not in the log",
             Reason::RolledBack => "that were rolled back to a savepoint",
             Reason::Failed => "that the server refused",
+            Reason::Routine => "that call routines or run code (CALL, DO; kept with --routines)",
+            Reason::Server => {
+                "that use the server's own tables, or functions that control it (mysql.user, \
+                 pg_terminate_backend …)"
+            }
+            Reason::Executable => "with comments that the server executes (/*! … */)",
             Reason::Inner => "inside stored routines, which execute them when they are called",
             Reason::ManyStatements => "in transactions of more than 1000 statements",
             Reason::Limits => "beyond the memory limit: too many different statements",
@@ -306,7 +321,7 @@ pub fn capture(log: &mut dyn BufRead, request: &Request) -> Result<Captured, Cap
     }
     let format = format.ok_or(CaptureError::UnknownFormat)?;
     let mut sessions = Sessions::new(format.dialect(), format == Format::MySqlGeneral);
-    sessions.keep_texts(request.has_texts);
+    sessions.keep(request.has_texts, request.has_routines);
     let mut reader: Box<dyn Reader> = match format {
         Format::MySqlGeneral => Box::new(mysql_general::General::default()),
         Format::MySqlSlow => Box::new(mysql_slow::Slow::default()),

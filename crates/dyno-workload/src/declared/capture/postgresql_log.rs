@@ -347,6 +347,7 @@ mod tests {
             schema: None,
             kinds: 50,
             has_texts: false,
+            has_routines: false,
             url: None,
             source: "here".to_owned(),
         };

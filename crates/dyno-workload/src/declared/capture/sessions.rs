@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::Dialect;
 
 use super::control::{Change, End, split};
+use super::dangerous::is_system;
 use super::relations::{Compared, Relations};
 use super::statement::{Form, Kind, read};
 use super::values::{Budget, Seen, Stats};
@@ -148,6 +149,7 @@ pub(super) struct Sessions {
     /// Whether the log has all statements, so that a COMMIT tells of statements before.
     is_complete: bool,
     has_texts: bool,
+    has_routines: bool,
     open: HashMap<String, Session>,
     most_open: usize,
     known: HashMap<String, u32>,
@@ -180,6 +182,7 @@ impl Sessions {
             dialect,
             is_complete,
             has_texts: false,
+            has_routines: false,
             open: HashMap::new(),
             most_open: 0,
             known: HashMap::new(),
@@ -195,9 +198,10 @@ impl Sessions {
         }
     }
 
-    /// Whether texts are kept.
-    pub(super) fn keep_texts(&mut self, has_texts: bool) {
+    /// Whether texts are kept, and calls of routines.
+    pub(super) fn keep(&mut self, has_texts: bool, has_routines: bool) {
         self.has_texts = has_texts;
+        self.has_routines = has_routines;
     }
 
     /// A session began; one with its name has ended unseen.
@@ -379,8 +383,20 @@ impl Sessions {
                 self.counts.leave_out(reason, 1);
                 self.apply(session, change);
             }
-            Kind::Replayed(form) => self.replayed(session, *form),
+            Kind::Replayed(form) => match self.left_out(session, &form) {
+                Some(reason) => self.counts.leave_out(reason, 1),
+                None => self.replayed(session, *form),
+            },
         }
+    }
+
+    /// Why a statement that could be replayed is not.
+    fn left_out(&self, session: &str, form: &Form) -> Option<Reason> {
+        let schema = self.open.get(session).and_then(|one| one.schema.as_deref());
+        if schema.is_some_and(|schema| is_system(schema, self.dialect)) {
+            return Some(Reason::Server);
+        }
+        (form.is_routine() && !self.has_routines).then_some(Reason::Routine)
     }
 
     fn apply(&mut self, session: &str, change: Change) {

@@ -5,6 +5,7 @@ use crate::declared::sql::{Scanned, Token, trimmed};
 
 use super::Reason;
 use super::control::{Change, not_replayed};
+use super::dangerous::{change_of_executable, has_executable_comment, hints, uses_server};
 use super::values::Seen;
 
 /// Stands in a form where a number was.
@@ -54,6 +55,18 @@ pub(super) struct Form {
     pub(super) table_number: Option<u64>,
     /// Whether it adds rows.
     pub(super) is_insert: bool,
+}
+
+impl Form {
+    /// Whether it calls a routine or runs code.
+    pub(super) fn is_routine(&self) -> bool {
+        is_routine(&self.verb)
+    }
+}
+
+/// Whether a statement that begins with this word calls a routine or runs code.
+pub(super) fn is_routine(verb: &str) -> bool {
+    matches!(verb, "call" | "do")
 }
 
 /// Words after which a minus belongs to the number.
@@ -130,6 +143,9 @@ pub(super) fn read(
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Kind::LeftOut(reason_of_unread(text), Change::None);
     };
+    if has_executable_comment(text, dialect) {
+        return Kind::LeftOut(Reason::Executable, change_of_executable(text));
+    }
     if scanned.tokens.is_empty() {
         return Kind::LeftOut(Reason::NotUnderstood, Change::None);
     }
@@ -235,6 +251,9 @@ pub(super) fn obstacle(
             return Some(Reason::NotUnderstood);
         }
     }
+    if uses_server(scanned, dialect) {
+        return Some(Reason::Server);
+    }
     // The server writes it for the variables of routines.
     if dialect == Dialect::MySql && scanned.has_word("name_const") {
         return Some(Reason::Inner);
@@ -250,11 +269,6 @@ fn is_secret(scanned: &Scanned) -> bool {
         let (Token::Word(word) | Token::Quoted(word)) = token else { return false };
         names_secret(word)
     })
-}
-
-/// Whether a comment is a hint to the server, or read by it.
-pub(super) fn is_hint(comment: &str) -> bool {
-    ["/*+", "/*!", "/*M!"].iter().any(|begin| comment.starts_with(begin))
 }
 
 /// Whether a name suggests that what it names is a secret.
@@ -375,13 +389,11 @@ impl Former<'_> {
     /// Writes what is between two tokens: a blank, or a hint.
     fn gap(&mut self) {
         let begin = self.scanned.spans[self.at].start;
-        let gap = self.text[self.end.min(begin)..begin].trim();
-        let is_blank = self.end < begin;
-        if is_hint(gap) {
+        if self.end < begin {
             self.blank();
-            self.out.push_str(gap);
-            self.blank();
-        } else if is_blank {
+        }
+        for hint in hints(&self.text[self.end.min(begin)..begin], self.dialect) {
+            self.out.push_str(hint);
             self.blank();
         }
     }

@@ -1,5 +1,6 @@
 //! Logs of every kind, with what becomes of their statements.
 
+mod dangerous;
 mod sessions;
 
 use super::*;
@@ -11,6 +12,7 @@ fn request() -> Request {
         schema: None,
         kinds: 50,
         has_texts: false,
+        has_routines: false,
         url: None,
         source: "test.log".to_owned(),
     }
@@ -595,6 +597,7 @@ mod counted {
             schema: None,
             kinds: 50,
             has_texts: false,
+            has_routines: false,
             url: None,
             source: "here".to_owned(),
         };
@@ -722,7 +725,7 @@ mod counted {
         let counts = &captured.counts;
         assert_eq!((counts.read, counts.replayed, counts.control), (96, 60, 5));
         assert_eq!(counts.left_out[&Reason::UnknownValue], 1 + 2 + 7 + 8);
-        assert_eq!(counts.left_out[&Reason::OtherSchema], 3);
+        assert_eq!(counts.left_out[&Reason::Server], 3);
         assert_eq!(counts.left_out[&Reason::Session], 4);
         assert_eq!(counts.left_out[&Reason::Schema], 6);
         let sum: u64 = counts.left_out.values().sum();

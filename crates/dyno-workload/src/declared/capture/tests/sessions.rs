@@ -372,7 +372,11 @@ fn slow_logs_without_connections() {
 
 #[test]
 fn statements_of_routines_are_done_by_their_calls() {
-    check(include_str!("../cases/C5-slow-routine.log"), "1: \"CALL bump(3)\"\n1 Inner\n");
+    let log = include_str!("../cases/C5-slow-routine.log");
+    let calls = Request { has_routines: true, ..request() };
+    assert_eq!(kinds(log, &calls), "1: \"CALL bump(3)\"\n1 Inner\n");
+    let words = "it contains nothing to replay: 2 statements were read, 1 inside stored routines";
+    assert!(kinds(log, &request()).starts_with(words));
     let (outer, inner) = ("# Thread_id: 5\n", "# Thread_id: 5\n# Stored_routine: shop.f\n");
     check(
         &slow(&[(inner, "INSERT INTO t VALUES (1)"), (inner, "CALL i()"), (outer, "SELECT f(3)")]),

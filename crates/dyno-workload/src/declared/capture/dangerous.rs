@@ -1,0 +1,147 @@
+//! Statements that use more than an application's own tables: a log holds what its server was sent, also what
+//! it refused, and the study executes it with the rights of whoever runs it.
+
+use crate::Dialect;
+use crate::declared::sql::{Scanned, Token};
+
+use super::control::{Change, not_replayed};
+use super::statement::Kind;
+
+/// Databases of MariaDB and MySQL, and a schema of all servers, that belong to the server.
+const SCHEMAS: &[&str] = &["mysql", "sys", "performance_schema", "information_schema"];
+/// Functions of MariaDB and MySQL that concern the server or its sessions, or wait; `sys_exec` and its like are
+/// common additions.
+const OF_MYSQL: &[&str] = &[
+    "get_lock",
+    "release_lock",
+    "release_all_locks",
+    "is_free_lock",
+    "is_used_lock",
+    "sleep",
+    "benchmark",
+    "master_pos_wait",
+    "source_pos_wait",
+    "master_gtid_wait",
+    "wait_for_executed_gtid_set",
+    "wait_until_sql_thread_after_gtids",
+    "sys_exec",
+    "sys_eval",
+    "sys_set",
+];
+/// Functions of PostgreSQL that do, besides those whose names begin with `pg_`, or that execute a text.
+const OF_POSTGRESQL: &[&str] = &[
+    "setval",
+    "set_config",
+    "query_to_xml",
+    "query_to_xmlschema",
+    "query_to_xml_and_xmlschema",
+    "ts_stat",
+    "ts_rewrite",
+    "crosstab",
+    "connectby",
+];
+/// How names of others begin: other servers, files.
+const OF_POSTGRESQL_BEGIN: &[&str] = &["dblink", "lo_"];
+
+/// Whether a database belongs to the server.
+pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
+    dialect == Dialect::MySql && SCHEMAS.iter().any(|name| name.eq_ignore_ascii_case(schema))
+}
+
+/// Whether a statement names a table of the server's, or calls a function that controls it.
+pub(super) fn uses_server(scanned: &Scanned, dialect: Dialect) -> bool {
+    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
+    let is_it = |(idx, token): (usize, &Token)| {
+        let name = match token {
+            Token::Word(word) => word.clone(),
+            Token::Quoted(name) => name.to_lowercase(),
+            Token::Sign(_) => return false,
+        };
+        let name = name.as_str();
+        let is_called = is_sign(idx + 1, '(');
+        let is_schema = is_sign(idx + 1, '.') && SCHEMAS.contains(&name);
+        match dialect {
+            Dialect::PostgreSql => {
+                // `U&"\0070g_…"` may be any name.
+                let is_escaped = matches!(token, Token::Quoted(_))
+                    && idx > 1
+                    && is_sign(idx - 1, '&')
+                    && scanned.word(idx - 2) == "u";
+                let is_function = OF_POSTGRESQL.contains(&name)
+                    || OF_POSTGRESQL_BEGIN.iter().any(|begin| name.starts_with(begin));
+                is_escaped || name.starts_with("pg_") || is_schema || (is_called && is_function)
+            }
+            _ => is_schema || (is_called && OF_MYSQL.contains(&name)),
+        }
+    };
+    scanned.tokens.iter().enumerate().any(is_it)
+}
+
+/// Whether a statement has a comment that MariaDB or MySQL executes. Where literals end depends on the server's
+/// settings, so it may also be in one.
+pub(super) fn has_executable_comment(text: &str, dialect: Dialect) -> bool {
+    dialect == Dialect::MySql && (text.contains("/*!") || text.contains("/*M!"))
+}
+
+/// What such a statement does to its session and its transaction: `/*!40101 SET autocommit = 0 */`.
+pub(super) fn change_of_executable(text: &str) -> Change {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("/*") {
+        plain.push_str(before);
+        let inner = after.strip_prefix('!').or_else(|| after.strip_prefix("M!"));
+        match inner {
+            Some(inner) => rest = inner.trim_start_matches(|c: char| c.is_ascii_digit()),
+            None => rest = after.split_once("*/").map_or("", |(_, rest)| rest),
+        }
+        plain.push(' ');
+    }
+    plain.push_str(rest);
+    let plain = plain.replace("*/", " ");
+    let plain = crate::declared::sql::trimmed(&plain);
+    let Ok(scanned) = Scanned::of_server(plain, Dialect::MySql) else { return Change::None };
+    match not_replayed(&scanned, plain, Dialect::MySql) {
+        Some(Kind::Control(change) | Kind::LeftOut(_, change)) => change,
+        _ => Change::None,
+    }
+}
+
+/// The hints to the optimizer among what is between two tokens: `/*+ … */`. Other comments are dropped, since
+/// they may hold anything.
+pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = gap.trim_start();
+    while !rest.is_empty() {
+        let end = match rest.strip_prefix("/*") {
+            Some(_) => end_of_comment(rest, dialect),
+            None => rest.find('\n').unwrap_or(rest.len()),
+        };
+        let comment = &rest[..end];
+        if comment.starts_with("/*+") && !comment.contains(|c: char| c.is_control() && c != '\n') {
+            found.push(comment);
+        }
+        rest = rest[end..].trim_start();
+    }
+    found
+}
+
+/// Where a comment ends; in PostgreSQL they nest.
+fn end_of_comment(text: &str, dialect: Dialect) -> usize {
+    let (mut depth, mut at) = (0_u32, 0);
+    while at < text.len() {
+        let rest = &text[at..];
+        if rest.starts_with("/*") && (depth == 0 || dialect == Dialect::PostgreSql) {
+            depth += 1;
+            at += 2;
+        } else if rest.starts_with("*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
