@@ -12,9 +12,9 @@ use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::control::not_replayed;
-use super::dangerous::{has_executable_comment, hints};
+use super::dangerous::{has_executable_comment, without_comments};
 use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
-use super::values::{Budget, Seen, Stats};
+use super::values::{Budget, Seen, Shown, Stats};
 use super::write::{comment, copy, quoted};
 use super::{CaptureError, Captured, Counts, Format, Reason, Request};
 
@@ -232,7 +232,7 @@ fn understood(
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Understood::LeftOut(reason_of_unread(text));
     };
-    let text = &*without_comments(text, &scanned, dialect);
+    let text = &*without_comments(text, &scanned, (dialect, SEVERAL_ROWS));
     let Ok(scanned) = Scanned::of_server(text, dialect) else {
         return Understood::LeftOut(reason_of_unread(text));
     };
@@ -274,22 +274,6 @@ fn understood(
         }),
         Err(reason) => Understood::LeftOut(reason),
     }
-}
-
-/// A statement without its comments, but with its hints, and with the mark of several rows.
-fn without_comments(text: &str, scanned: &Scanned, dialect: Dialect) -> String {
-    let kept = |gap: &'_ str| match gap.trim() {
-        "" | SEVERAL_ROWS => gap.to_owned(),
-        _ => hints(gap, dialect).iter().fold(" ".to_owned(), |out, hint| out + hint + " "),
-    };
-    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
-    for span in &scanned.spans {
-        out.push_str(&kept(&text[end.min(span.start)..span.start]));
-        out.push_str(&text[span.clone()]);
-        end = span.end;
-    }
-    out.push_str(&kept(&text[end..]));
-    out.trim_end().to_owned()
 }
 
 /// Words behind a table that are no other name of it.
@@ -705,11 +689,12 @@ impl Values<'_, '_> {
             let column = &self.columns.columns[idx];
             let texts = (self.columns.values)(column).map_err(CaptureError::Values)?;
             let (mut stats, mut budget) = (Stats::default(), Budget::default());
-            let shows_texts = self.has_texts && !super::statement::names_secret(&column.name);
+            let is_shown = self.has_texts && !super::statement::names_secret(&column.name);
+            let shown = if is_shown { Shown::All } else { Shown::None };
             for text in texts {
                 let seen = match column.is_number {
                     true => Seen::number(&text),
-                    false => Some(Seen::text(&text, shows_texts)),
+                    false => Some(Seen::text(&text, shown)),
                 };
                 if let Some(seen) = seen {
                     stats.add(&seen, &mut budget);

@@ -125,6 +125,26 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     found
 }
 
+/// A statement without its comments, but with its hints, and with this mark of the server's.
+pub(super) fn without_comments(
+    text: &str,
+    scanned: &Scanned,
+    (dialect, mark): (Dialect, &str),
+) -> String {
+    let kept = |gap: &'_ str| match gap.trim() {
+        gap_text if gap_text.is_empty() || gap_text == mark => gap.to_owned(),
+        _ => hints(gap, dialect).iter().fold(" ".to_owned(), |out, hint| out + hint + " "),
+    };
+    let (mut out, mut end) = (String::with_capacity(text.len()), 0);
+    for span in &scanned.spans {
+        out.push_str(&kept(&text[end.min(span.start)..span.start]));
+        out.push_str(&text[span.clone()]);
+        end = span.end;
+    }
+    out.push_str(&kept(&text[end..]));
+    out.trim_end().to_owned()
+}
+
 /// Where a comment ends; in PostgreSQL they nest.
 fn end_of_comment(text: &str, dialect: Dialect) -> usize {
     let (mut depth, mut at) = (0_u32, 0);

@@ -4,8 +4,10 @@
 //! A log is read line by line (`lines`) by the reader of its format (`mysql_general`, `mysql_slow`, `postgresql_log`), which
 //! finds the statements of each session; `log_line_prefix` reads what is before
 //! PostgreSQL's messages. `control` knows what a statement does to its session and its transaction, `statement`
-//! takes the values out of one, `dangerous` finds those that should not be replayed; `sessions`
-//! follows the sessions, makes transactions of statements and counts equal ones; `values` describes the values at each place,
+//! takes the values out of one (`fixed` knows which
+//! literals are none), `dangerous` finds those that should not be replayed; `sessions`
+//! follows the sessions, makes transactions of statements and counts equal ones; `values` describes the values at each place (`typed`
+//! those whose form says of which type they are),
 //! `relations` which of them are equal or differ by a constant; `write` makes the study and `steps` its
 //! transactions. `counted` makes a study of statements that a server has counted instead. Logs come from elsewhere: all that is kept has a limit, and each statement
 //! is counted as replayed or as left out, with the reason.
@@ -13,6 +15,7 @@
 mod control;
 mod counted;
 mod dangerous;
+mod fixed;
 mod lines;
 mod log_line_prefix;
 mod mysql_general;
@@ -24,6 +27,7 @@ mod statement;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod values;
 mod write;
 

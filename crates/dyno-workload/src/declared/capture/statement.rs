@@ -6,7 +6,8 @@ use crate::declared::sql::{Scanned, Token, trimmed};
 use super::Reason;
 use super::control::{Change, not_replayed};
 use super::dangerous::{change_of_executable, has_executable_comment, hints, uses_server};
-use super::values::Seen;
+use super::fixed::Place;
+use super::values::{Seen, Shown};
 
 /// Stands in a form where a number was.
 pub(super) const NUMBER: char = '\u{1}';
@@ -96,38 +97,21 @@ const BEFORE_VALUE: &[&str] = &[
     "value",
     "interval",
 ];
-/// Words whose numbers in parentheses belong to a type or a precision.
-const WITH_PRECISION: &[&str] = &[
-    "char",
-    "varchar",
-    "nchar",
-    "character",
-    "varying",
-    "binary",
-    "varbinary",
-    "decimal",
-    "numeric",
-    "dec",
-    "float",
-    "double",
-    "bit",
-    "datetime",
+/// Types whose names may stand before a literal, but not before a placeholder.
+const TYPES: &[&str] = &[
+    "date",
     "time",
     "timestamp",
-    "now",
-    "curtime",
-    "sysdate",
-    "utc_time",
-    "utc_timestamp",
-    "current_time",
-    "current_timestamp",
-    "localtime",
-    "localtimestamp",
-    "int",
-    "bigint",
+    "timestamptz",
+    "uuid",
+    "inet",
+    "cidr",
+    "json",
+    "jsonb",
+    "xml",
+    "bytea",
+    "text",
 ];
-/// Words after which a literal is part of the statement and cannot be a placeholder.
-const BEFORE_FIXED: &[&str] = &["separator", "escape", "as", "charset", "collate", "interval"];
 /// Parts of words beside which texts may be secrets.
 const SECRET: &[&str] =
     &["passw", "pwd", "secret", "token", "crypt", "credential", "api_key", "apikey"];
@@ -170,7 +154,11 @@ pub(super) fn read(
         end: 0,
         numbered: numbered(&scanned),
         table_number: None,
-        has_texts: has_texts && !is_secret,
+        shown: match (is_secret, has_texts) {
+            (true, _) => Shown::None,
+            (false, true) => Shown::All,
+            (false, false) => Shown::Words,
+        },
     };
     if let Err(reason) = former.form() {
         return Kind::LeftOut(reason, Change::None);
@@ -355,7 +343,7 @@ struct Former<'a> {
     /// The tokens that name the numbered table.
     numbered: Vec<usize>,
     table_number: Option<u64>,
-    has_texts: bool,
+    shown: Shown,
 }
 
 impl Former<'_> {
@@ -507,7 +495,17 @@ impl Former<'_> {
         let at = self.at;
         let Some((after, seen, is_text)) = self.value(at)? else { return Ok(false) };
         let end = self.scanned.spans[after - 1].end;
-        if !self.is_sign(at, '$') && self.is_fixed(at, is_text) {
+        let place = Place {
+            scanned: self.scanned,
+            dialect: self.dialect,
+            at,
+            after,
+            is_text,
+            is_secret: self.shown == Shown::None,
+            is_joined: self.is_joined(at),
+            fixed: self.fixed,
+        };
+        if !self.is_sign(at, '$') && place.is_fixed() {
             let begin = self.scanned.spans[at].start;
             let text = self.text[begin..end].to_owned();
             self.push(end, after - at);
@@ -534,7 +532,9 @@ impl Former<'_> {
     fn without_prefix(&mut self, at: usize) -> Option<&'static str> {
         let word = self.word_before(at).to_owned();
         let start = *self.starts.last()?;
-        let is_typed = ["date", "time", "timestamp"].contains(&word.as_str());
+        // MySQL has three of them.
+        let types = if self.dialect == Dialect::PostgreSql { TYPES } else { &TYPES[..3] };
+        let typed = types.iter().find(|name| **name == word);
         if self.is_joined(at) && (["e", "n"].contains(&word.as_str()) || word.starts_with('_')) {
             self.out.truncate(start);
             return None;
@@ -543,34 +543,12 @@ impl Former<'_> {
             self.out.truncate(start);
             return None;
         }
-        if !is_typed {
-            return None;
-        }
+        let typed = typed?;
         self.out.truncate(start);
-        Some(match (word.as_str(), self.dialect) {
-            ("date", _) => "date",
-            ("time", _) => "time",
-            (_, Dialect::MySql) => "datetime",
-            _ => "timestamp",
+        Some(match (*typed, self.dialect) {
+            ("timestamp", Dialect::MySql) => "datetime",
+            (name, _) => name,
         })
-    }
-
-    /// Whether a literal is part of the statement, as the place of a column or the length of a type.
-    fn is_fixed(&self, at: usize, is_text: bool) -> bool {
-        let before = self.word_before(at);
-        let is_arrow = at > 1
-            && self.is_sign(at - 1, '>')
-            && matches!(self.token(at - 2), Some(Token::Sign('-' | '>')));
-        if is_text {
-            // MySQL's INTERVAL takes any value, PostgreSQL's only a literal.
-            let is_interval = before == "interval" && self.dialect == Dialect::MySql;
-            return is_arrow || (BEFORE_FIXED.contains(&before) && !is_interval);
-        }
-        let follows = at > 1 && self.is_sign(at - 1, ',') && self.fixed == Some(at - 2);
-        let has_precision = at > 1
-            && self.is_sign(at - 1, '(')
-            && WITH_PRECISION.contains(&self.scanned.word(at - 2));
-        is_arrow || before == "by" || follows || has_precision
     }
 
     /// The value that begins at a token: the index behind it, what was seen, and whether it is a text.
@@ -587,11 +565,11 @@ impl Former<'_> {
                 let raw = &self.text[self.scanned.spans[at].clone()];
                 let has_escapes = self.dialect == Dialect::MySql || before == "e";
                 let text = meant(raw, has_escapes);
-                Ok(Some((at + 1, Seen::text(&text, self.has_texts), true)))
+                Ok(Some((at + 1, Seen::text(&text, self.shown), true)))
             }
             Some(Token::Sign('$')) => {
                 let Some(text) = self.parameter(at) else { return Ok(None) };
-                let seen = Seen::bound(text, self.has_texts);
+                let seen = Seen::bound(text, self.shown);
                 let is_text = !seen.is_bound_number();
                 Ok(Some((at + 1, seen, is_text)))
             }

@@ -178,6 +178,12 @@ impl<'a> Naming<'a> {
         (step.tables.len() > 1).then(|| self.offsets[step_idx] + idx)
     }
 
+    /// What was seen at a place.
+    fn stats(&self, place: usize) -> &'a Stats {
+        let step_idx = self.offsets.partition_point(|offset| *offset <= place) - 1;
+        self.shape.steps[step_idx].stats(place - self.offsets[step_idx])
+    }
+
     /// The numbers that are drawn at a place, with how often they occurred.
     fn tables(&self, place: usize) -> &'a BTreeMap<u64, u64> {
         // A step without values begins where the next one does, which is the one that is meant.
@@ -341,6 +347,7 @@ impl Writer<'_> {
                 list(&mut own, &mut sql, &place, (&name, n_marks));
                 is_after_value = true;
             } else if let Some(constant) = place.stats.constant() {
+                // It has no quotes and no backslashes.
                 sql.push_str(&if is_text { format!("'{constant}'") } else { constant.to_owned() });
             } else {
                 let named = |at: usize| match step.is_steady(place.idx) {
@@ -349,9 +356,18 @@ impl Writer<'_> {
                 };
                 let origin = naming.origins[at];
                 let is_same = origin.held.is_some() && origin.above == 0;
-                let name = named(if is_same { origin.place } else { at });
-                let _ = write!(sql, ":{name}");
-                is_after_value = true;
+                let source = if is_same { origin.place } else { at };
+                let name = named(source);
+                match naming.stats(source).offset() {
+                    // Numbers of 64 bits without a sign: the server adds what generators cannot.
+                    Some(offset) => {
+                        let _ = write!(sql, "(:{name} + {offset})");
+                    }
+                    None => {
+                        let _ = write!(sql, ":{name}");
+                        is_after_value = true;
+                    }
+                }
                 if !step.is_steady(place.idx) {
                     let name = named(at);
                     draw_as(&mut own, naming, &place, (at, &name, &named(origin.place)));
@@ -425,5 +441,9 @@ fn list(own: &mut String, sql: &mut String, place: &Place<'_>, (name, n_marks): 
             let _ = writeln!(own, "{name} = {text}");
         }
     }
-    *sql += &names.iter().map(|name| format!(":{name}")).collect::<Vec<_>>().join(", ");
+    let term = |name: &String| match stats.offset() {
+        Some(offset) => format!("(:{name} + {offset})"),
+        None => format!(":{name}"),
+    };
+    *sql += &names.iter().map(term).collect::<Vec<_>>().join(", ");
 }

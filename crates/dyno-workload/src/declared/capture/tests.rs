@@ -2,6 +2,7 @@
 
 mod dangerous;
 mod sessions;
+mod values;
 
 use super::*;
 

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::declared::calendar;
-
 use super::relations::Compared;
+use super::typed::{self, Form, Typed, typed};
 
 /// Fewer numbers may rise by chance.
 const NUMBERING_LEAST: u64 = 20;
@@ -15,6 +14,10 @@ const COUNTED_MOST: usize = 1 << 14;
 const FEW: usize = 20;
 /// Longest text that is written out, and longest pattern, in bytes.
 const SHOWN_MOST: usize = 200;
+/// Fewer executions with the same text may be of one user.
+const WORD_LEAST: u64 = 5;
+/// Longest word of a program.
+const WORD_MOST: usize = 32;
 /// Most digits of a number that is written as a text.
 const DIGITS_MOST: usize = 15;
 /// The largest number that generators take.
@@ -45,7 +48,11 @@ pub(super) struct Seen {
     number: Option<Number>,
     /// Length of a text in characters.
     chars: usize,
-    /// A text that is a date (10 characters) or a date and a time (19).
+    /// What a text is, if its form says so.
+    typed: Option<Typed>,
+    /// A text that looks like a word of the program.
+    word: Option<Box<str>>,
+    /// A text that is or has a date (10 characters) or a date and a time (19).
     moment: Option<Box<str>>,
     /// A text with `#` for digits and `@` for letters.
     pattern: Option<Box<str>>,
@@ -61,6 +68,8 @@ pub(super) struct Seen {
 struct Number {
     value: f64,
     integer: Option<i64>,
+    /// A whole number above those of 64 bits with a sign.
+    unsigned: Option<u64>,
     decimals: u32,
 }
 
@@ -81,7 +90,9 @@ fn parse_number(text: &str) -> Option<Number> {
         Some((_, digits)) => digits.bytes().take_while(u8::is_ascii_digit).count() as u32,
         None => 0,
     };
-    Some(Number { value, integer: text.parse().ok(), decimals })
+    let integer = text.parse().ok();
+    let unsigned = if integer.is_none() { text.parse().ok() } else { None };
+    Some(Number { value, integer, unsigned, decimals })
 }
 
 /// A text that is a number as a person writes it: no sign but a minus, no zeros before it.
@@ -96,16 +107,18 @@ fn number_of_text(text: &str) -> Option<Number> {
     is_plain.then(|| parse_number(text))?
 }
 
-/// A date or a date and a time, without a fraction of a second.
-fn moment(text: &str) -> Option<Box<str>> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let is_fraction = fraction.len() <= 6 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let is_one = match whole.len() {
-        10 => calendar::date(whole).is_some() && fraction.is_empty(),
-        19 => calendar::timestamp(whole).is_some() && is_fraction,
-        _ => false,
-    };
-    is_one.then(|| whole.replace('T', " ").into())
+/// A parameter that is a number: whole ones of 64 bits, also `1e5`.
+fn number_of_parameter(text: &str) -> Option<Seen> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_whole = !digits.starts_with('0')
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<i64>().is_ok();
+    let is_float = digits.split_once(['e', 'E']).is_some_and(|(number, exponent)| {
+        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        number_of_text(number).is_some() && exponent.parse::<u16>().is_ok()
+    });
+    let is_number = is_whole || is_float || number_of_text(text).is_some();
+    is_number.then(|| Seen::number(text))?
 }
 
 /// A template (see `declared::template`) of texts that have the same signs at the same places.
@@ -127,6 +140,26 @@ fn pattern(text: &str) -> Option<Box<str>> {
     Some(out.into())
 }
 
+/// Which texts may be written into the study as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// All that are frequent.
+    All,
+    /// Words of the program.
+    Words,
+    None,
+}
+
+/// Whether a text looks like a word of the program, such as a status: `paid`, `IN_TRANSIT`.
+fn is_word(text: &str) -> bool {
+    let is_of = |is_letter: fn(&char) -> bool| {
+        text.chars().next().is_some_and(|c| is_letter(&c))
+            && text.chars().all(|c| is_letter(&c) || c.is_ascii_digit() || "_-".contains(c))
+    };
+    (2..=WORD_MOST).contains(&text.len())
+        && (is_of(char::is_ascii_lowercase) || is_of(char::is_ascii_uppercase))
+}
+
 impl Seen {
     /// The value as it is compared with others of its transaction.
     pub(super) fn compared(&self) -> Compared {
@@ -144,6 +177,8 @@ impl Seen {
             hash: hash(text, false),
             number: Some(number),
             chars: 0,
+            typed: None,
+            word: None,
             moment: None,
             pattern: None,
             starts_open: false,
@@ -153,15 +188,20 @@ impl Seen {
         })
     }
 
-    /// A text, which is kept only if `is_shown`.
-    pub(super) fn text(text: &str, is_shown: bool) -> Seen {
+    /// A text, which is kept only if it may be shown.
+    pub(super) fn text(text: &str, shown: Shown) -> Seen {
         let number = number_of_text(text);
-        let is_shown = (is_shown || number.is_some()) && text.len() <= SHOWN_MOST;
+        let typed = if number.is_none() { typed(text) } else { None };
+        let is_boolean = typed.as_ref().is_some_and(|typed| typed.form == Form::Boolean);
+        let is_shown =
+            (shown == Shown::All || is_boolean || number.is_some()) && text.len() <= SHOWN_MOST;
         Seen {
             hash: hash(text, true),
             number,
             chars: text.chars().count(),
-            moment: moment(text),
+            typed,
+            word: (shown != Shown::None && is_word(text)).then(|| text.into()),
+            moment: typed::moment(text),
             pattern: pattern(text),
             starts_open: text.starts_with('%'),
             ends_open: text.len() > 1 && text.ends_with('%'),
@@ -171,9 +211,9 @@ impl Seen {
     }
 
     /// A parameter: a number if it can be one, since numbers are sent to texts as well.
-    pub(super) fn bound(text: &str, is_shown: bool) -> Seen {
-        let number = number_of_text(text).and_then(|_| Seen::number(text));
-        Seen { is_bound: true, ..number.unwrap_or_else(|| Seen::text(text, is_shown)) }
+    pub(super) fn bound(text: &str, shown: Shown) -> Seen {
+        let number = number_of_parameter(text);
+        Seen { is_bound: true, ..number.unwrap_or_else(|| Seen::text(text, shown)) }
     }
 
     /// Whether it is a parameter that can be a number.
@@ -191,6 +231,9 @@ pub(super) struct Stats {
     highest: f64,
     /// The bounds if all are whole numbers of 64 bits.
     whole: Option<(i64, i64)>,
+    /// Whole numbers that only 64 bits without a sign hold, and their bounds.
+    n_unsigned: u64,
+    unsigned: Option<(u64, u64)>,
     decimals: u32,
     n_numbers: u64,
     n_moments: u64,
@@ -204,6 +247,10 @@ pub(super) struct Stats {
     /// Lengths of the moments: 10 for dates.
     moment_chars: usize,
     pattern: Option<Box<str>>,
+    /// What all texts are.
+    typed: Option<Typed>,
+    /// The first text, if it looks like a word of the program.
+    word: Option<Box<str>>,
     /// How many values were above all before.
     n_rising: u64,
     /// How often each value occurred, by its hash, among the first `n_counted`.
@@ -227,8 +274,15 @@ impl Stats {
         self.most_chars = self.most_chars.max(seen.chars);
         if is_first {
             self.pattern.clone_from(&seen.pattern);
-        } else if self.pattern != seen.pattern {
-            self.pattern = None;
+            self.typed.clone_from(&seen.typed);
+            self.word.clone_from(&seen.word);
+        } else {
+            if self.pattern != seen.pattern {
+                self.pattern = None;
+            }
+            if self.typed.as_ref().map(|one| one.form) != seen.typed.as_ref().map(|one| one.form) {
+                self.typed = None;
+            }
         }
         if let Some(number) = seen.number {
             self.add_number(number);
@@ -240,6 +294,12 @@ impl Stats {
     }
 
     fn add_number(&mut self, number: Number) {
+        if let Some(unsigned) = number.unsigned {
+            self.n_unsigned += 1;
+            let (low, high) = self.unsigned.unwrap_or((unsigned, unsigned));
+            self.unsigned = Some((low.min(unsigned), high.max(unsigned)));
+            return;
+        }
         let is_first = self.n_numbers == 0;
         self.n_numbers += 1;
         self.decimals = self.decimals.max(number.decimals);
@@ -313,25 +373,45 @@ impl Stats {
     }
 
     fn are_numbers(&self) -> bool {
-        self.n_numbers == self.n
+        self.n_numbers + self.n_unsigned == self.n
     }
 
-    /// The one number that was always here, as it was written.
+    /// What is to be added to numbers that are drawn, since most of them were above those that generators draw.
+    pub(super) fn offset(&self) -> Option<u64> {
+        let (low, _) = self.unsigned?;
+        (self.are_numbers() && self.n_unsigned * 2 > self.n).then_some(low)
+    }
+
+    /// The one number that was always here, as it was written; or the one text, if it is a word of the
+    /// program: it was here often, and looks like one.
     pub(super) fn constant(&self) -> Option<&str> {
         // The type of a parameter may be another one.
-        let is_one =
-            !self.has_bound && self.are_numbers() && !self.is_full && self.n_different() == 1;
-        is_one.then(|| self.few.keys().next().map(|text| &**text))?
+        if self.has_bound || self.is_full || self.n_different() != 1 {
+            return None;
+        }
+        match self.are_numbers() {
+            true => self.few.keys().next().map(|text| &**text),
+            false => self.word(),
+        }
+    }
+
+    /// The one text that was always here, if it was here often and looks like a word of the program.
+    fn word(&self) -> Option<&str> {
+        let is_one = self.n >= WORD_LEAST && !self.is_full && self.n_different() == 1;
+        self.word.as_deref().filter(|_| is_one)
     }
 
     /// The largest value, if all are whole numbers.
     pub(super) fn highest_whole(&self) -> Option<i64> {
-        self.whole.filter(|_| self.are_numbers()).map(|(_, highest)| highest)
+        self.whole
+            .filter(|_| self.are_numbers() && self.n_unsigned == 0)
+            .map(|(_, highest)| highest)
     }
 
     /// Whether these are numbers that were given once each, in a rising order: those of new rows.
     pub(super) fn is_numbering(&self) -> bool {
         self.are_numbers()
+            && self.n_unsigned == 0
             && self.whole.is_some()
             && self.n >= NUMBERING_LEAST
             && self.n_different() as u64 == self.n_counted
@@ -391,7 +471,9 @@ impl Stats {
 
     /// The values themselves, if there are few, with their frequencies.
     fn one_of(&self, is_text: bool) -> Option<String> {
-        let is_worth = !self.has_more && self.few.len() > 1 && self.n >= 5 * self.few.len() as u64;
+        let is_boolean = self.typed.as_ref().is_some_and(|typed| typed.form == Form::Boolean);
+        let is_often = is_boolean || self.n >= 5 * self.few.len() as u64;
+        let is_worth = !self.has_more && self.few.len() > 1 && is_often && self.n_unsigned == 0;
         if !is_worth {
             return None;
         }
@@ -406,7 +488,16 @@ impl Stats {
 
     fn numbers(&self, name: &str, is_new: bool) -> (Vec<(String, String)>, String) {
         let one = |text: String| vec![(name.to_owned(), text)];
-        let words = self.words();
+        let mut words = self.words();
+        if self.offset().is_some()
+            && let Some((low, high)) = self.unsigned
+        {
+            return (spread(name, (0, (high - low).min(i64::MAX as u64) as i64)), words);
+        }
+        if self.n_unsigned > 0 {
+            let n = self.n_unsigned;
+            words = format!("{words}, {n} above {} are not drawn", i64::MAX);
+        }
         let Some((low, high)) = self.whole else { return (one(self.decimal()), words) };
         if is_new && self.is_numbering() && high < i64::MAX / 2 {
             let text = format!("{{ sequence = {} }}", high + 1);
@@ -438,27 +529,22 @@ impl Stats {
         if is_small {
             return (one(format!("{{ uniform = [{low}, {high}] }}")), words);
         }
-        // Steps so wide that their number is one that generators take.
-        let step = ((width / NUMBER_MOST as i128 + 1) as u128).next_power_of_two() as i128;
-        let steps = (width - 1) / step;
-        let (sign, shift) = if low < 0 { ('-', low.unsigned_abs()) } else { ('+', low as u64) };
-        let nth = format!("{name}_nth");
-        let made = match low == i64::MIN {
-            true => vec![(name.to_owned(), format!("{{ uniform = [0, {}] }}", NUMBER_MOST as i64))],
-            false => vec![
-                (nth.clone(), format!("{{ uniform = [0, {steps}] }}")),
-                (name.to_owned(), format!("{{ expression = \":{nth} * {step} {sign} {shift}\" }}")),
-            ],
-        };
-        (made, words)
+        (spread(name, (low, high)), words)
     }
 
     fn decimal(&self) -> String {
-        let most = self.lowest.abs().max(self.highest.abs()).min(NUMBER_MOST);
+        let most = self.lowest.abs().max(self.highest.abs());
+        if most > NUMBER_MOST {
+            // Only an expression has numbers of this size.
+            let step = (self.highest - self.lowest) / 1e6;
+            return format!(
+                "{{ expression = \"random(0, 1000000) * {step:e} + {:e}\" }}",
+                self.lowest
+            );
+        }
         let fits = |decimals: &u32| most * 10_f64.powi(*decimals as i32) < NUMBER_MOST;
         let decimals = (0..=self.decimals.min(9)).rev().find(fits).unwrap_or(0);
         let bound = |value: f64| {
-            let value = value.clamp(-NUMBER_MOST, NUMBER_MOST);
             let scale = 10_f64.powi(decimals as i32);
             format!("{:.*}", decimals as usize, (value * scale).round() / scale)
         };
@@ -472,18 +558,27 @@ impl Stats {
         if let Some(text) = self.one_of_texts() {
             return (one(text), words);
         }
-        if self.n_moments == self.n
-            && let Some((first, last)) = &self.moments
-        {
-            let kind = if self.moment_chars == 10 { "date" } else { "timestamp" };
-            return (one(format!("{{ {kind} = [\"{first}\", \"{last}\"] }}")), words);
+        let kind = if self.moment_chars == 10 { "date" } else { "timestamp" };
+        let moments = self.moments.as_ref().filter(|_| self.n_moments == self.n);
+        let moments =
+            moments.map(|(first, last)| format!("{{ {kind} = [\"{first}\", \"{last}\"] }}"));
+        if let Some(typed) = &self.typed {
+            let made = typed.generators(name, moments.as_deref());
+            if !made.is_empty() {
+                return (made, words);
+            }
+        } else if let Some(moments) = moments {
+            return (one(moments), words);
         }
         let lengths = match self.least_chars == self.most_chars {
             true => format!("{} characters", self.least_chars),
             false => format!("{} to {} characters", self.least_chars, self.most_chars),
         };
         let words = format!("{words}, {lengths}; the values here are random");
-        if let Some(pattern) = self.pattern.as_deref().filter(|pattern| !pattern.is_empty()) {
+        // Random letters between the signs of markup are none.
+        let is_markup = self.typed.as_ref().is_some_and(|typed| typed.form == Form::Markup);
+        let pattern = self.pattern.as_deref().filter(|text| !text.is_empty() && !is_markup);
+        if let Some(pattern) = pattern {
             return (one(format!("{{ text = {} }}", super::write::quoted(pattern))), words);
         }
         let starts_open = self.n_starts_open == self.n;
@@ -506,10 +601,32 @@ impl Stats {
 
     fn one_of_texts(&self) -> Option<String> {
         let is_constant = !self.has_more && self.few.len() == 1;
-        if is_constant {
-            return self.few.keys().next().map(|text| super::write::quoted(text));
+        let constant =
+            if is_constant { self.few.keys().next().map(|text| &**text) } else { self.word() };
+        if let Some(constant) = constant {
+            return Some(super::write::quoted(constant));
         }
         self.one_of(true)
+    }
+}
+
+/// Generators of whole numbers between two bounds that are too far apart for one: so many steps as generators
+/// take, as wide as need be.
+fn spread(name: &str, (low, high): (i64, i64)) -> Vec<(String, String)> {
+    let width = i128::from(high) - i128::from(low) + 1;
+    let step = ((width / NUMBER_MOST as i128 + 1) as u128).next_power_of_two() as i128;
+    let steps = (width - 1) / step;
+    if step == 1 && low == 0 {
+        return vec![(name.to_owned(), format!("{{ uniform = [0, {steps}] }}"))];
+    }
+    let (sign, shift) = if low < 0 { ('-', low.unsigned_abs()) } else { ('+', low as u64) };
+    let nth = format!("{name}_nth");
+    match low == i64::MIN {
+        true => vec![(name.to_owned(), format!("{{ uniform = [0, {}] }}", NUMBER_MOST as i64))],
+        false => vec![
+            (nth.clone(), format!("{{ uniform = [0, {steps}] }}")),
+            (name.to_owned(), format!("{{ expression = \":{nth} * {step} {sign} {shift}\" }}")),
+        ],
     }
 }
 

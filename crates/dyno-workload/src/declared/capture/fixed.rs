@@ -1,0 +1,266 @@
+//! Literals that are part of a statement, rather than values: no placeholder may stand there, or another value
+//! would make it another statement.
+
+use crate::Dialect;
+use crate::declared::sql::{Scanned, Token};
+
+/// Words whose numbers in parentheses belong to a type or a precision.
+const WITH_PRECISION: &[&str] = &[
+    "char",
+    "varchar",
+    "nchar",
+    "character",
+    "varying",
+    "binary",
+    "varbinary",
+    "decimal",
+    "numeric",
+    "dec",
+    "float",
+    "double",
+    "bit",
+    "datetime",
+    "time",
+    "timestamp",
+    "now",
+    "curtime",
+    "sysdate",
+    "utc_time",
+    "utc_timestamp",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "int",
+    "bigint",
+    "percentile_cont",
+    "percentile_disc",
+];
+/// Words before a literal that is part of the statement.
+const BEFORE: &[&str] =
+    &["separator", "escape", "as", "charset", "collate", "interval", "zone", "path"];
+/// Words before a value. A text behind any other word, without a sign between them, is a name: `SELECT a 'b'`.
+const BEFORE_VALUE: &[&str] = &[
+    "select",
+    "distinct",
+    "all",
+    "where",
+    "and",
+    "or",
+    "not",
+    "xor",
+    "on",
+    "having",
+    "when",
+    "then",
+    "else",
+    "case",
+    "between",
+    "like",
+    "ilike",
+    "rlike",
+    "regexp",
+    "similar",
+    "to",
+    "is",
+    "in",
+    "from",
+    "for",
+    "set",
+    "values",
+    "value",
+    "return",
+    "returning",
+    "by",
+    "limit",
+    "offset",
+    "div",
+    "mod",
+    "any",
+    "some",
+    "default",
+    "using",
+    "with",
+    "symmetric",
+    "binary",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "datetime",
+    "uuid",
+    "inet",
+    "cidr",
+    "json",
+    "jsonb",
+    "xml",
+    "bytea",
+    "text",
+    "n",
+    "x",
+    "b",
+    "e",
+    "u",
+    "of",
+    "sounds",
+    "leading",
+    "trailing",
+    "both",
+    "placing",
+    "if",
+    "interval",
+    "straight_join",
+    "sql_no_cache",
+    "sql_calc_found_rows",
+    "high_priority",
+    "fetch",
+    "first",
+    "next",
+];
+/// Functions whose first argument is part of the statement: what they act on, or a unit.
+const FIRST_ARGUMENT: &[&str] = &["nextval", "currval", "date_trunc", "date_part", "timezone"];
+/// Functions whose first argument is, if there is a second one: how a text is read.
+const FIRST_OF_TWO: &[&str] = &[
+    "to_tsvector",
+    "to_tsquery",
+    "plainto_tsquery",
+    "phraseto_tsquery",
+    "websearch_to_tsquery",
+    "ts_headline",
+];
+/// Functions whose further arguments are: formats, paths, zones.
+const FURTHER_ARGUMENTS: &[&str] = &[
+    "to_char",
+    "to_date",
+    "to_timestamp",
+    "to_number",
+    "date_format",
+    "time_format",
+    "str_to_date",
+    "convert_tz",
+    "json_table",
+    "json_value",
+    "json_query",
+    "json_extract",
+    "json_length",
+    "json_contains_path",
+];
+/// Types of PostgreSQL whose values name something, or have a form of their own.
+const NAMING_TYPES: &[&str] =
+    &["regclass", "regtype", "regproc", "regprocedure", "regrole", "regconfig", "interval"];
+/// Most tokens of a call that are looked at.
+const CALL_MOST: usize = 200;
+
+/// Where a literal stands.
+pub(super) struct Place<'a> {
+    pub(super) scanned: &'a Scanned,
+    pub(super) dialect: Dialect,
+    /// Its first token, and that behind it.
+    pub(super) at: usize,
+    pub(super) after: usize,
+    pub(super) is_text: bool,
+    /// Whether it may be a secret, which is not shown where it could be a value.
+    pub(super) is_secret: bool,
+    /// Whether nothing is between its first token and the one before.
+    pub(super) is_joined: bool,
+    /// The last token of a literal before it that stayed in the text.
+    pub(super) fixed: Option<usize>,
+}
+
+impl Place<'_> {
+    fn is_sign(&self, idx: usize, sign: char) -> bool {
+        self.scanned.tokens.get(idx) == Some(&Token::Sign(sign))
+    }
+
+    fn before(&self) -> &str {
+        self.at.checked_sub(1).map_or("", |idx| self.scanned.word(idx))
+    }
+
+    /// Whether the literal is part of the statement.
+    pub(super) fn is_fixed(&self) -> bool {
+        let at = self.at;
+        let is_arrow = at > 1
+            && self.is_sign(at - 1, '>')
+            && matches!(self.scanned.tokens.get(at - 2), Some(Token::Sign('-' | '>')));
+        if is_arrow {
+            return true;
+        }
+        match self.is_text {
+            true => self.is_fixed_text(),
+            false => self.is_fixed_number(),
+        }
+    }
+
+    fn is_fixed_number(&self) -> bool {
+        let at = self.at;
+        let follows = at > 1 && self.is_sign(at - 1, ',') && self.fixed == Some(at - 2);
+        let has_precision = at > 1
+            && self.is_sign(at - 1, '(')
+            && WITH_PRECISION.contains(&self.scanned.word(at - 2));
+        let is_of_window = matches!(self.scanned.word(self.after), "preceding" | "following");
+        let is_of_lock = self.before() == "wait";
+        self.before() == "by" || follows || has_precision || is_of_window || is_of_lock
+    }
+
+    fn is_fixed_text(&self) -> bool {
+        // MySQL's INTERVAL takes any value, PostgreSQL's only a literal.
+        let before = self.before();
+        let is_interval = before == "interval" && self.dialect == Dialect::MySql;
+        if BEFORE.contains(&before) && !is_interval {
+            return true;
+        }
+        if self.is_sign(self.after, ':')
+            && NAMING_TYPES.contains(&self.scanned.word(self.after + 1))
+        {
+            return true;
+        }
+        self.is_alias() || self.is_argument()
+    }
+
+    /// Whether it is a name, belongs to a type before it, or is part of a text before or behind it.
+    fn is_alias(&self) -> bool {
+        if self.is_secret {
+            return false;
+        }
+        if self.is_sign(self.after, '\'') {
+            return true;
+        }
+        let Some(before) = self.at.checked_sub(1).and_then(|idx| self.scanned.tokens.get(idx))
+        else {
+            return false;
+        };
+        match before {
+            Token::Sign('\'') => true,
+            Token::Sign(')' | '0') => self.dialect == Dialect::MySql,
+            Token::Sign(_) => false,
+            Token::Quoted(_) => true,
+            // A word that belongs to the literal: `_utf8'…'`.
+            Token::Word(word) => {
+                !self.is_joined && !word.starts_with('_') && !BEFORE_VALUE.contains(&word.as_str())
+            }
+        }
+    }
+
+    /// Whether it is an argument that says what a function does.
+    fn is_argument(&self) -> bool {
+        let (mut depth, mut nth) = (0_u32, 0);
+        for idx in (self.at.saturating_sub(CALL_MOST)..self.at).rev() {
+            match self.scanned.tokens[idx] {
+                Token::Sign(')') => depth += 1,
+                Token::Sign('(') if depth == 0 => {
+                    let function = idx.checked_sub(1).map_or("", |idx| self.scanned.word(idx));
+                    let is_one_of_two =
+                        FIRST_OF_TWO.contains(&function) && self.is_sign(self.after, ',');
+                    return match nth {
+                        0 => FIRST_ARGUMENT.contains(&function) || is_one_of_two,
+                        _ => FURTHER_ARGUMENTS.contains(&function),
+                    };
+                }
+                Token::Sign('(') => depth -= 1,
+                Token::Sign(',') if depth == 0 => nth += 1,
+                _ => {}
+            }
+        }
+        false
+    }
+}
