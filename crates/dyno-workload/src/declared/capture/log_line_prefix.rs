@@ -114,7 +114,14 @@ impl Prefix {
         Ok(Prefix { parts, text: text.to_owned() })
     }
 
-    /// The usual prefix that fits the most of these lines; the first one of those.
+    /// The prefix that the server says it has from now on.
+    pub(super) fn said(message: &str) -> Option<Prefix> {
+        let setting = message.strip_prefix(SAID)?.trim_end().strip_suffix('"')?;
+        Prefix::read(setting).ok()
+    }
+
+    /// The usual prefix that fits the most of these lines; the first one of those. It has to fit half of the
+    /// messages, unless the server says among them how it goes on.
     pub(super) fn guess<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> Option<Prefix> {
         let mut best: Option<(usize, Prefix)> = None;
         for text in USUAL {
@@ -124,7 +131,9 @@ impl Prefix {
                 best = Some((n, prefix));
             }
         }
-        best.map(|(_, prefix)| prefix)
+        let is_said = lines.clone().any(|line| line.contains(SAID));
+        let n_messages = lines.filter(|line| is_message(line)).count();
+        best.filter(|(n, _)| is_said || n * 2 >= n_messages).map(|(_, prefix)| prefix)
     }
 
     /// Reads a line that begins a message, or a part of it.
@@ -133,6 +142,15 @@ impl Prefix {
         let mut steps = STEPS_MOST;
         matched(&self.parts, line, &mut found, &mut steps).then_some(found)
     }
+}
+
+/// What the server says when it reads the setting again.
+const SAID: &str = "parameter \"log_line_prefix\" changed to \"";
+
+/// Whether a line begins a message, whatever its prefix.
+fn is_message(line: &str) -> bool {
+    let severities = ["LOG:  ", "ERROR:  ", "FATAL:  ", "DETAIL:  ", "STATEMENT:  "];
+    !line.starts_with('\t') && severities.iter().any(|severity| line.contains(severity))
 }
 
 /// Most attempts for a line.
@@ -220,9 +238,19 @@ fn severity<'a>(line: &'a str, found: &mut Prefixed<'a>) -> bool {
     let is_one = SEVERITIES.contains(&severity);
     if is_one {
         found.severity = severity;
-        found.message = message.strip_prefix("  ").unwrap_or(message);
+        let message = message.strip_prefix("  ").unwrap_or(message);
+        found.message = without_state(message);
     }
     is_one
+}
+
+/// A message without the SQLSTATE that `log_error_verbosity = verbose` writes before it.
+fn without_state(message: &str) -> &str {
+    let is_inside = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+    match message.split_once(": ") {
+        Some((state, rest)) if state.len() == 5 && state.bytes().all(is_inside) => rest,
+        _ => message,
+    }
 }
 
 #[cfg(test)]
@@ -282,6 +310,11 @@ mod tests {
         );
         check(&["\tx", "4 LOG:  x"], Some("%p "));
         check(&["LOG:  x", "hello"], None);
+        // Two lines of the server do not outvote those of the sessions, unless it says what comes.
+        let others = ["< a LOG:  x", "< b LOG:  x", "< c ERROR:  x", "\tLOG:  y", "hello"];
+        let with = |line: &'static str| [&others[..], &["4 LOG:  x", line]].concat();
+        check(&with("5 LOG:  x"), None);
+        check(&with("5 LOG:  parameter \"log_line_prefix\" changed to \"< %p \""), Some("%p "));
     }
 
     #[test]

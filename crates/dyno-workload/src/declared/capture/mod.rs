@@ -360,7 +360,7 @@ trait Reader {
 
 /// The format that has such lines.
 fn recognise(line: &str) -> Option<Format> {
-    if mysql_general::header(line).is_some() {
+    if mysql_general::header(line).is_some() || mysql_general::header_with_blanks(line).is_some() {
         return Some(Format::MySqlGeneral);
     }
     if postgresql_log::is_csv(line) {

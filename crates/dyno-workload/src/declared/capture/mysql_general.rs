@@ -64,15 +64,55 @@ pub(super) fn header(line: &str) -> Option<Header<'_>> {
             is_time(time).then_some(rest)?
         }
     };
-    let rest = rest.trim_start_matches(' ');
-    let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-    let (session, rest) = rest.split_at(digits);
-    if session.is_empty() {
-        return None;
-    }
+    let (session, rest) = number(rest.trim_start_matches(' '))?;
     let rest = rest.strip_prefix(' ')?;
     let (command, argument) = rest.split_once('\t').unwrap_or((rest, ""));
     COMMANDS.contains(&command).then_some(Header { session, command, argument })
+}
+
+/// Reads the beginning of an entry in a log that a program has rewritten with blanks in place of tabs.
+pub(super) fn header_with_blanks(line: &str) -> Option<Header<'_>> {
+    let is_blank = |c: char| c == ' ' || c == '\t';
+    let rest = line.trim_start_matches(is_blank);
+    let has_margin = line.len() - rest.len() >= MARGIN_LEAST;
+    let rest = match has_margin {
+        true => rest,
+        false => {
+            // The time ends before the blanks that precede the number.
+            let (time, rest) = rest.split_at(rest.find("  ").or_else(|| rest.find('\t'))?);
+            // `261123 20:22:53`; one digit of the hour is a blank in `261123  9:22:53`.
+            let (time, rest) = match is_time(time) {
+                true => (time, rest),
+                false => rest_of_time(line)?,
+            };
+            is_time(time).then_some(rest)?.trim_start_matches(is_blank)
+        }
+    };
+    let (session, rest) = number(rest)?;
+    let rest = rest.strip_prefix(is_blank)?.trim_start_matches(is_blank);
+    // The longest one: `Init DB`, `Close stmt`.
+    let fits = |command: &&&str| {
+        rest.strip_prefix(**command)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(is_blank))
+    };
+    let command = COMMANDS.iter().filter(fits).max_by_key(|command| command.len())?;
+    let argument = rest[command.len()..].trim_start_matches(is_blank);
+    Some(Header { session, command, argument })
+}
+
+/// Fewest blanks before the number of a connection in an entry of the same second as that before.
+const MARGIN_LEAST: usize = 12;
+
+/// `261123  9:22:53` and what follows.
+fn rest_of_time(line: &str) -> Option<(&str, &str)> {
+    let is_one = line.get(6..8) == Some("  ") && line.is_char_boundary(15.min(line.len()));
+    (is_one && line.len() > 15).then(|| line.split_at(15))
+}
+
+/// The number at the beginning, and the rest.
+fn number(text: &str) -> Option<(&str, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    (digits > 0).then(|| text.split_at(digits))
 }
 
 /// `261123 20:22:53`, with or without a space before the hour, or `2026-11-23T20:22:53.123456Z`.
@@ -93,6 +133,8 @@ pub(super) fn is_opening(line: &str) -> bool {
 #[derive(Default)]
 pub(super) struct General {
     open: Option<Entry>,
+    /// Whether its columns are separated by tabs, as a server does.
+    has_tabs: bool,
     /// Lines to pass over.
     skip: usize,
 }
@@ -105,7 +147,14 @@ struct Entry {
 
 impl Reader for General {
     fn line(&mut self, line: &Line, to: &mut Sessions) {
-        if self.skip > 0 && header(&line.text).is_none() {
+        let found = header(&line.text);
+        self.has_tabs |= found.is_some();
+        // Only where nothing else begins an entry, since a statement may have such a line.
+        let found = found.or_else(|| match self.has_tabs {
+            true => None,
+            false => header_with_blanks(&line.text),
+        });
+        if self.skip > 0 && found.is_none() {
             self.skip -= 1;
             return;
         }
@@ -115,7 +164,7 @@ impl Reader for General {
             self.skip = 2;
             return;
         }
-        match header(&line.text) {
+        match found {
             Some(found) => {
                 self.end(to);
                 let mut text = Gathered::default();

@@ -121,9 +121,13 @@ fn parameters(detail: &str) -> Vec<Option<String>> {
     all
 }
 
+/// Most prefixes of one log that are tried.
+const PREFIXES_MOST: usize = 4;
+
 /// A reader of the plain log.
 pub(super) struct Plain {
-    prefix: Prefix,
+    /// The latest one first: sessions read the setting again one after the other.
+    prefixes: Vec<Prefix>,
     open: Option<Message>,
     /// Where lines go that continue one.
     part: Part,
@@ -139,7 +143,7 @@ enum Part {
 
 impl Plain {
     pub(super) fn new(prefix: Prefix) -> Plain {
-        Plain { prefix, open: None, part: Part::None }
+        Plain { prefixes: vec![prefix], open: None, part: Part::None }
     }
 
     /// The part of the message to which further lines belong.
@@ -162,10 +166,15 @@ impl Reader for Plain {
             }
             return;
         }
-        let Some(found) = self.prefix.matches(&line.text) else {
+        let found = self.prefixes.iter().find_map(|prefix| prefix.matches(&line.text));
+        let Some(found) = found else {
             self.part = Part::None;
             return;
         };
+        if let Some(prefix) = Prefix::said(found.message) {
+            self.prefixes.insert(0, prefix);
+            self.prefixes.truncate(PREFIXES_MOST);
+        }
         let mut text = Gathered::default();
         text.add(found.message, line.is_cut);
         let open = self.open.as_mut().filter(|open| open.session == found.session);

@@ -28,7 +28,7 @@ pub(super) fn study(
     let rare = shapes.split_off(request.kinds.min(shapes.len()));
     leave_out(&mut found, Reason::Rare, &rare);
     if shapes.is_empty() {
-        return Err(CaptureError::Nothing(why_nothing(&found)));
+        return Err(CaptureError::Nothing(why_nothing(&found, format)));
     }
     let n_rare = shapes.iter_mut().map(leave_out_tables).sum();
     found.counts.replayed -= n_rare;
@@ -114,7 +114,7 @@ fn chosen(found: &Found, request: &Request) -> Option<Rc<str>> {
     most.map(|(name, _)| Rc::clone(name))
 }
 
-fn why_nothing(found: &Found) -> String {
+fn why_nothing(found: &Found, format: Format) -> String {
     let counts = &found.counts;
     let left_out = counts.left_out.iter().map(|(reason, n)| format!("{n} {}", reason.text()));
     let mut parts: Vec<String> = vec![format!("{} statements were read", counts.read)];
@@ -122,7 +122,13 @@ fn why_nothing(found: &Found) -> String {
         parts.push(format!("{} begin or end transactions", counts.control));
     }
     parts.extend(left_out);
-    parts.join(", ")
+    let advice = match format == Format::PostgreSqlPlain && counts.read == 0 {
+        true => {
+            "; if its messages begin otherwise than was assumed, give the server's log_line_prefix with --prefix"
+        }
+        false => "",
+    };
+    parts.join(", ") + advice
 }
 
 /// A comment of one line, whatever the text.
