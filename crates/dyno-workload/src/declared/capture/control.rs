@@ -20,6 +20,8 @@ pub(super) enum Change {
     Detach,
     /// A savepoint is set.
     Savepoint(String),
+    /// A savepoint is given up, and those after it.
+    Release(String),
     /// What was done since a savepoint is undone.
     RollBackTo(String),
     /// Tables are locked, which commits; or unlocked, which commits if any were locked.
@@ -51,9 +53,8 @@ const SCHEMA: &[&str] = &[
     "create", "alter", "drop", "rename", "truncate", "analyze", "optimize", "repair", "vacuum",
     "reindex", "cluster", "comment", "refresh", "check", "checksum", "import", "security",
 ];
-/// First words of other statements with which MySQL commits, from its manual, "Statements That Cause an
-/// Implicit Commit".
-const COMMITTING: &[&str] = &["flush", "reset", "cache", "install", "uninstall"];
+/// First words of other statements with which MariaDB commits, as it was found to do.
+const COMMITTING: &[&str] = &["flush", "reset", "install", "uninstall"];
 /// First words of statements that contain others, with semicolons between them.
 const COMPOUND: &[&str] =
     &["create", "alter", "if", "case", "for", "while", "loop", "repeat", "declare"];
@@ -109,7 +110,7 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
         "commit" | "end" => Some(Kind::Control(Change::End(end(scanned, false)))),
         "rollback" | "abort" => Some(Kind::Control(Change::End(end(scanned, true)))),
         "savepoint" => left_out(Reason::Savepoint, Change::Savepoint(last_name(scanned))),
-        "release" => left_out(Reason::Savepoint, Change::None),
+        "release" => left_out(Reason::Savepoint, Change::Release(last_name(scanned))),
         "xa" => left_out(Reason::Savepoint, two_phase(second)),
         "prepare" if second == "transaction" => left_out(Reason::Savepoint, Change::Detach),
         "set" if scanned.has_word("password") || second == "role" => {
@@ -135,7 +136,7 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
                 false => committing(reason),
             }
         }
-        "load" if scanned.has_word("cache") => committing(Reason::Session),
+        "load" if scanned.has_word("cache") => left_out(Reason::Session, Change::None),
         "load" | "copy" => left_out(Reason::File, Change::None),
         word if COMMITTING.contains(&word) && second != "persist" => committing(Reason::Session),
         _ => left_out(Reason::Session, Change::None),

@@ -112,9 +112,9 @@ struct Session {
     savepoints: Vec<(String, usize)>,
     /// How the transaction ends, as soon as it is known that this did not fail.
     ending: Option<Ending>,
-    /// What was sent last, if the log has it before it is executed, and how many statements were done
-    /// before.
+    /// What was sent last, if the log has it before it is executed.
     last: Option<u64>,
+    /// How many statements were done before it.
     done_before: usize,
     /// Statements of a transaction that is given up.
     given_up: u64,
@@ -430,9 +430,18 @@ impl Sessions {
                 self.open.insert(session.to_owned(), one);
             }
             Change::Savepoint(name) => {
-                let done = one.done.len();
-                if one.savepoints.len() < STATEMENTS_MOST {
-                    one.savepoints.push((name, done));
+                // MySQL forgets an earlier one of this name, PostgreSQL hides it.
+                if is_mysql {
+                    one.savepoints.retain(|(known, _)| *known != name);
+                }
+                let is_one = one.is_begun || one.is_joined || one.is_manual();
+                if is_one && !one.is_aborted && one.savepoints.len() < STATEMENTS_MOST {
+                    one.savepoints.push((name, one.done.len()));
+                }
+            }
+            Change::Release(name) => {
+                if let Some(at) = one.savepoints.iter().rposition(|(known, _)| *known == name) {
+                    one.savepoints.truncate(at);
                 }
             }
             Change::RollBackTo(name) => self.roll_back_to(session, &name),

@@ -226,6 +226,17 @@ fn savepoints_take_back_what_was_done() {
         ],
         "1: \"SELECT a\", committed\n3 Savepoint\n2 RolledBack\n",
     );
+    // Those that are not there, or no longer, take nothing back.
+    mysql(
+        &["SAVEPOINT s", "BEGIN", "SELECT a", "ROLLBACK TO s", "SELECT b", "COMMIT"],
+        "1: \"SELECT a\" \"SELECT b\", committed\n2 Savepoint\n",
+    );
+    let again = ["BEGIN", "SAVEPOINT s", "SELECT a", "SAVEPOINT s", "RELEASE SAVEPOINT s"];
+    let again = [&again[..], &["SELECT b", "ROLLBACK TO s", "SELECT c", "COMMIT"]].concat();
+    let all = "1: \"SELECT a\" \"SELECT b\" \"SELECT c\", committed\n4 Savepoint\n";
+    mysql(&again, all);
+    // In PostgreSQL the earlier one of the same name is there again.
+    postgresql(&again, "1: \"SELECT c\", committed\n4 Savepoint\n2 RolledBack\n");
     mysql(
         &[
             "XA START 'x'",
