@@ -52,8 +52,8 @@ pub use page_cache::{drop_page_cache, page_cache_problem};
 pub use piped::{PipedProcess, Pipes};
 pub use probe::{
     CommandProbe, DataFiles, Failures, FileKind, HOST_PROBES, HostSpec, ListedThread, Probe,
-    ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing, USER_READINGS,
-    host_readings, reading_name, server_cpu_total,
+    ProbeCommand, ProcessGroup, Readings, Sampler, ThreadGroup, ThreadGroups, ThreadListing,
+    USER_READINGS, host_readings, reading_name, server_cpu_total,
 };
 pub use process_table::RunningProcess;
 pub use register::{Hold, ListedDeployment, Register, Registered, RegisteredMember, memory_of};

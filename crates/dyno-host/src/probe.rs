@@ -23,6 +23,7 @@ mod spec;
 mod user;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dyno_units::reading::prelude::*;
 use dyno_units::{Nanoseconds, Registry};
@@ -37,7 +38,7 @@ pub use processes::{
 };
 pub use spec::{HOST_PROBES, HostSpec};
 use spec::{PROBES, Surroundings, Thread};
-pub use user::{CommandProbe, Failures, USER_READINGS, reading_name};
+pub use user::{CommandProbe, Failures, ProbeCommand, USER_READINGS, reading_name};
 
 /// Readings of one moment, by name. A reading that is not available is missing.
 pub type Readings = BTreeMap<String, f64>;
@@ -62,6 +63,11 @@ pub trait Probe: Send {
     /// How long from one read to the next, if it has a thread of its own.
     fn every(&self) -> Nanoseconds {
         Nanoseconds::SECOND
+    }
+
+    /// The command that it runs when it is read, if it runs one.
+    fn command(&self) -> Option<Arc<ProbeCommand>> {
+        None
     }
 
     /// Notes for the user since the last call, such as that it cannot be read, each

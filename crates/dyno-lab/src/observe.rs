@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Observer`]. The probes of the host share a thread; each probe of the server, and
 //! each that may be slow, has a thread of its own, so that a slow one delays its own readings and
-//! nothing else. Who is not done when the observation ends is left behind.
+//! nothing else. Who is not done when the observation ends is left behind; a command that it runs is killed.
 
 mod series;
 mod source;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use dyno_host::children_cpu;
+use dyno_host::{ProbeCommand, children_cpu};
 use dyno_units::{Clock, Nanoseconds, Registry};
 
 /// Every reading that Dyno may read: of the host, of all servers, of a study's own probes, and of the
@@ -71,6 +71,17 @@ pub struct Observer {
     heard: Receiver<Heard>,
     registry: Registry,
     children_cpu_s: Option<f64>,
+    commands: Commands,
+}
+
+/// The commands of probes, which end with the observation.
+#[derive(Default)]
+struct Commands(Vec<Arc<ProbeCommand>>);
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|command| command.end());
+    }
 }
 
 impl Observer {
@@ -89,8 +100,10 @@ impl Observer {
         let (registry, period) = (watched.registry(), watched.period());
         let (send, heard) = channel();
         let mut stops = Vec::new();
+        let mut commands = Commands::default();
         let children_cpu_s = children_cpu();
         for (idx, (name, reader)) in watched.into_readers().into_iter().enumerate() {
+            commands.0.extend(reader.command());
             let (stop, stopped) = channel();
             let clock = Arc::clone(&clock);
             let source = Source { idx, name: name.clone(), reader, clock, origin, period };
@@ -100,7 +113,7 @@ impl Observer {
                 .spawn(move || source.run(&stopped, &send))?;
             stops.push((name, stop));
         }
-        Ok(Observer { clock, origin, stops, heard, registry, children_cpu_s })
+        Ok(Observer { clock, origin, stops, heard, registry, children_cpu_s, commands })
     }
 
     /// The samples, and what is worth telling, that have come in since the last call.
@@ -141,6 +154,7 @@ impl Observer {
                  unknown"
             ));
         }
+        drop(self.commands);
         if let (Some(before), Some(now)) = (self.children_cpu_s, children_cpu()) {
             observed.cost.cpu += Nanoseconds::from_secs_f64(now - before);
         }

@@ -1,12 +1,14 @@
 //! A user's own probe: a command that prints lines of a name and a value.
 //!
-//! It has a time limit, after which it is killed. What it has started in its process group ends with
-//! it in every case. A command that fails costs its own readings; it is reported once, and counted.
+//! It has a time limit, after which it is killed, and it is killed when the observation ends. What it has started in its
+//! process group ends with it. If Dyno is killed, the next Dyno ends it, by the mark of its folder. A command that fails
+//! costs its own readings; it is reported once, and counted.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds, redact_secrets};
@@ -14,6 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::{Probe, Readings};
+use crate::keeper::{FOLDER_MARK, Keeper, KeeperError};
 
 /// The readings of a user's own probes, of every kind.
 #[rustfmt::skip]
@@ -70,6 +73,67 @@ impl Failures {
     }
 }
 
+/// The command of a probe, for whoever ends the probe while it is read.
+#[derive(Debug, Default)]
+pub struct ProbeCommand(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// The group of the command that runs.
+    group: Option<Pid>,
+    is_over: bool,
+}
+
+impl ProbeCommand {
+    /// Kills it, with all that it has started in its group, and lets it start no more.
+    pub fn end(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_over = true;
+        if let Some(group) = state.group {
+            // It is not collected yet, so the group is surely its own; it may have ended meanwhile.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_over {
+            return Err(io::Error::other("the observation has ended"));
+        }
+        let child = command.spawn()?;
+        state.group = Some(Pid::from_child(&child));
+        Ok(child)
+    }
+
+    /// Kills what is left of it, and collects it.
+    fn collect(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = state.group.take() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        child.wait()
+    }
+}
+
+/// A folder of a keeper's by which the next Dyno finds what is started for it. It is removed with this.
+struct Mark {
+    keeper: Arc<Keeper>,
+    folder: PathBuf,
+}
+
+impl Mark {
+    fn make(keeper: &Arc<Keeper>) -> Result<Mark, KeeperError> {
+        Ok(Mark { folder: keeper.make_folder("probe")?, keeper: Arc::clone(keeper) })
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        // A folder that stays is removed by the next run.
+        let _ = self.keeper.remove_folder(&self.folder);
+    }
+}
+
 /// Runs a command and reads what it prints.
 pub struct CommandProbe {
     name: String,
@@ -80,6 +144,10 @@ pub struct CommandProbe {
     failures: Failures,
     // Environment variables that the command is not given.
     hidden: Vec<String>,
+    keeper: Option<Arc<Keeper>>,
+    // Made by the keeper when it is first read.
+    mark: Option<Mark>,
+    running: Arc<ProbeCommand>,
 }
 
 impl CommandProbe {
@@ -93,7 +161,13 @@ impl CommandProbe {
     ) -> CommandProbe {
         let (name, command) = (format!("probe.{name}"), command.to_vec());
         let (failures, hidden) = (Failures::default(), Vec::new());
-        CommandProbe { name, command, every, limit, clock, failures, hidden }
+        let (keeper, mark, running) = (None, None, Arc::default());
+        CommandProbe { name, command, every, limit, clock, failures, hidden, keeper, mark, running }
+    }
+
+    /// The same probe, whose command the next Dyno ends if this one is killed.
+    pub fn kept_by(self, keeper: &Arc<Keeper>) -> CommandProbe {
+        CommandProbe { keeper: Some(Arc::clone(keeper)), ..self }
     }
 
     /// The same probe, whose command does not inherit these environment variables.
@@ -101,25 +175,24 @@ impl CommandProbe {
         CommandProbe { hidden: hidden.to_vec(), ..self }
     }
 
-    fn run(&self) -> Result<String, String> {
+    fn run(&mut self) -> Result<String, String> {
+        if let (None, Some(keeper)) = (&self.mark, &self.keeper) {
+            self.mark = Some(Mark::make(keeper).map_err(|error| error.to_string())?);
+        }
         let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
         let mut command = Command::new(program);
         for name in &self.hidden {
             command.env_remove(name);
         }
-        let mut child = command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
+        command.envs(self.mark.iter().map(|mark| (FOLDER_MARK, &mark.folder)));
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = self
+            .running
+            .start(command.process_group(0))
             .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let deadline = self.clock.now() + self.limit;
         let result = self.text_of(&mut child, deadline);
-        // It is not collected yet, so the group is surely its own.
-        kill(&child);
-        let status = child.wait().map_err(|error| error.to_string())?;
+        let status = self.running.collect(&mut child).map_err(|error| error.to_string())?;
         match result {
             Ok(_) if !status.success() => Err(format!("`{program}` ended with {status}")),
             Ok(text) => Ok(text),
@@ -177,14 +250,6 @@ fn read_some(stdout: &mut ChildStdout, bytes: &mut Vec<u8>) -> io::Result<usize>
     Ok(n_read)
 }
 
-/// Kills it and all that it started, as far as they are in its group.
-fn kill(child: &Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // It may have ended meanwhile.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
 /// The readings in what a command printed: a name, blanks (or a colon, or `=`), a number.
 fn parse(probe: &str, text: &str) -> Readings {
     let mut found = Readings::new();
@@ -225,6 +290,10 @@ impl Probe for CommandProbe {
 
     fn every(&self) -> Nanoseconds {
         self.every
+    }
+
+    fn command(&self) -> Option<Arc<ProbeCommand>> {
+        Some(Arc::clone(&self.running))
     }
 
     fn take_notes(&mut self) -> Vec<String> {
@@ -355,6 +424,26 @@ mod tests {
             );
         }
         panic!("process {pid} goes on");
+    }
+
+    #[test]
+    fn a_command_is_ended_while_it_is_read() {
+        let command = ["/bin/sh", "-c", "sleep 1000"].map(str::to_owned);
+        let times = (Nanoseconds::SECOND, LONG);
+        let mut probe = CommandProbe::new("mine", &command, times, Arc::new(ManualClock::new()));
+        let running = probe.command().expect("it has a command");
+        let mut readings = Readings::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| probe.read(Nanoseconds::ZERO, &mut readings));
+            while running.0.lock().unwrap().group.is_none() {
+                std::thread::yield_now();
+            }
+            running.end();
+        });
+        let notes = probe.take_notes();
+        assert!(notes[0].contains("signal: 9"), "{notes:?}");
+        // Nor is another one started.
+        assert!(probe.run().unwrap_err().contains("the observation has ended"));
     }
 
     #[test]

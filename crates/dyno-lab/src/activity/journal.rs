@@ -199,7 +199,8 @@ pub(crate) fn watched(
             let times = (probe.every, PROBE_LIMIT);
             let clock = Arc::clone(&lab.clock);
             let command = CommandProbe::new(&probe.name, command, times, clock);
-            watched.with(Box::new(command.without_variables(&probe.hidden_variables)))
+            let command = command.without_variables(&probe.hidden_variables);
+            watched.with(Box::new(command.kept_by(&lab.keeper)))
         }
         // The step refuses what would send SQL without a server.
         ProbeSource::Sql(sql) => match server.map(Server::connector) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
-use dyno_host::{Probe, Readings, Sampler, thread_cpu};
+use dyno_host::{Probe, ProbeCommand, Readings, Sampler, thread_cpu};
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
@@ -50,6 +50,14 @@ impl Reader {
                 probe.read(now, &mut readings);
                 readings
             }
+        }
+    }
+
+    /// The command that reading it runs, if it runs one.
+    pub(super) fn command(&self) -> Option<Arc<ProbeCommand>> {
+        match self {
+            Reader::Host(_) => None,
+            Reader::Own(probe) => probe.command(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::support::{Workbench, trial_folder};
+use rustix::process::Signal;
+
+use crate::support::{DataFolder, Workbench, await_end, await_good, is_alive, trial_folder};
 
 struct Seen {
     summary: Value,
@@ -149,4 +151,62 @@ fn a_job_runs_alone_where_nothing_is_sent() {
     let answer = bench.dyno_good(&["run", "study.toml"]);
     assert!(answer.out.contains("make"), "{}", answer.out);
     assert!(!answer.out.contains("failed"), "{}", answer.out);
+}
+
+#[test]
+fn the_command_of_a_probe_ends_with_its_trial() {
+    let bench = Workbench::new();
+    let folder = DataFolder::new();
+    let file = bench.path("pid");
+    let study = |duration: &str| {
+        let study = format!(
+            r#"
+            title = "What does a probe leave?"
+            [database.a]
+            product = "sqlite"
+            [workload.oltp_point_select]
+            table_size = 10
+            [probe.slow]
+            command = ["sh", "-c", "sleep 1000 & echo $! > {}; wait"]
+            [design]
+            repetitions = 1
+            warm_up = "0s"
+            duration = "{duration}"
+            "#,
+            file.display()
+        );
+        bench.write("study.toml", &study);
+    };
+    let run =
+        |out| ["run", "study.toml", "--no-reuse", "--data-folder", folder.text(), "--out", out];
+    let pid = || {
+        let pid = await_good(|| {
+            let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+            text.trim().parse().map_err(|_| format!("`{text}` is no process id"))
+        });
+        std::fs::remove_file(&file).expect("it is there");
+        pid
+    };
+    study("1s");
+    bench.dyno_good(&run("whole"));
+    await_end(pid());
+
+    study("1h");
+    let running = bench.start(&run("interrupted"));
+    let slow = pid();
+    running.signal(Signal::INT);
+    assert_eq!(running.end(), 130);
+    await_end(slow);
+
+    let running = bench.start(&run("killed"));
+    let slow = pid();
+    running.signal(Signal::KILL);
+    running.end();
+    assert!(is_alive(slow), "it is there to be left over");
+    study("1s");
+    bench.dyno_good(&run("next"));
+    await_end(slow);
+    await_end(pid());
+    let left = std::fs::read_dir(folder.path()).expect("it is there").count();
+    assert_eq!(left, 0, "nor is a folder left");
 }
