@@ -137,4 +137,4 @@ pub use sharding::{
     sharding, split, tables_that_differ_from_shards,
 };
 pub use sql::{cancel, digest, is_same_server, session};
-pub use waiting::stop_waiting;
+pub use waiting::{stop_waiting, wait_no_more};

@@ -1,6 +1,6 @@
 //! How long set-up work waits, and how the user ends every wait for a server.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dyno_units::Nanoseconds;
 
@@ -10,6 +10,9 @@ pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
 /// How often the user has stopped Dyno: a signal is the process's, not a connection's.
 static N_STOPS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether nothing is waited for any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// How often the user has stopped Dyno, for work that does not wait and may take long.
 pub(crate) fn n_stops() -> u32 {
@@ -21,4 +24,20 @@ pub(crate) fn n_stops() -> u32 {
 /// down.
 pub fn stop_waiting() {
     N_STOPS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Ends every wait for a server, now and later: nothing that was begun is worth a wait.
+pub fn wait_no_more() {
+    IS_OVER.store(true, Ordering::Relaxed);
+    stop_waiting();
+}
+
+/// Allows later waits again, for whoever cleans up.
+pub(crate) fn wait_again() {
+    IS_OVER.store(false, Ordering::Relaxed);
+}
+
+/// Whether nothing is waited for any more.
+pub(crate) fn is_over() -> bool {
+    IS_OVER.load(Ordering::Relaxed)
 }

@@ -14,7 +14,7 @@ use crate::commands::{
 };
 #[cfg(feature = "servers")]
 use crate::commands::{archive, dump};
-use crate::{End, examples, hints, terminal};
+use crate::{End, examples, hints, signals, terminal};
 
 /// Benchmark databases: a study file describes the question; Dyno runs the trials and answers it,
 /// with confidence intervals and the evidence in a report.
@@ -359,6 +359,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
         Some("sysbench") => return sysbench::run(&given.collect::<Vec<String>>()),
         _ => {}
     }
+    signals::listen()?;
     let matches = command().try_get_matches().unwrap_or_else(|error| refuse(error));
     if let Some(("bench", matches)) = matches.subcommand() {
         return bench::run(matches);

@@ -1,8 +1,7 @@
-//! Sets up the laboratory: clock, keeper, machine, and the signal handler that stops it.
+//! Sets up the laboratory: clock, keeper, machine, and what stops it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use dyno_host::{BuildStore, Keeper};
@@ -14,12 +13,12 @@ use dyno_units::Clock;
 use dyno_workload::catalog::Catalog;
 
 use crate::clock::SystemClock;
-use crate::{calibration, terminal};
+use crate::{calibration, signals};
 
 /// Makes the laboratory. Private servers keep their data in `data_folder`, or where [`data_root`] says.
 pub(crate) fn make(data_folder: Option<&Path>) -> anyhow::Result<Lab> {
     let lab = make_without_signals(data_folder)?;
-    stop_on_signals(&lab.abort)?;
+    signals::raise(&lab.abort, "stopping: abandoning the trial and stopping its servers …")?;
     Ok(lab)
 }
 
@@ -122,63 +121,4 @@ pub(crate) fn environment(data_folder: &Path) -> Environment {
         memory_bytes: facts.memory_bytes,
         facts: facts.facts,
     }
-}
-
-/// The first signal that has asked this program to end; 0 if none has.
-static SIGNAL: AtomicI32 = AtomicI32::new(0);
-
-/// Whether a signal has asked this program to end.
-#[cfg(feature = "lua")]
-pub(crate) fn is_stopped() -> bool {
-    SIGNAL.load(Ordering::Relaxed) != 0
-}
-
-/// Ends the program by the signal that has asked it to end, if one has: so whoever has started it sees how it
-/// ended, as with a program that does not listen for signals.
-pub(crate) fn die_of_signal() {
-    let signal = SIGNAL.load(Ordering::Relaxed);
-    if signal != 0 {
-        // If that should fail, the exit code says it.
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        std::process::exit(128 + signal);
-    }
-}
-
-/// The first Ctrl-C (or SIGTERM, SIGHUP) stops the run in order; the second one ends Dyno at once,
-/// and the next run cleans up.
-pub(crate) fn stop_on_signals(abort: &AbortFlag) -> anyhow::Result<()> {
-    let text = "stopping: abandoning the trial and stopping its servers …";
-    stop_on_signals_saying(abort, text)
-}
-
-/// The same, with what the user is told.
-pub(crate) fn stop_on_signals_saying(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()> {
-    let abort = abort.clone();
-    on_signals(move || {
-        terminal::say(&format!("\n{text}"));
-        abort.raise();
-        // Code that waits for a silent server does not check the flag.
-        dyno_database::stop_waiting();
-    })
-}
-
-/// What the first Ctrl-C (or SIGTERM, SIGHUP) does; the second one ends Dyno at once.
-pub(crate) fn on_signals(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])
-        .context("cannot listen for Ctrl-C")?;
-    let n_signals = AtomicUsize::new(0);
-    std::thread::Builder::new()
-        .name("dyno-signals".to_owned())
-        .spawn(move || {
-            for signal in &mut signals {
-                let _ = SIGNAL.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
-                if n_signals.fetch_add(1, Ordering::Relaxed) > 0 {
-                    std::process::exit(128 + signal);
-                }
-                stop();
-            }
-        })
-        .context("cannot listen for Ctrl-C")?;
-    Ok(())
 }

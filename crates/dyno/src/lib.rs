@@ -20,6 +20,7 @@ mod recipes;
 mod scripts;
 mod secrets;
 mod serve;
+mod signals;
 mod terminal;
 mod vocabulary;
 mod written;
@@ -50,9 +51,14 @@ pub fn main() -> ExitCode {
         return ExitCode::from(1);
     }
     let end = cli::run().unwrap_or_else(|error| {
-        terminal::error(&error);
+        // What fails because the user stops it is no error.
+        match signals::have_come() {
+            true => terminal::say(&format!("{error:#}")),
+            false => terminal::error(&error),
+        }
         if error.is::<UsageError>() { End::Misused } else { End::Bad }
     });
+    let end = if signals::have_come() { End::Interrupted } else { end };
     let printed = terminal::check_output();
     if let Err(error) = &printed {
         terminal::error(error);
@@ -67,7 +73,7 @@ fn exit_code(end: &End, is_printed: bool) -> ExitCode {
         End::Good if is_printed => ExitCode::SUCCESS,
         End::Good | End::Bad => ExitCode::from(1),
         End::Misused | End::Inconclusive => ExitCode::from(2),
-        End::Interrupted => ExitCode::from(130),
+        End::Interrupted => ExitCode::from(signals::EXIT_CODE),
         End::Exit(code) => ExitCode::from(*code),
     }
 }

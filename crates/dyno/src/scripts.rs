@@ -242,7 +242,7 @@ impl dyno_sysbench::Host for StudyHost {
     }
 
     fn is_stopped(&self) -> bool {
-        crate::lab::is_stopped()
+        crate::signals::have_come()
     }
 }
 

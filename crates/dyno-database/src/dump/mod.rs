@@ -187,6 +187,9 @@ pub trait PieceReader: Send {
 
 /// A connection that restores.
 pub trait Loader: Send {
+    /// The number of its session, by which it is cancelled.
+    fn session(&mut self) -> Option<u64>;
+
     /// Names of the tables and views that the database has already.
     ///
     /// # Errors

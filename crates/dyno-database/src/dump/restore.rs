@@ -7,15 +7,15 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use super::folder::Piece;
 use super::{Dump, DumpError, DumpedTable, Loader, Moved};
-use crate::Endpoint;
+use crate::{Endpoint, waiting};
 
 /// Makes the tables of a dump and loads their rows, by `threads` connections. Returns when all of it is
 /// there.
 ///
 /// # Errors
 ///
-/// A table is there already, or something was refused: then what was restored is left as it is, and the
-/// message names its tables.
+/// A table is there already, something was refused, or nothing is waited for any more
+/// ([`wait_no_more`](crate::wait_no_more)): then what was restored is left as it is, and the message names its tables.
 pub fn restore(
     dump: &Dump,
     folder: &Path,
@@ -43,8 +43,12 @@ pub fn restore(
             table.table.name
         )));
     }
+    let sessions: Vec<u64> = loaders.iter_mut().filter_map(|one| one.session()).collect();
     let mut made = Vec::new();
-    let restored = restore_all(dump, folder, loaders, moved, &mut made);
+    let restored = restore_all(dump, folder, &mut loaders, moved, &mut made);
+    if restored.is_err() && waiting::is_over() {
+        cancel(endpoint, &sessions);
+    }
     restored.map_err(|error| match made.as_slice() {
         [] => error,
         made => DumpError::new(format!(
@@ -52,6 +56,16 @@ pub fn restore(
             made.join(", ")
         )),
     })
+}
+
+/// Ends what the sessions still do: a server goes on building an index although its client has left.
+fn cancel(endpoint: &Endpoint, sessions: &[u64]) {
+    waiting::wait_again();
+    // What cannot be cancelled ends by itself.
+    let Ok(mut connection) = endpoint.protocol.connector(endpoint)() else { return };
+    for session in sessions {
+        let _ = crate::cancel(connection.as_mut(), *session);
+    }
 }
 
 pub(super) fn not_there(endpoint: &Endpoint) -> DumpError {
@@ -64,7 +78,7 @@ pub(super) fn not_there(endpoint: &Endpoint) -> DumpError {
 fn restore_all(
     dump: &Dump,
     folder: &Path,
-    mut loaders: Vec<Box<dyn Loader>>,
+    loaders: &mut [Box<dyn Loader>],
     moved: &Moved,
     made: &mut Vec<String>,
 ) -> Result<(), DumpError> {
@@ -75,7 +89,7 @@ fn restore_all(
     }
     let queue = Queue::new(&dump.tables);
     std::thread::scope(|scope| {
-        for loader in &mut loaders {
+        for loader in loaders.iter_mut() {
             let queue = &queue;
             scope.spawn(move || {
                 while let Some(work) = queue.next() {

@@ -297,6 +297,10 @@ impl PieceReader for Reader {
 struct Restorer(MySqlConnection);
 
 impl Loader for Restorer {
+    fn session(&mut self) -> Option<u64> {
+        crate::session(&mut self.0)
+    }
+
     fn tables(&mut self) -> Result<Vec<String>, DumpError> {
         let rows = self.0.query(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()",

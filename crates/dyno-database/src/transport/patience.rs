@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use dyno_units::Nanoseconds;
 
 use super::socket::Socket;
-use crate::waiting::n_stops;
+use crate::waiting::{is_over, n_stops};
 
 /// How long the server may take to make or to drop a catalog and its tables: files are made and
 /// removed, and some write a checkpoint first.
@@ -66,6 +66,9 @@ impl Patience {
     ///
     /// Why not: `TimedOut`, or `ConnectionAborted` if the user has stopped Dyno.
     fn check(&mut self) -> io::Result<()> {
+        if is_over() {
+            return Err(was_stopped());
+        }
         self.judge(now(), n_stops())
     }
 
@@ -88,11 +91,15 @@ impl Patience {
         }
         let stopped = *self.stopped.get_or_insert(now);
         if limit > Nanoseconds::ZERO || now.saturating_sub(stopped) >= GRACE {
-            let reason = "Dyno was stopped while it waited for the server";
-            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason));
+            return Err(was_stopped());
         }
         Ok(())
     }
+}
+
+fn was_stopped() -> io::Error {
+    let reason = "Dyno was stopped while it waited for the server";
+    io::Error::new(io::ErrorKind::ConnectionAborted, reason)
 }
 
 /// The kernel's monotonic clock. Limits are of the real server on the other side, in a test too.

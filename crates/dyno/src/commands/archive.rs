@@ -7,7 +7,7 @@ use dyno_units::{Clock, Nanoseconds};
 
 use crate::clock::SystemClock;
 use crate::commands::{counted, explain_cost::endpoint_of};
-use crate::{End, lab, terminal};
+use crate::{End, signals, terminal};
 
 /// The most rows of a batch: they are locked, and in memory, at once.
 const BATCH_MAX: u64 = 100_000;
@@ -103,7 +103,7 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         creates: options.create,
     };
     let abort = AbortFlag::new();
-    lab::stop_on_signals_saying(&abort, "stopping after this batch …")?;
+    signals::raise(&abort, "stopping after this batch …")?;
     let clock = SystemClock::start();
     let (source, to) = dyno_database::archive_sides(&from, &to)?;
     let mut sides = [source, to];
@@ -149,7 +149,7 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         }
     }
     say_done(options, &done, took, [&before, &after]);
-    Ok(if abort.is_raised() { End::Interrupted } else { End::Good })
+    Ok(End::Good)
 }
 
 fn say_done(

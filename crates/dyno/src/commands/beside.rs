@@ -13,7 +13,7 @@ use dyno_record::Event;
 use dyno_study::Study;
 use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed};
 
-use crate::{lab, terminal};
+use crate::{signals, terminal};
 
 /// Stands in the study for the password.
 const PASSWORD: &str = "SERVER_PASSWORD";
@@ -59,7 +59,7 @@ impl Interruption {
     ) -> anyhow::Result<Interruption> {
         let interruption = Interruption::default();
         let (noted, abort, clock) = (interruption.clone(), abort.clone(), Arc::clone(clock));
-        lab::on_signals(move || {
+        signals::on_first(move || {
             let _ = noted.0.set(clock.now());
             abort.raise();
             // Code that waits for a silent server does not check the flag.

@@ -19,7 +19,7 @@ use crate::calibration::{
 };
 use crate::cli::CalibrateOptions;
 use crate::clock::SystemClock;
-use crate::{End, lab, terminal};
+use crate::{End, lab, signals, terminal};
 
 /// Clients of the one worker.
 const CLIENTS: [u32; 3] = [1, 16, 64];
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &CalibrateOptions) -> anyhow::Result<End> {
     let duration = options.duration;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let abort = AbortFlag::new();
-    lab::stop_on_signals(&abort)?;
+    signals::raise(&abort, "stopping …")?;
     let whose = Whose::ours(&lab::environment(&lab::data_root(None)?));
     let mut calibrated = Calibrated::new(whose, clock.unix_millis(), duration.as_secs_f64());
     calibrated.clock = clock_facts(clock.as_ref());

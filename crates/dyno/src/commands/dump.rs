@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::bail;
 use dyno_analysis::numbers::grouped;
 use dyno_database::{Dump, DumpError, DumpOptions, Endpoint, Moved};
-use dyno_load::AbortFlag;
 use dyno_units::{ByteCount, Clock, Nanoseconds};
 
 use crate::commands::{counted, explain_cost::endpoint_of};
-use crate::{End, lab, terminal};
+use crate::{End, signals, terminal};
 
 /// The most connections at once.
 const THREADS_MAX: usize = 256;
@@ -91,8 +89,7 @@ pub(crate) fn run(options: &DumpArguments) -> anyhow::Result<End> {
         is_synced: !options.no_sync,
     };
     let moved = Moved::default();
-    let dumped = timed(&moved, || dyno_database::dump(&endpoint, &request, &moved))?;
-    let Some((dump, took)) = dumped else { return Ok(End::Interrupted) };
+    let (dump, took) = timed(&moved, || dyno_database::dump(&endpoint, &request, &moved))?;
     say_notes(&dump);
     say_done("dumped", &dump, took, options.json);
     Ok(End::Good)
@@ -105,7 +102,7 @@ pub(crate) fn restore(options: &RestoreArguments) -> anyhow::Result<End> {
     let threads = options.threads.unwrap_or_else(one_per_cpu);
     let moved = Moved::default();
     let work = || restore_into(&dump, &options.folder, &endpoint, threads, &moved);
-    let Some(((), took)) = timed(&moved, work)? else { return Ok(End::Interrupted) };
+    let ((), took) = timed(&moved, work)?;
     say_notes(&dump);
     say_done("restored", &dump, took, options.json);
     Ok(End::Good)
@@ -121,14 +118,16 @@ fn restore_into(
     dyno_database::restore(dump, folder, endpoint, threads, moved)
 }
 
-/// Does the work, with a line of progress each second on a terminal, and returns the time that it took; none
-/// if the user stopped it.
+/// Does the work, with a line of progress each second on a terminal, until a signal ends it; returns the time that it
+/// took.
 fn timed<T: Send>(
     moved: &Moved,
     work: impl FnOnce() -> Result<T, DumpError> + Send,
-) -> anyhow::Result<Option<(T, Nanoseconds)>> {
-    let abort = AbortFlag::new();
-    lab::stop_on_signals_saying(&abort, "stopping …")?;
+) -> anyhow::Result<(T, Nanoseconds)> {
+    signals::on_first(|| {
+        terminal::say("\nstopping …");
+        dyno_database::wait_no_more();
+    })?;
     let clock = crate::clock::SystemClock::start();
     let began = clock.now();
     let (send, ended) = channel::<()>();
@@ -145,15 +144,7 @@ fn timed<T: Send>(
         drop(send);
         done
     });
-    let took = clock.now().saturating_sub(began);
-    match done {
-        Ok(done) => Ok(Some((done, took))),
-        Err(error) if abort.is_raised() => {
-            terminal::say(&error.to_string());
-            Ok(None)
-        }
-        Err(error) => bail!(error),
-    }
+    Ok((done?, clock.now().saturating_sub(began)))
 }
 
 fn say_notes(dump: &Dump) {

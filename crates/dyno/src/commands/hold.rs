@@ -20,7 +20,7 @@ use dyno_units::{ByteCount, Clock, Nanoseconds, SettingValue};
 use super::up::{Order, Said};
 use crate::clock::SystemClock;
 use crate::written::scalar;
-use crate::{End, lab};
+use crate::{End, lab, signals};
 
 /// The hidden command that becomes the holder.
 pub(crate) const COMMAND: &str = "hold";
@@ -39,7 +39,7 @@ pub(crate) fn run() -> anyhow::Result<End> {
     std::io::stdin().read_to_string(&mut text).context("cannot read what to start")?;
     let order: Order = serde_json::from_str(&text).context("cannot read what to start")?;
     let abort = AbortFlag::new();
-    lab::stop_on_signals(&abort)?;
+    signals::raise(&abort, "stopping …")?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let mut holder = match Holder::start(&order, &clock) {
         Ok(holder) => holder,

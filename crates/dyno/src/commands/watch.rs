@@ -15,7 +15,7 @@ use dyno_units::{Nanoseconds, clean_text};
 use super::beside::{self, Folder};
 use super::report;
 use crate::metrics::Metrics;
-use crate::{End, lab, terminal};
+use crate::{End, lab, signals, terminal};
 use target::Target;
 use view::View;
 
@@ -62,7 +62,8 @@ pub(crate) fn run(options: &WatchOptions) -> anyhow::Result<End> {
         Folder::choose("watch", record, record.is_none(), &lab).map_err(crate::usage_error)?;
     let end = AbortFlag::new();
     let stop = end.clone();
-    lab::on_signals(move || stop.raise())?;
+    signals::on_first(move || stop.raise())?;
+    signals::are_expected();
     let watching = Watching { end: end.clone(), keeps_readings: record.is_some() };
     let every = dyno_units::parse_duration(&options.every)?;
     let mut watcher = Watcher { view: View::new(&target, every), metrics, failure: None };

@@ -58,6 +58,7 @@ mod run_off;
 mod serve;
 mod server_hosts;
 mod shards;
+mod signals;
 mod silent;
 mod simulated;
 mod slurm;

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 
@@ -163,11 +163,16 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(crate) fn end(mut self) -> i32 {
+    pub(crate) fn end(self) -> i32 {
+        self.outcome().0.code().unwrap_or(-1)
+    }
+
+    /// Waits for its end; returns how it ended, and all that it has said.
+    pub(crate) fn outcome(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut self.lines, &mut rest).expect("lines can be read");
         self.said += &rest;
-        self.child.wait().expect("it ends").code().unwrap_or(-1)
+        (self.child.wait().expect("it ends"), self.said)
     }
 }
 

@@ -20,7 +20,7 @@ use dyno_units::Clock;
 
 use crate::clock::SystemClock;
 use crate::commands::report;
-use crate::{End, terminal, usage_error};
+use crate::{End, signals, terminal, usage_error};
 use measured::Measured;
 
 /// All formats, in the order in which they are tried.
@@ -174,6 +174,8 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<End> {
         now_unix_ms: clock.unix_millis(),
     };
     let plan = record::plan(&all, &order).map_err(usage_error)?;
+    // A record that has been begun becomes whole.
+    signals::on_first(|| {})?;
     record::write(&options.out, &plan)?;
     let n: usize = all.iter().map(|(_, runs)| runs.len()).sum();
     terminal::say(&format!("imported {}", super::counted(n, "run")));

@@ -24,7 +24,7 @@ use self::run::Ended;
 use self::target::Surroundings;
 use crate::clock::SystemClock;
 use crate::commands::beside;
-use crate::{End, lab, secrets, terminal};
+use crate::{End, secrets, signals, terminal};
 use dyno_units::Clock;
 
 /// The version of pgbench whose output this is.
@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
         _ => {}
     }
     let performed = perform(words);
-    lab::die_of_signal();
+    signals::die_of_first();
     match performed {
         Ok(end) => Ok(end),
         Err(Stop::Shown(text)) => {

@@ -30,7 +30,7 @@ use self::host::Terminal;
 use self::options::{Options, Wrong};
 use crate::clock::SystemClock;
 use crate::commands::beside::Interruption;
-use crate::{End, lab, terminal};
+use crate::{End, signals, terminal};
 
 /// The version of sysbench whose output this is.
 const VERSION: &str = concat!("1.0.20 (Dyno ", env!("CARGO_PKG_VERSION"), ")");
@@ -75,7 +75,7 @@ impl<E: Into<anyhow::Error>> From<E> for Stop {
 /// Runs `dyno sysbench` with these words behind it.
 pub(crate) fn run(words: &[String]) -> anyhow::Result<End> {
     let performed = perform(words);
-    lab::die_of_signal();
+    signals::die_of_first();
     match performed {
         Ok(end) => Ok(end),
         Err(Stop::Said) => Ok(End::Bad),

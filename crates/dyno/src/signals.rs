@@ -1,0 +1,109 @@
+//! What Ctrl-C (SIGINT), SIGTERM and SIGHUP do to a command; docs/signals.md has the table.
+//!
+//! All commands listen from their beginning on. The first signal ends a command as it has wished ([`on_first`]), or at
+//! once if it has nothing to put in order; the second one ends every command at once.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anyhow::Context;
+use dyno_load::AbortFlag;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::terminal;
+
+/// The exit code of a command that was stopped, by whichever signal.
+pub(crate) const EXIT_CODE: u8 = 130;
+
+/// The first signal that has asked this program to end; 0 if none has.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// Whether a signal is how the command is ended.
+static IS_EXPECTED: AtomicBool = AtomicBool::new(false);
+
+/// What the first signal does.
+static STOP: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+
+/// Listens for signals from now on.
+pub(crate) fn listen() -> anyhow::Result<()> {
+    static LISTENS: OnceLock<()> = OnceLock::new();
+    if LISTENS.set(()).is_err() {
+        return Ok(());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // Whoever has started Dyno with `nohup` wants it to outlive the terminal.
+    let wanted = [SIGINT, SIGTERM].into_iter().chain((!ignores_hangup(&status)).then_some(SIGHUP));
+    let mut signals = Signals::new(wanted).context("cannot listen for Ctrl-C")?;
+    let work = move || signals.forever().for_each(obey);
+    let thread = std::thread::Builder::new().name("dyno-signals".to_owned());
+    thread.spawn(work).context("cannot listen for Ctrl-C")?;
+    Ok(())
+}
+
+fn obey(signal: i32) {
+    let is_first = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    match &*STOP.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(stop) if is_first => stop(),
+        _ => std::process::exit(i32::from(EXIT_CODE)),
+    }
+}
+
+/// Whether SIGHUP is ignored, from the text of `/proc/PID/status`.
+fn ignores_hangup(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)
+}
+
+/// What the first signal does from now on.
+pub(crate) fn on_first(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
+    listen()
+}
+
+/// The first signal says this, raises the flag, and ends what waits for a server.
+pub(crate) fn raise(abort: &AbortFlag, text: &'static str) -> anyhow::Result<()> {
+    let abort = abort.clone();
+    on_first(move || {
+        terminal::say(&format!("\n{text}"));
+        abort.raise();
+        // Code that waits for a silent server does not check the flag.
+        dyno_database::stop_waiting();
+    })
+}
+
+/// Whether a signal has asked this program to end: then it has not done what it was to do, whatever came of it.
+pub(crate) fn have_come() -> bool {
+    FIRST.load(Ordering::Relaxed) != 0 && !IS_EXPECTED.load(Ordering::Relaxed)
+}
+
+/// A signal is how this command is ended: what it has done decides its exit code.
+pub(crate) fn are_expected() {
+    IS_EXPECTED.store(true, Ordering::Relaxed);
+}
+
+/// Ends the program by the signal that has asked it to end, if one has: so whoever has started it sees how it
+/// ended, as with a program that does not listen for signals.
+pub(crate) fn die_of_first() {
+    let signal = FIRST.load(Ordering::Relaxed);
+    if signal != 0 {
+        // If that should fail, the exit code says it.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        std::process::exit(128 + signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hangups_are_ignored_if_whoever_starts_dyno_says_so() {
+        let check = |status: &str, expected: bool| assert_eq!(ignores_hangup(status), expected);
+        check("Name:\tdyno\nSigIgn:\t0000000000001001\nSigCgt:\t0\n", true);
+        check("SigIgn:\t0000000000001000\n", false);
+        check("SigIgn:\tx\n", false);
+        check("", false);
+    }
+}
