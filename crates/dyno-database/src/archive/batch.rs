@@ -1,9 +1,10 @@
 //! The batches: read and locked, inserted, compared, deleted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use dyno_workload::{Dialect, TextRows};
 
+use super::note::Note;
 use super::sql;
 use super::table::{self, Route};
 use super::value::{self, Held};
@@ -13,6 +14,10 @@ use super::{ArchiveError, ArchiveOptions, ArchiveSide, Archived};
 const KEYS_MAX: usize = 96 * 1024;
 const ROWS_MAX: usize = 1 << 20;
 
+/// How often it is looked whether ClickHouse has removed rows, and the seconds between: it does so in the background.
+const REMOVED_LOOKS: usize = 600;
+const REMOVED_PAUSE: &str = "SELECT sleep(0.1)";
+
 /// How often a batch is begun again after a deadlock before the run ends.
 const REPEATS_MAX: u64 = 20;
 
@@ -20,7 +25,7 @@ const REPEATS_MAX: u64 = 20;
 type Row = Vec<Option<String>>;
 
 /// Archives rows of a table until there are no more, the limit is reached, or `goes_on` says no; it is asked
-/// after each batch.
+/// after each batch. `notes` is another connection to the source.
 ///
 /// # Errors
 ///
@@ -29,56 +34,39 @@ type Row = Vec<Option<String>>;
 pub fn archive_between(
     source: &mut ArchiveSide,
     to: &mut ArchiveSide,
+    notes: &mut ArchiveSide,
     options: &ArchiveOptions,
     goes_on: &mut dyn FnMut(&Archived) -> bool,
 ) -> Result<Archived, ArchiveError> {
     if options.condition.trim().is_empty() {
         return Err(ArchiveError::new("there is no condition that selects the old rows"));
     }
-    begin_sessions(source, to, &options.table)?;
+    begin_sessions(source, to, notes, &options.table)?;
     let found = table::of_source(source, options)?;
     let route = table::route(to, options, found)?;
     table::check_idle(to, &options.table, &route.columns)?;
-    let mut done = Archived::default();
-    let mut n_repeats = 0;
-    loop {
-        let left = options.limit.map_or(u64::MAX, |limit| limit.saturating_sub(done.rows));
-        if left == 0 {
-            return Ok(done);
-        }
-        let mut batch = Batch { source: &mut *source, to: &mut *to, options, route: &route };
-        match batch.run(options.batch.min(left)) {
-            Ok((0, _)) if batch.is_rest_empty()? => return Ok(done),
-            Ok((0, _)) => {}
-            Ok((rows, n_found)) => {
-                done.rows += rows;
-                done.found += n_found;
-                done.batches += 1;
-                n_repeats = 0;
-            }
-            Err(error) => {
-                batch.roll_back();
-                if !error.may_repeat || n_repeats == REPEATS_MAX {
-                    return Err(error);
-                }
-                n_repeats += 1;
-                done.repeated += 1;
-            }
-        }
-        if !goes_on(&done) {
-            return Ok(done);
-        }
+    let note = Note::open(notes, options)?;
+    let mut batches = Batches { source, to, notes, options, route: &route, note: &note };
+    let archived = batches.run(goes_on);
+    if archived.is_err() {
+        batches.roll_back();
     }
+    // If it can be put in order now, the next run need not.
+    if archived.is_ok() || batches.undo().is_ok() {
+        note.close(batches.notes);
+    }
+    archived
 }
 
-/// Prepares both sessions, and makes sure that no other run moves the same rows, and that the destination is
+/// Prepares the sessions, and makes sure that no other run moves the same rows, and that the destination is
 /// not the source: there, all rows would be found, and then deleted.
 fn begin_sessions(
     source: &mut ArchiveSide,
     to: &mut ArchiveSide,
+    notes: &mut ArchiveSide,
     table: &str,
 ) -> Result<(), ArchiveError> {
-    for side in [&mut *source, &mut *to] {
+    for side in [&mut *source, &mut *to, notes] {
         for statement in sql::session(side.dialect) {
             side.rows("prepare the session", statement)?;
         }
@@ -107,16 +95,128 @@ fn is_locked(side: &mut ArchiveSide, table: &str) -> Result<bool, ArchiveError> 
     }
 }
 
-struct Batch<'a> {
+struct Batches<'a> {
     source: &'a mut ArchiveSide,
     to: &'a mut ArchiveSide,
+    notes: &'a mut ArchiveSide,
     options: &'a ArchiveOptions,
     route: &'a Route,
+    note: &'a Note,
 }
 
-impl Batch<'_> {
+impl Batches<'_> {
+    /// Runs batches until there are no more rows, or it is enough.
+    fn run(
+        &mut self,
+        goes_on: &mut dyn FnMut(&Archived) -> bool,
+    ) -> Result<Archived, ArchiveError> {
+        let mut done = Archived { found: self.undo()?, ..Archived::default() };
+        let mut n_repeats = 0;
+        loop {
+            let left = self.options.limit.map_or(u64::MAX, |limit| limit.saturating_sub(done.rows));
+            if left == 0 {
+                return Ok(done);
+            }
+            match self.batch(self.options.batch.min(left)) {
+                Ok((0, _)) if self.is_rest_empty()? => return Ok(done),
+                Ok((0, _)) => {}
+                Ok((rows, n_found)) => {
+                    done.rows += rows;
+                    done.found += n_found;
+                    done.batches += 1;
+                    n_repeats = 0;
+                }
+                Err(error) => {
+                    self.roll_back();
+                    if !error.may_repeat || n_repeats == REPEATS_MAX {
+                        return Err(error);
+                    }
+                    // Rows that it has locked may be changed before they are locked again.
+                    self.undo()?;
+                    n_repeats += 1;
+                    done.repeated += 1;
+                }
+            }
+            if !goes_on(&done) {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Removes from the destination the rows of a batch that has not ended, as far as the source still has them: they
+    /// are written again as they are now. Returns how many there were.
+    fn undo(&mut self) -> Result<u64, ArchiveError> {
+        let (idx, n_columns) = (self.route.key, self.route.columns.len());
+        let Some(kind) = self.route.columns[idx].kind else { return Ok(0) };
+        let keys = self.note.read(self.source, kind)?;
+        if keys.is_empty() {
+            return Ok(0);
+        }
+        let mut noted = vec![vec![None; n_columns]; keys.len()];
+        noted.iter_mut().zip(keys).for_each(|(row, key)| row[idx] = Some(key));
+        self.source.rows("begin", "BEGIN")?;
+        let lock = " FOR UPDATE";
+        let kept = self.of_these(&noted.iter().collect::<Vec<_>>(), (true, lock))?;
+        let mut stored = self.of_these(&kept.iter().collect::<Vec<_>>(), (false, ""))?;
+        // Keys that differ may be the same to the destination: then that row is another one.
+        let kept: HashSet<&str> = kept.iter().map(|row| self.key_of(row)).collect();
+        stored.retain(|row| kept.contains(self.key_of(row)));
+        if !stored.is_empty() {
+            self.remove_stored(&stored.iter().collect::<Vec<_>>())?;
+        }
+        self.source.rows("empty the note of a batch", &self.note.clear())?;
+        self.source.rows("commit", "COMMIT")?;
+        Ok(stored.len() as u64)
+    }
+
+    /// Those of these rows that the source (or the destination) has, without their other columns.
+    fn of_these(
+        &mut self,
+        rows: &[&Row],
+        (is_source, lock): (bool, &str),
+    ) -> Result<Vec<Row>, ArchiveError> {
+        let (idx, columns) = (self.route.key, &self.route.columns);
+        let Some(kind) = columns[idx].kind else { return Ok(Vec::new()) };
+        let dialect = if is_source { self.source.dialect } else { self.to.dialect };
+        let lists = self.keys(dialect, rows)?;
+        let side = if is_source { &mut *self.source } else { &mut *self.to };
+        let key = sql::quoted(dialect, &columns[idx].name);
+        let read = value::expression(dialect, &columns[idx].name, kind);
+        let table = sql::rows_of(dialect, &self.options.table);
+        let mut found = Vec::new();
+        for keys in lists {
+            let select = format!("SELECT {read} FROM {table} WHERE {key} IN ({keys}){lock}");
+            for cells in side.rows("look for the rows of a batch that has not ended", &select)? {
+                let text = cells.into_iter().next().flatten().unwrap_or_default();
+                let mut row = vec![None; columns.len()];
+                row[idx] = Some(value::canonical(kind, &text).map_err(ArchiveError::new)?);
+                found.push(row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes rows from the destination, by their keys.
+    fn remove_stored(&mut self, rows: &[&Row]) -> Result<(), ArchiveError> {
+        let dialect = self.to.dialect;
+        let key = &self.route.columns[self.route.key].name;
+        let doing = "remove the rows of a batch that has not ended from the destination";
+        for keys in self.keys(dialect, rows)? {
+            self.to.rows(doing, &sql::remove(dialect, &self.options.table, key, &keys))?;
+        }
+        for _ in 0..REMOVED_LOOKS {
+            if self.of_these(rows, (false, ""))?.is_empty() {
+                return Ok(());
+            }
+            if !dialect.has_transactions() {
+                self.to.rows(doing, REMOVED_PAUSE)?;
+            }
+        }
+        Err(ArchiveError::new(format!("cannot {doing}: they are still there")))
+    }
+
     /// Moves up to `n_rows` rows. Returns how many, and how many of them were at the destination before.
-    fn run(&mut self, n_rows: u64) -> Result<(u64, u64), ArchiveError> {
+    fn batch(&mut self, n_rows: u64) -> Result<(u64, u64), ArchiveError> {
         self.source.rows("begin", "BEGIN")?;
         let rows = self.rows_of_source(n_rows)?;
         if rows.is_empty() {
@@ -131,6 +231,10 @@ impl Batch<'_> {
         let there = self.rows_there(&all)?;
         let missing: Vec<&Row> =
             rows.iter().filter(|row| !there.contains_key(self.key_of(row))).collect();
+        let keys: Vec<&str> = missing.iter().map(|row| self.key_of(row)).collect();
+        if !keys.is_empty() {
+            self.note.write(self.notes, &keys)?;
+        }
         self.insert(&missing)?;
         let stored = self.rows_there(&missing)?;
         for row in &rows {
@@ -141,6 +245,7 @@ impl Batch<'_> {
             self.to.rows("commit", "COMMIT")?;
         }
         self.delete(&rows)?;
+        self.source.rows("empty the note of a batch", &self.note.clear())?;
         self.source.rows("commit", "COMMIT")?;
         Ok((rows.len() as u64, there.len() as u64))
     }
@@ -157,6 +262,7 @@ impl Batch<'_> {
     /// After an error: a connection that is lost is rolled back by its server.
     fn roll_back(&mut self) {
         let _ = (self.source.ask)("ROLLBACK");
+        let _ = (self.notes.ask)("ROLLBACK");
         if self.to.dialect.has_transactions() {
             let _ = (self.to.ask)("ROLLBACK");
         }

@@ -2,10 +2,11 @@
 //!
 //! A batch is one transaction of the source: its rows are read and locked, those that the destination lacks are
 //! inserted there, all of them are read back and compared, and only then deleted. So a run that ends anywhere
-//! leaves every row in the source, or in the destination, or in both with the same key; the next run finds
-//! the latter and stores them no second time.
+//! leaves every row in the source, or in the destination, or in both with the same key; the keys of the latter are
+//! noted in the source, and the next run stores their rows again as they are by then.
 
 mod batch;
+mod note;
 mod sql;
 mod table;
 #[cfg(test)]
@@ -25,11 +26,18 @@ pub struct ArchiveError {
     message: String,
     /// Whether the same batch may succeed if it is begun again.
     may_repeat: bool,
+    /// Whether the same run may go on if it is begun again.
+    may_continue: bool,
 }
 
 impl ArchiveError {
     fn new(message: impl Into<String>) -> ArchiveError {
-        ArchiveError { message: message.into(), may_repeat: false }
+        ArchiveError { message: message.into(), may_repeat: false, may_continue: false }
+    }
+
+    /// Whether the same run may go on from here when it is begun again: nothing but a server or a lock was in its way.
+    pub fn may_continue(&self) -> bool {
+        self.may_continue
     }
 }
 
@@ -46,6 +54,8 @@ pub struct ArchiveOptions {
     pub limit: Option<u64>,
     /// Whether the table is made at the destination if it is missing.
     pub creates: bool,
+    /// What the destination is called, always in the same words.
+    pub destination: String,
 }
 
 /// What an archiving has done so far.
@@ -53,7 +63,7 @@ pub struct ArchiveOptions {
 pub struct Archived {
     /// Rows deleted from the source, after they were seen at the destination.
     pub rows: u64,
-    /// Of these, rows that the destination had before: an earlier run was stopped before it deleted them.
+    /// Rows that the destination had before: an earlier run was stopped before it deleted them.
     pub found: u64,
     /// Batches that were committed.
     pub batches: u64,
@@ -89,8 +99,11 @@ impl ArchiveSide {
         (self.ask)(sql).map_err(|error| {
             let repeatable =
                 [ErrorClass::Deadlock, ErrorClass::Serialization, ErrorClass::LockTimeout];
+            let may_repeat = repeatable.contains(&error.class);
+            let is_gone = [ErrorClass::Disconnected, ErrorClass::TimedOut].contains(&error.class);
             ArchiveError {
-                may_repeat: repeatable.contains(&error.class),
+                may_repeat,
+                may_continue: may_repeat || is_gone,
                 message: format!("cannot {doing}: {error}"),
             }
         })
@@ -102,15 +115,12 @@ impl ArchiveSide {
     }
 }
 
-/// Opens the two sides.
+/// Opens the source, the destination, and a second connection to the source for notes.
 ///
 /// # Errors
 ///
 /// One of them cannot be reached, or is of a product that Dyno does not archive from or to.
-pub fn archive_sides(
-    from: &Endpoint,
-    to: &Endpoint,
-) -> Result<(ArchiveSide, ArchiveSide), ArchiveError> {
+pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3], ArchiveError> {
     let open = |what: &str, endpoint: &Endpoint| {
         let opened = endpoint.protocol.connector(endpoint)();
         opened
@@ -124,7 +134,7 @@ pub fn archive_sides(
              afterwards needs transactions",
         ));
     }
-    Ok((source, open("destination", to)?))
+    Ok([source, open("destination", to)?, open("source", from)?])
 }
 
 /// The size of the table on one side.

@@ -101,6 +101,15 @@ pub(super) fn reading(
     out
 }
 
+/// The statement that removes rows from the destination by their key; ClickHouse does so in the background.
+pub(super) fn remove(dialect: Dialect, table: &str, key: &str, keys: &str) -> String {
+    let (rows, key) = (rows_of(dialect, table), quoted(dialect, key));
+    match dialect {
+        Dialect::ClickHouse => format!("ALTER TABLE {rows} DELETE WHERE {key} IN ({keys})"),
+        _ => format!("DELETE FROM {rows} WHERE {key} IN ({keys})"),
+    }
+}
+
 /// Statements that delete rows by their key, the last of which returns how many it has deleted.
 pub(super) fn delete(dialect: Dialect, table: &str, key: &str, keys: &str) -> Vec<String> {
     let delete = format!(

@@ -101,11 +101,12 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         batch: options.batch,
         limit: options.limit,
         creates: options.create,
+        destination: to.to_string(),
     };
     let abort = AbortFlag::new();
     signals::raise(&abort, "stopping after this batch …")?;
     let clock = SystemClock::start();
-    let (source, to) = dyno_database::archive_sides(&from, &to)?;
+    let [source, to, mut notes] = dyno_database::archive_sides(&from, &to)?;
     let mut sides = [source, to];
     let before = measure(options, &mut sides, &clock)?;
     let began = clock.now();
@@ -126,16 +127,20 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
         !abort.is_raised()
     };
     let [source, to] = &mut sides;
-    let done = dyno_database::archive_between(source, to, &request, &mut goes_on);
+    let done = dyno_database::archive_between(source, to, &mut notes, &request, &mut goes_on);
     let took = clock.now().saturating_sub(began);
     let done = match done {
         Ok(done) => done,
         Err(error) => {
-            let rows = counted(last.rows as usize, "row");
-            anyhow::bail!(
-                "{error}\n{rows} had been archived before that; run the same command again to \
-                 continue"
-            );
+            let mut text = error.to_string();
+            if last.rows > 0 {
+                let rows = counted(last.rows as usize, "row");
+                text += &format!("\n{rows} had been archived before that");
+            }
+            if error.may_continue() {
+                text += "\nrun the same command again to continue";
+            }
+            anyhow::bail!(text);
         }
     };
     let after = measure(options, &mut sides, &clock)?;

@@ -53,9 +53,10 @@ use dyno_workload::catalog::Catalog;
 
 use crate::{recipes, scripts, secrets, terminal, vocabulary};
 
-/// `1 row`, `2 rows`.
+/// `1 row`, `2 rows`, `2 batches`.
 pub(crate) fn counted(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+    let ending = if noun.ends_with("ch") { "es" } else { "s" };
+    format!("{n} {noun}{}", if n == 1 { "" } else { ending })
 }
 
 /// Rows in columns, the first one the headings; numbers are read from their ends in the columns `right`.

@@ -46,6 +46,7 @@ fn options(condition: &str, creates: bool) -> ArchiveOptions {
         batch: 3,
         limit: None,
         creates,
+        destination: "there".to_owned(),
     }
 }
 
@@ -55,10 +56,19 @@ fn run(
     at: (i64, bool),
     creates: bool,
 ) -> Result<Archived, String> {
+    archive(source, to, at, &options("id < 8", creates))
+}
+
+fn archive(
+    source: &dyn Server,
+    to: &dyn Server,
+    at: (i64, bool),
+    options: &ArchiveOptions,
+) -> Result<Archived, String> {
     let left = Arc::new(AtomicI64::new(at.0));
-    let (mut source, mut to) = (side(source, &left, at.1), side(to, &left, at.1));
-    let options = options("id < 8", creates);
-    dyno_database::archive_between(&mut source, &mut to, &options, &mut |_| true)
+    let side = |server| side(server, &left, at.1);
+    let (mut notes, mut source, mut to) = (side(source), side(source), side(to));
+    dyno_database::archive_between(&mut source, &mut to, &mut notes, options, &mut |_| true)
         .map_err(|error| error.to_string())
 }
 
@@ -66,7 +76,7 @@ fn ids(rows: TextRows) -> Vec<String> {
     rows.into_iter().flatten().flatten().collect()
 }
 
-/// Cuts the run at each statement, and runs it again.
+/// Cuts the run at each statement, changes all rows that are left in the source, and runs it again.
 #[track_caller]
 fn check_cuts(from: &str, to: &str, reset: &str) {
     let folders = [DataFolder::new(), DataFolder::new()];
@@ -85,15 +95,27 @@ fn check_cuts(from: &str, to: &str, reset: &str) {
                 .unwrap();
             there.query(reset).unwrap();
             let cut = run(&*source, &*to, (n_statements, is_last_done), creates);
-            let again = run(&*source, &*to, (i64::MAX, false), creates).unwrap();
             let place =
                 format!("{from}: cut at statement {n_statements}, done: {is_last_done}: {cut:?}");
+            here.query("UPDATE t SET c = CONCAT(c, '!') WHERE c IS NOT NULL").unwrap();
+            let left = ids(here.query("SELECT id FROM t WHERE id < 8").unwrap());
+            let again = run(&*source, &*to, (i64::MAX, false), creates)
+                .unwrap_or_else(|error| panic!("{place}: {error}"));
             n_found += again.found;
+            assert_eq!(again.rows, left.len() as u64, "{place}");
             assert_eq!(ids(here.query("SELECT id FROM t").unwrap()), ["8"], "{place}");
+            let tables = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'dyno_archive%'";
+            assert_eq!(ids(here.query(tables).unwrap()), [""; 0], "{place}");
             let stored = there.query("SELECT id, c FROM t ORDER BY id").unwrap();
             let cells: Vec<String> =
                 stored.into_iter().flatten().map(|cell| cell.unwrap_or("-".to_owned())).collect();
-            assert_eq!(cells.join(" "), "1 a 2 b 3 - 4  5 e 6 f 7 g", "{place}");
+            let value = |(id, c): (&str, &str)| match left.contains(&id.to_owned()) && c != "-" {
+                true => format!("{id} {c}!"),
+                false => format!("{id} {c}"),
+            };
+            let rows =
+                [("1", "a"), ("2", "b"), ("3", "-"), ("4", ""), ("5", "e"), ("6", "f"), ("7", "g")];
+            assert_eq!(cells.join(" "), rows.map(value).join(" "), "{place}");
             if let Ok(done) = cut {
                 assert_eq!((done.rows, done.found, done.batches), (7, 0, 3), "{place}");
                 break;
@@ -122,6 +144,23 @@ fn a_run_between_databases_with_transactions_that_is_cut_anywhere_is_finished_by
     check_cuts("postgresql", "mariadb", "DELETE FROM t");
 }
 
+#[test]
+fn a_row_whose_key_the_destination_takes_for_another_ones_stays_where_it_is() {
+    let folders = [DataFolder::new(), DataFolder::new()];
+    let (source, to) = (start("postgresql", &folders[0]), start("mariadb", &folders[1]));
+    let (mut here, mut there) = (connect(&*source), connect(&*to));
+    for (connection, key) in [(&mut here, "a"), (&mut there, "A")] {
+        connection.query("CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, c VARCHAR(20))").unwrap();
+        connection.query(&format!("INSERT INTO t VALUES ('{key}', 'x')")).unwrap();
+    }
+    let why = archive(&*source, &*to, (i64::MAX, false), &options("1 = 1", false)).unwrap_err();
+    assert!(why.contains("cannot insert rows"), "{why}");
+    let rows = [&mut here, &mut there].map(|side| ids(side.query("SELECT id FROM t").unwrap()));
+    assert_eq!(rows, [["a"], ["A"]]);
+    source.stop().unwrap();
+    to.stop().unwrap();
+}
+
 const MARIADB_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGINT UNSIGNED, m DECIMAL(38,10), \
      c TEXT, b BLOB, d DATE, s DATETIME, f DATETIME(6), e ENUM('x','it''s')) CHARACTER SET utf8mb4";
 const POSTGRESQL_TYPES: &str = "CREATE TABLE t (id VARCHAR(20) PRIMARY KEY, u BIGINT, m NUMERIC(38,10), \
@@ -136,14 +175,7 @@ fn check_values(product: &str, made: &str, rows: &str, expected: &[&str]) {
     here.query(made).unwrap();
     here.query(rows).unwrap();
     let all = (i64::MAX, false);
-    let archive = |condition: &str| {
-        let left = Arc::new(AtomicI64::new(all.0));
-        let (mut source, mut to) = (side(&*source, &left, all.1), side(&*to, &left, all.1));
-        dyno_database::archive_between(&mut source, &mut to, &options(condition, true), &mut |_| {
-            true
-        })
-        .map_err(|error| error.to_string())
-    };
+    let archive = |condition: &str| archive(&*source, &*to, all, &options(condition, true));
     archive("1 = 1 -- all").unwrap();
     assert_eq!(here.query("SELECT id FROM t").unwrap().len(), 0);
     let read = "SELECT hex(id), u, m, hex(c), hex(b), d, s, f, e FROM t ORDER BY id";
@@ -219,6 +251,7 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
         let answer = bench.dyno(&[&["archive"], arguments].concat());
         assert_eq!(answer.code, code, "{arguments:?} {}", answer.err);
         assert!(answer.err.contains(expected), "{arguments:?} {}", answer.err);
+        assert!(!answer.err.contains("run the same command again"), "{arguments:?} {}", answer.err);
     };
     let old = ["--where", "id <= 600"];
     let of = |table| [&[&*url, &to, "--table", table], &old[..]].concat();
@@ -261,6 +294,8 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     let left =
         bench.good(&["connect", "here", "--", "-N", "-e", "SELECT COUNT(*), MIN(id) FROM t"]);
     assert_eq!(left.out.trim(), "400\t601");
+    let again = bench.good(&[&["archive"], &of("t")[..]].concat());
+    assert!(again.out.starts_with("archived 0 rows of `t` in 0 batches\n"), "{}", again.out);
 }
 
 #[test]
