@@ -8,6 +8,8 @@
 mod catalog;
 #[path = "mysql/dump.rs"]
 mod dump;
+#[path = "mysql/every_type.rs"]
+mod every_type;
 mod mysql_server;
 #[path = "mysql/pipelines.rs"]
 mod pipelines;
@@ -45,7 +47,7 @@ fn private_server_and_its_connections() {
         ("ssl_key", &file("tls-server.key")),
         ("ssl_ca", &file("tls-root.pem")),
     ]));
-    let checks: [Check; 20] = [
+    let checks: [Check; 21] = [
         ("facts", facts),
         ("text statements", text_statements),
         ("prepared statements", prepared_statements),
@@ -64,6 +66,7 @@ fn private_server_and_its_connections() {
         ("loading bad rows", loading_bad_rows),
         ("local files", local_files),
         ("dumps", dump::check),
+        ("every type", every_type::check),
         ("the reference driver", reference_driver),
         ("authentication", authentication),
     ];
@@ -791,6 +794,15 @@ fn servers_begin_with_a_copy_of_initial_data() {
     let Some(programs) = mysql_server::mysql() else { return };
     let spec = ServerSpec { programs: Some(programs), ..ServerSpec::new("mysql") };
     check(&spec, &["auto.cnf", "server-cert.pem", "private_key.pem"], 3);
+}
+
+#[test]
+fn mysql_keeps_every_type_and_character_set() {
+    let Some(programs) = mysql_server::mysql() else { return };
+    let spec = ServerSpec { programs: Some(programs), ..ServerSpec::new("mysql") };
+    let fixture = Fixture::start(&spec);
+    every_type::check(&fixture);
+    fixture.stop();
 }
 
 #[test]

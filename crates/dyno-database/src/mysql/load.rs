@@ -55,8 +55,9 @@ pub(super) fn load_rows(
 ) -> Result<u64, StatementError> {
     let mut source = Source { row: Row::new(), has_row: false, next_row };
     source.advance();
+    let target = Target::find(connection, table, columns)?;
     run(connection, CHECKS_OFF)?;
-    let result = store_all(connection, &Target::new(table, columns), &mut source);
+    let result = store_all(connection, &target, &mut source);
     match &result {
         Err(error) if error.class.loses_connection() => {}
         _ => run(connection, CHECKS_AS_BEFORE)?,
@@ -88,14 +89,87 @@ struct Target {
     table: String,
     /// `` `a`, `b` ``
     columns: String,
+    /// The LOAD statement.
+    load: String,
 }
 
 impl Target {
-    fn new(table: &str, columns: &[Name]) -> Target {
-        let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
-        let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
-        Target { table: quoted(table), columns: columns.join(", ") }
+    /// Asks the server in which columns a text is stored otherwise than in UTF-8.
+    fn find(
+        connection: &mut MySqlConnection,
+        table: &str,
+        columns: &[Name],
+    ) -> Result<Target, StatementError> {
+        let sql = format!(
+            "SELECT column_name, data_type, character_set_name FROM information_schema.columns \
+             WHERE table_schema = DATABASE() AND table_name = 0x{}",
+            hex(table)
+        );
+        let mut of_text = Vec::new();
+        connection.exchange_text(&sql, &mut |row| {
+            let mut cells = row.into_iter().map(Option::unwrap_or_default);
+            let mut next = || cells.next().unwrap_or_default();
+            let (name, data_type, charset) = (next(), next(), next());
+            if takes_text(&data_type.to_lowercase()) || !is_utf8_or_none(&charset) {
+                of_text.push(name.to_lowercase());
+            }
+        })?;
+        Ok(Target::new(table, columns, |name| of_text.contains(&name.to_lowercase())))
     }
+
+    fn new(table: &str, columns: &[Name], is_of_text: impl Fn(&str) -> bool) -> Target {
+        let table = quoted(table);
+        let quoted: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+        let texts = columns.iter().map(|name| is_of_text(name));
+        let load = load_statement(&table, quoted.iter().map(String::as_str).zip(texts));
+        Target { table, columns: quoted.join(", "), load }
+    }
+}
+
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Types whose columns take no text without a character set.
+const OF_TEXT: [&str; 4] = ["json", "uuid", "inet4", "inet6"];
+
+/// Whether columns of this type, in small letters, take nothing but what is said to be text.
+pub(super) fn takes_text(data_type: &str) -> bool {
+    OF_TEXT.contains(&data_type)
+}
+
+/// Whether the bytes of a text in UTF-8 are those that a column of this character set stores; a column
+/// without one stores all bytes.
+fn is_utf8_or_none(charset: &str) -> bool {
+    ["", "utf8mb4", "utf8mb3", "utf8"].contains(&charset)
+}
+
+/// The LOAD DATA of a table into quoted columns, each with whether its values are texts in UTF-8, which the
+/// server converts. The bytes of all others are stored as they are. The separators are spelled out
+/// because the session's SQL mode can change their defaults.
+pub(super) fn load_statement<'a>(
+    table: &str,
+    columns: impl Iterator<Item = (&'a str, bool)>,
+) -> String {
+    let (mut places, mut set) = (Vec::new(), Vec::new());
+    for (idx, (name, is_of_text)) in columns.enumerate() {
+        if is_of_text {
+            places.push(format!("@v{idx}"));
+            set.push(format!("{name} = CONVERT(@v{idx} USING utf8mb4)"));
+        } else {
+            places.push(name.to_owned());
+        }
+    }
+    let set = if set.is_empty() { String::new() } else { format!(" SET {}", set.join(", ")) };
+    format!(
+        "LOAD DATA LOCAL INFILE 'dyno' INTO TABLE {table} CHARACTER SET binary FIELDS TERMINATED \
+         BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A ({}){set}",
+        places.join(", ")
+    )
 }
 
 /// Runs a statement whose rows, if any, do not matter.
@@ -109,14 +183,7 @@ fn load_piece(
     target: &Target,
     source: &mut Source<'_>,
 ) -> Result<u64, StatementError> {
-    let Target { table, columns } = target;
-    // Binary: bytes are stored as they are. The separators are spelled out because the session's
-    // SQL mode can change their defaults.
-    let sql = format!(
-        "LOAD DATA LOCAL INFILE 'dyno' INTO TABLE {table} CHARACTER SET binary FIELDS TERMINATED \
-         BY 0x09 ESCAPED BY 0x5C LINES TERMINATED BY 0x0A ({columns})"
-    );
-    connection.channel().command(command::QUERY, sql.as_bytes())?;
+    connection.channel().command(command::QUERY, target.load.as_bytes())?;
     let answer = connection.channel().packet_in()?;
     match answer.first() {
         Some(&packets::LOCAL_FILE) => {}
@@ -220,7 +287,9 @@ fn insert_all(
             if sql.len() > head.len() {
                 sql.push(b',');
             }
-            push_row(&source.row, connection.escapes_by_backslash(), &mut sql);
+            // Texts are in UTF-8, as the connection's are; what is not is no text.
+            let is_binary = |_, value: &[u8]| std::str::from_utf8(value).is_err();
+            push_row(&source.row, connection.escapes_by_backslash(), is_binary, &mut sql);
             source.advance();
         }
         connection.channel().command(command::QUERY, &sql)?;
@@ -241,8 +310,14 @@ pub(super) fn insert_head(table: &str, columns: &str) -> String {
     format!("INSERT INTO {table} ({columns}) VALUES ")
 }
 
-/// Appends `(1,'text',NULL)`.
-pub(super) fn push_row(row: &Row, escapes_by_backslash: bool, sql: &mut Vec<u8>) {
+/// Appends `(1,'text',NULL)`. A value that `is_binary`, by its place in the row and its bytes, is stored as
+/// it is; others are texts of the connection's character set, converted into the column's.
+pub(super) fn push_row(
+    row: &Row,
+    escapes_by_backslash: bool,
+    is_binary: impl Fn(usize, &[u8]) -> bool,
+    sql: &mut Vec<u8>,
+) {
     for (idx, &cell) in row.cells().iter().enumerate() {
         sql.push(if idx == 0 { b'(' } else { b',' });
         match cell {
@@ -250,7 +325,7 @@ pub(super) fn push_row(row: &Row, escapes_by_backslash: bool, sql: &mut Vec<u8>)
             Cell::Integer(number) => sql.extend_from_slice(number.to_string().as_bytes()),
             Cell::Text { .. } => {
                 let text = row.text(cell);
-                if std::str::from_utf8(text).is_err() {
+                if is_binary(idx, text) {
                     sql.extend_from_slice(b"_binary");
                 }
                 sql.push(b'\'');
@@ -272,26 +347,28 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &[u8], escapes_by_backslash: bool, expected: &[u8]) {
+    fn check(text: &[u8], escapes_by_backslash: bool, is_binary: bool, expected: &[u8]) {
         let mut row = Row::new();
         row.push_integer(-5);
         row.push_null();
         row.push_text(text);
         let mut sql = Vec::new();
-        push_row(&row, escapes_by_backslash, &mut sql);
+        push_row(&row, escapes_by_backslash, |idx, _| is_binary && idx == 2, &mut sql);
         assert_eq!(sql, expected, "{}", String::from_utf8_lossy(&sql));
     }
 
     #[test]
     fn literals_are_quoted_for_the_sessions_mode() {
-        check(b"it's \\n", true, br"(-5,NULL,'it''s \\n')");
-        check(b"it's \\n", false, br"(-5,NULL,'it''s \n')");
-        check(b"\xff\0", true, b"(-5,NULL,_binary'\xff\0')");
+        check(b"it's \\n", true, false, br"(-5,NULL,'it''s \\n')");
+        check(b"it's \\n", false, false, br"(-5,NULL,'it''s \n')");
+        check(b"\xff\0", true, true, b"(-5,NULL,_binary'\xff\0')");
     }
 
     #[test]
     fn names_are_quoted() {
-        let target = Target::new("a`b", &dyno_model::names(&["c", "d e"]));
+        let target = Target::new("a`b", &dyno_model::names(&["c", "d e"]), |name| name == "d e");
         assert_eq!((target.table.as_str(), target.columns.as_str()), ("`a``b`", "`c`, `d e`"));
+        let end = "(`c`, @v1) SET `d e` = CONVERT(@v1 USING utf8mb4)";
+        assert!(target.load.ends_with(end), "{}", target.load);
     }
 }

@@ -6,7 +6,9 @@ use dyno_workload::{Connection as _, Row, StatementError};
 
 use super::super::channel::lost;
 use super::super::connection::MySqlConnection;
-use super::super::load::{LOCAL_FILES_OFF, insert_head, push_row};
+use super::super::load::{
+    LOCAL_FILES_OFF, insert_head, load_statement, push_row, refuse_changed, takes_text,
+};
 use super::super::protocol::packets::{self, ColumnCount, Outcome};
 use super::super::protocol::{Fields, HEADER_LEN, MAX_PAYLOAD, command, not_understood};
 use super::quoted;
@@ -20,9 +22,6 @@ const INSERT_LEN: usize = 512 * 1024;
 
 /// The byte that stands for NULL in a row of texts.
 const NULL: u8 = 0xfb;
-
-/// Types whose columns take no text without a character set: what is stored there is text, and is said to be.
-const OF_TEXT: [&str; 4] = ["json", "uuid", "inet4", "inet6"];
 
 /// Selects rows and passes them on as lines. Returns their number.
 pub(super) fn read(
@@ -163,7 +162,7 @@ fn load(
     lines: &mut dyn io::Read,
     failure: &mut Option<io::Error>,
 ) -> Result<u64, StatementError> {
-    connection.channel().command(command::QUERY, load_statement(table).as_bytes())?;
+    connection.channel().command(command::QUERY, load_of(table).as_bytes())?;
     let answer = connection.channel().packet_in()?;
     match answer.first() {
         Some(&packets::LOCAL_FILE) => {}
@@ -201,32 +200,17 @@ fn load(
     let outcome = Outcome::from_ok(&answer)
         .ok_or_else(|| not_understood("the reply to the end of the data"))?;
     if outcome.warnings > 0 || outcome.affected != n_rows {
-        super::super::load::refuse_changed(connection, n_rows, outcome.affected)?;
+        refuse_changed(connection, n_rows, outcome.affected)?;
     }
     Ok(outcome.affected)
 }
 
-/// The separators are spelled out because the session's SQL mode can change their defaults.
-fn load_statement(table: &Table) -> String {
-    let is_text = |data_type: &str| OF_TEXT.contains(&data_type);
-    let mut columns = Vec::new();
-    let mut set = Vec::new();
-    for (idx, column) in table.columns.iter().enumerate() {
-        let name = quoted(&column.name);
-        if is_text(&column.data_type) {
-            columns.push(format!("@v{idx}"));
-            set.push(format!("{name} = CONVERT(@v{idx} USING utf8mb4)"));
-        } else {
-            columns.push(name);
-        }
-    }
-    let set = if set.is_empty() { String::new() } else { format!(" SET {}", set.join(", ")) };
-    format!(
-        "LOAD DATA LOCAL INFILE 'dyno' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY 0x09 \
-         ESCAPED BY 0x5C LINES TERMINATED BY 0x0A ({}){set}",
-        quoted(&table.name),
-        columns.join(", ")
-    )
+/// The bytes of a dump are those that the server stores, so that they are not converted; what takes no
+/// bytes is text.
+fn load_of(table: &Table) -> String {
+    let names: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
+    let texts = table.columns.iter().map(|column| takes_text(&column.data_type));
+    load_statement(&quoted(&table.name), names.iter().map(String::as_str).zip(texts))
 }
 
 /// INSERT of many rows a statement, in one transaction: a server that takes no local files.
@@ -253,7 +237,7 @@ fn insert_all(
     let head = insert_head(&quoted(&table.name), &names.join(", "));
     let mut lines = io::BufReader::new(lines);
     let (mut line, mut row, mut sql) = (Vec::new(), Row::new(), head.clone().into_bytes());
-    let mut n_stored = 0;
+    let (mut n_stored, mut n_rows) = (0, 0);
     loop {
         line.clear();
         let is_last = lines.read_until(b'\n', &mut line)? == 0;
@@ -264,11 +248,15 @@ fn insert_all(
             if sql.len() > head.len() {
                 sql.push(b',');
             }
-            push_row(&row, connection.escapes_by_backslash(), &mut sql);
+            // As LOAD DATA stores it: that bytes would be a text in UTF-8 does not make them one.
+            let is_binary = |idx: usize, _: &[u8]| !takes_text(&table.columns[idx].data_type);
+            push_row(&row, connection.escapes_by_backslash(), is_binary, &mut sql);
+            n_rows += 1;
         }
         if sql.len() > head.len() && (is_last || sql.len() >= INSERT_LEN) {
-            n_stored += connection.cold_rows(|connection| run_bytes(connection, &sql))?;
+            n_stored += connection.cold_rows(|connection| run_bytes(connection, &sql, n_rows))?;
             sql.truncate(head.len());
+            n_rows = 0;
         }
         if is_last {
             return Ok(n_stored);
@@ -276,7 +264,11 @@ fn insert_all(
     }
 }
 
-fn run_bytes(connection: &mut MySqlConnection, sql: &[u8]) -> Result<u64, StatementError> {
+fn run_bytes(
+    connection: &mut MySqlConnection,
+    sql: &[u8],
+    n_rows: u64,
+) -> Result<u64, StatementError> {
     connection.channel().command(command::QUERY, sql)?;
     let answer = connection.channel().packet_in()?;
     if answer.first() == Some(&packets::ERROR) {
@@ -284,6 +276,9 @@ fn run_bytes(connection: &mut MySqlConnection, sql: &[u8]) -> Result<u64, Statem
     }
     let outcome =
         Outcome::from_ok(&answer).ok_or_else(|| not_understood("the reply to an INSERT"))?;
+    if outcome.warnings > 0 || outcome.affected != n_rows {
+        refuse_changed(connection, n_rows, outcome.affected)?;
+    }
     Ok(outcome.affected)
 }
 
@@ -318,7 +313,7 @@ mod tests {
             after: Vec::new(),
             at_last: Vec::new(),
         };
-        let sql = load_statement(&table);
+        let sql = load_of(&table);
         assert!(sql.ends_with("(`a`, @v1) SET `b` = CONVERT(@v1 USING utf8mb4)"), "{sql}");
     }
 }
