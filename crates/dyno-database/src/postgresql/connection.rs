@@ -273,7 +273,7 @@ impl PgConnection {
             match scan {
                 Scan::Done => return Ok(true),
                 Scan::More => return Ok(false),
-                Scan::CopyIn => self.refuse_copy(),
+                Scan::CopyIn => self.refuse_copy()?,
             }
         }
     }
@@ -289,6 +289,10 @@ impl PgConnection {
         }
         let reply = match self.scanner.finish() {
             Ok(reply) => reply,
+            Err(error) if self.scanner.copies() && !self.awaited.is_empty() => {
+                // The server goes on with the rest of the pipeline, whose replies nobody takes.
+                return Err(self.lose(WireError(error.message)));
+            }
             Err(error) => {
                 // The server has skipped the rest of the pipeline.
                 self.awaited.clear();

@@ -126,13 +126,29 @@ fn misuse_is_reported_and_harmless() {
         check(execute(&mut connection, copy, &[]), "nor is COPY TO STDOUT");
         assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
     }
-    // As the last statement of a pipeline. In front of another one, the server ends the connection.
+    // As the last statement of a pipeline.
     connection.begin_pipeline();
     [2, 0].iter().for_each(|idx| connection.send_execute(*idx, &[]));
     connection.send_pipeline();
     assert_eq!(finish(&mut connection), Ok(rows(1)));
     check(finish(&mut connection), "nor is COPY TO STDOUT");
     assert_eq!(execute(&mut connection, 2, &[]), Ok(rows(1)));
+    // In front of another one: what follows is no reply to what is sent later.
+    for copy in [0, 1] {
+        let mut other = open(&server);
+        other.query("CREATE TEMP TABLE t (a int)").unwrap();
+        other.prepare(&[copies.as_slice(), &[statement("SELECT 1")]].concat()).unwrap();
+        other.begin_pipeline();
+        [2, copy, 2].iter().for_each(|idx| other.send_execute(*idx, &[]));
+        other.send_pipeline();
+        assert_eq!(finish(&mut other), Ok(rows(1)));
+        for _ in 0..2 {
+            let error = finish(&mut other).unwrap_err();
+            assert!(error.message.contains("nor is COPY TO STDOUT"), "{error}");
+            assert_eq!(error.class, ErrorClass::Disconnected, "{error}");
+            other.send_execute(2, &[]);
+        }
+    }
     let error = connection.prepare(&[statement("SELECT 1"), statement("SELEC")]).unwrap_err();
     assert!(error.message.contains("syntax error") && error.message.ends_with("in: SELEC"));
     connection.prepare(&[statement("SELECT 2")]).unwrap();

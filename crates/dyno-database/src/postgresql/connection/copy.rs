@@ -12,14 +12,22 @@ const COPY_PIECE: usize = 128 * 1024;
 
 impl PgConnection {
     /// Answers a COPY that came in as an ordinary statement.
+    ///
+    /// # Errors
+    ///
+    /// Another statement of a pipeline is behind it, by which the server ends the connection.
     #[cold]
-    pub(super) fn refuse_copy(&mut self) {
+    pub(super) fn refuse_copy(&mut self) -> Result<(), WireError> {
+        if !self.awaited.is_empty() {
+            return Err(WireError(COPY_REFUSED.to_owned()));
+        }
         write_copy_fail(&mut self.out);
-        // The server has ignored the one behind the statement. If another statement is there, it fails by that one.
-        if self.expected.is_extended && self.awaited.is_empty() {
+        // The server has ignored the one behind the statement.
+        if self.expected.is_extended {
             self.out.extend_from_slice(&SYNC);
         }
         self.write_out();
+        Ok(())
     }
 
     /// Sends the rows of a COPY FROM STDIN.

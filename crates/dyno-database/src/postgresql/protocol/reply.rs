@@ -151,6 +151,11 @@ impl ReplyScanner {
         }
     }
 
+    /// Whether the statement is a COPY with the client.
+    pub(in crate::postgresql) fn copies(&self) -> bool {
+        self.copies
+    }
+
     /// Whether the statement ended with a rollback: what COMMIT does in a failed transaction.
     pub(in crate::postgresql) fn has_rolled_back(&self) -> bool {
         self.has_rolled_back
