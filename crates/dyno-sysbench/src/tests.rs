@@ -168,6 +168,14 @@ fn results_are_read_as_in_sysbench() {
     check("local rs = c:query('x') rs:fetch_row() rs:fetch_row() print(rs:fetch_row())", "nil");
     check("local rs = c:query('x') rs:free() print(rs:fetch_row())", "nil");
     check(
+        "local rs = c:query('x') rs.nrows = 0 print(rs:fetch_row())",
+        "Alert: attempt to fetch row from an empty result set\nnil",
+    );
+    check(
+        "local rs = c:query('x') rs:free() rs:free()",
+        "Alert: attempt to free an invalid result set",
+    );
+    check(
         "local s = c:prepare('x') local p = s:bind_create(sysbench.sql.type.INT) s:bind_param(p) p:set('a')",
         "Broken(\"f\", \"test.lua:3: cannot convert 'string' to 'int64_t'\")",
     );
@@ -225,6 +233,42 @@ fn scripts_find_the_rest_of_the_api() {
 }
 
 #[test]
+fn scripts_make_numbers_of_c_and_read_its_clock() {
+    check("print(ffi.new('uint64_t', 5) + 2, ffi.new(' unsigned  int ', 7) + 1)", "7ULL\t8LL");
+    // As scripts find the time: the declaration, the structure or an array of one, a call.
+    for (made, called, value) in [
+        ("struct timeval", "gettimeofday(t, nil)", "t.tv_sec"),
+        ("timeval", "gettimeofday(t, nil)", "t.tv_sec"),
+        ("struct timeval[1]", "gettimeofday(t, nil)", "t[0].tv_sec"),
+        ("struct timespec", "clock_gettime(0, t)", "t.tv_sec"),
+        ("struct timespec [ 1 ]", "clock_gettime(0, t)", "t[0].tv_sec"),
+        ("time_t", "time(nil)", "ffi.C.time(nil)"),
+    ] {
+        let body = format!(
+            "ffi.cdef[[typedef struct timeval {{ long tv_sec; long tv_usec; }} timeval;]] \
+             local t, before = ffi.new('{made}'), os.time() print(ffi.C.{called} >= 0) \
+             local now = tonumber({value}) print(before <= now and now <= os.time() + 1)"
+        );
+        check(&body, "true\ntrue");
+    }
+    check("print(ffi.new('struct timespec', 3, 4).tv_nsec, ffi.C.getpid() > 1)", "4LL\ttrue");
+    // Nothing of it leads to other memory.
+    for body in [
+        "ffi.new('struct timeval') + 1",
+        "ffi.new('struct timeval')[1]",
+        "ffi.C.gettimeofday(ffi.new('struct timespec'), nil)",
+        "ffi.C.gettimeofday(8)",
+        "ffi.C.clock_gettime(0, ffi.new('uint64_t', 8))",
+        "ffi.new('struct timeval[1]')[1].tv_sec",
+        "ffi.new('char *')",
+        "ffi.new('int[1]')",
+        "ffi.new(setmetatable({}, { __tostring = function() return 'int' end }))",
+    ] {
+        check(&format!("print((pcall(function() local x = {body} end)))"), "false");
+    }
+}
+
+#[test]
 fn a_script_may_connect_while_it_is_loaded() {
     let mut bench = Bench::of(
         "local c = sysbench.sql.driver():connect() print(c:query_row('x')) function f() c:query('y') end",
@@ -243,7 +287,11 @@ fn what_is_not_there_is_named() {
         "ffi.C.mine()",
         "the script uses the C function or constant `mine`, which Dyno does not have",
     );
-    says("ffi.new('int')", "the script uses `ffi.new`, which Dyno does not have");
+    says(
+        "ffi.new('char[8]')",
+        "the script uses `ffi.new` of `char[8]`; Dyno has it for numbers, `struct timeval` and `struct timespec`",
+    );
+    says("ffi.cast('int', 1)", "the script uses `ffi.cast`, which Dyno does not have");
     says("require('tpcc_common')", "module 'tpcc_common' not found:nowhere");
     says(
         "os.execute('ls')",

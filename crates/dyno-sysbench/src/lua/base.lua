@@ -383,6 +383,71 @@ local C = {
     host.print(tostring(text) .. "\n")
   end,
 }
+-- Numbers of C, and the two structures of its clock. What a script makes of them holds no pointer, and is no array
+-- that could be read beyond its end.
+real_ffi.cdef([[
+  struct timeval { long tv_sec; long tv_usec; };
+  struct timespec { long tv_sec; long tv_nsec; };
+  int gettimeofday(struct timeval *, void *);
+  int clock_gettime(int, struct timespec *);
+  long time(void *);
+  int getpid(void);
+]])
+local maker_of = {}
+for name in ([[bool,char,signed char,unsigned char,short,unsigned short,int,unsigned int,unsigned,long,unsigned long,long long,
+unsigned long long,int8_t,uint8_t,int16_t,uint16_t,int32_t,uint32_t,int64_t,uint64_t,size_t,ssize_t,intptr_t,uintptr_t,
+float,double,struct timeval,struct timespec]]):gmatch("[^,\n]+") do
+  maker_of[name] = real_ffi.typeof(name)
+end
+local time_of, name_of = {}, { ["struct timeval"] = "timeval", ["struct timespec"] = "timespec" }
+for name, short in pairs(name_of) do
+  time_of[short] = maker_of[name]
+  -- As scripts declare them, and as an array of one, which C takes as a pointer.
+  for _, given in ipairs({ name, short }) do
+    local make = maker_of[name]
+    maker_of[given] = make
+    maker_of[given .. "[1]"] = function(...)
+      return { [0] = make(...) }
+    end
+  end
+end
+maker_of.time_t, maker_of.suseconds_t = maker_of.long, maker_of.long
+local istype, words, raw_get = real_ffi.istype, string.match, rawget
+
+local function new(type, ...)
+  if kind_of(type) == "string" then
+    local name = raw_gsub(raw_gsub(words(type, "^%s*(.-)%s*$"), "%s+", " "), " ?%[ ?1 ?%]$", "[1]")
+    if maker_of[name] then
+      return maker_of[name](...)
+    end
+  end
+  fail("the script uses `ffi.new` of `" .. tostring(type) .. "`; Dyno has it for numbers, `struct timeval` and `struct timespec`", 2)
+end
+
+-- The structure that a script hands over for a pointer to it.
+local function structure(short, value)
+  if kind_of(value) == "table" then
+    value = raw_get(value, 0)
+  end
+  if kind_of(value) ~= "cdata" or not istype(time_of[short], value) then
+    fail("the script calls a function of C with something else than a `struct " .. short .. "`", 3)
+  end
+  return value
+end
+
+local clock = real_ffi.C
+C.gettimeofday = function(value)
+  return clock.gettimeofday(structure("timeval", value), nil)
+end
+C.clock_gettime = function(id, value)
+  return clock.clock_gettime(id, structure("timespec", value))
+end
+C.time = function()
+  return clock.time(nil)
+end
+C.getpid = function()
+  return clock.getpid()
+end
 for name, value in pairs({
   sb_more_events = C.sb_more_events,
   sb_event_start = C.sb_event_start,
@@ -400,6 +465,7 @@ ffi = {
   os = jit and jit.os,
   arch = jit and jit.arch,
   cdef = function() end,
+  new = new,
   abi = function()
     return false
   end,

@@ -459,6 +459,10 @@ function result:fetch_row()
   if self.is_binary then
     error("the rows of a prepared statement cannot be fetched; use query()", 2)
   end
+  if self.nrows == 0 then
+    host.log("ALERT", "attempt to fetch row from an empty result set")
+    return nil
+  end
   local row = self.next_row
   if self.is_freed or row >= self.nrows then
     return nil
@@ -475,6 +479,9 @@ function result:fetch_row()
 end
 
 function result:free()
+  if self.is_freed then
+    host.log("ALERT", "attempt to free an invalid result set")
+  end
   self.is_freed = true
 end
 
