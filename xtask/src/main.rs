@@ -10,6 +10,8 @@ mod aa;
 #[cfg(test)]
 mod borders;
 mod dependencies;
+#[cfg(test)]
+mod formats;
 #[cfg(feature = "measure")]
 mod kills;
 mod mass;
