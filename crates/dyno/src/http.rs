@@ -407,7 +407,7 @@ impl Reply {
         Reply { status, kind, policy: policy(scripts), body: body.into() }
     }
 
-    pub(crate) fn json(body: String) -> Reply {
+    pub(crate) fn json(body: impl Into<Arc<str>>) -> Reply {
         Reply::text(Status::Good, "application/json", body)
     }
 
@@ -419,7 +419,7 @@ impl Reply {
     }
 
     /// A text of some kind, without scripts.
-    pub(crate) fn text(status: Status, kind: &'static str, body: String) -> Reply {
+    pub(crate) fn text(status: Status, kind: &'static str, body: impl Into<Arc<str>>) -> Reply {
         Reply { status, kind, policy: policy(&[]), body: body.into() }
     }
 

@@ -251,11 +251,11 @@ fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
     let runs: Vec<Run> =
         folders.iter().map(|folder| crate::readings::read_run(folder)).collect::<Result<_, _>>()?;
     if let Some((first, second)) = dyno_analysis::same_runs(&runs) {
-        anyhow::bail!(
+        return Err(crate::usage_error(anyhow::anyhow!(
             "{} and {} hold the same run: {why}",
             folders[first].display(),
             folders[second].display()
-        );
+        )));
     }
     Ok(runs)
 }

@@ -1,7 +1,9 @@
 //! Events of a run as text, for the live page.
 
-use dyno_record::{EventKind, Fault, Manifest};
+use dyno_record::{EventKind, Fault, TrialPlan};
 use dyno_units::{ByteCount, Nanoseconds};
+
+use super::runs::About;
 
 /// An event as a sentence without its full stop.
 pub(super) fn in_words(event: &EventKind) -> String {
@@ -182,19 +184,21 @@ fn time_us(us: f64) -> String {
 }
 
 /// The variant of the trial that a trial's folder holds; none of a folder that the plan does not know.
-pub(super) fn variant(manifest: &Manifest, folder: &str) -> Option<String> {
-    let number: u32 = folder.split('-').next()?.parse().ok()?;
-    let plan = manifest.trials.iter().find(|plan| plan.number == number)?;
-    Some(manifest.variants.get(plan.variant)?.name.clone())
+pub(super) fn variant<'a>(run: &'a About, folder: &str) -> Option<&'a str> {
+    planned(run, folder).map(|(_, variant)| variant)
 }
 
 /// The variant and the trial that a trial's folder holds: `MariaDB, trial 3, repetition 2`; none of a
 /// folder that the plan does not know.
-pub(super) fn trial(manifest: &Manifest, folder: &str) -> Option<String> {
+pub(super) fn trial(run: &About, folder: &str) -> Option<String> {
+    let (plan, variant) = planned(run, folder)?;
+    Some(format!("{variant}, trial {}, repetition {}", plan.number, plan.repetition))
+}
+
+fn planned<'a>(run: &'a About, folder: &str) -> Option<(&'a TrialPlan, &'a str)> {
     let number: u32 = folder.split('-').next()?.parse().ok()?;
-    let plan = manifest.trials.iter().find(|plan| plan.number == number)?;
-    let variant = &manifest.variants.get(plan.variant)?.name;
-    Some(format!("{variant}, trial {number}, repetition {}", plan.repetition))
+    let plan = run.trials.iter().find(|plan| plan.number == number)?;
+    Some((plan, run.variants.get(plan.variant)?))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use dyno_record::{Event, SecondOfTimes, new_histogram, open_regular, read_times_
 use dyno_units::Clock;
 use serde_json::{Value, json};
 
-use super::runs::{self, RunEntry};
+use super::runs::{RunEntry, Runs};
 use super::{event_text, pages};
 use crate::http::{self, Exchange};
 
@@ -27,6 +27,7 @@ const BLOCK: u64 = 4 << 20;
 
 /// Sends events until the browser goes away.
 pub(super) fn stream(
+    runs: &Runs,
     run: &RunEntry,
     exchange: &Exchange,
     clock: &dyn Clock,
@@ -41,7 +42,7 @@ pub(super) fn stream(
     let mut watched = Watched::default();
     loop {
         let mut text = String::new();
-        watched.look(run, clock.unix_millis(), &mut |name, data| {
+        watched.look(runs, run, clock.unix_millis(), &mut |name, data| {
             text += &format!("event: {name}\ndata: {data}\n\n");
         });
         // A comment keeps the connection alive and shows whether the reader is still there.
@@ -66,14 +67,20 @@ struct Watched {
 
 impl Watched {
     /// Sends what is new.
-    fn look(&mut self, of: &RunEntry, now_unix_ms: u64, send: &mut dyn FnMut(&str, Value)) {
-        let Some(run) = runs::only(&of.folder) else { return };
+    fn look(
+        &mut self,
+        runs: &Runs,
+        of: &RunEntry,
+        now_unix_ms: u64,
+        send: &mut dyn FnMut(&str, Value),
+    ) {
+        let Some(run) = runs.only(&of.folder) else { return };
         let planned = run.planned();
         let trial = run.open_trial.as_ref().and_then(|path| path.file_name());
         let trial = trial.map(|trial| trial.to_string_lossy().into_owned());
-        let manifest = run.manifest.as_ref().ok();
-        let words = |folder: &String| event_text::trial(manifest?, folder);
-        let state = json!({ "run": of.name, "planned": planned, "ended": run.ended, "trial": trial,
+        let about = run.about.as_ref().ok();
+        let words = |folder: &String| event_text::trial(about?, folder);
+        let state = json!({ "run": of.name, "planned": planned, "ended": run.ended(), "trial": trial,
             "of": trial.as_ref().and_then(words), "running": run.is_running,
             "left": run.left_ms(now_unix_ms).map(pages::rounded) });
         if self.state.as_ref() != Some(&state) {
@@ -84,13 +91,14 @@ impl Watched {
             send_event(&line, None, send);
         }
         // The last events of a trial are in its packed files, and in the report.
-        self.trial = run.open_trial.or(self.trial.take());
+        self.trial = run.open_trial.clone().or(self.trial.take());
         let Some(trial) = self.trial.clone() else { return };
         let folder = trial.file_name().map(|folder| folder.to_string_lossy().into_owned());
-        let (of, variant) = match folder.zip(manifest) {
-            Some((folder, plan)) => {
-                (event_text::trial(plan, &folder), event_text::variant(plan, &folder))
-            }
+        let (of, variant) = match folder.zip(about) {
+            Some((folder, plan)) => (
+                event_text::trial(plan, &folder),
+                event_text::variant(plan, &folder).map(str::to_owned),
+            ),
             None => (None, None),
         };
         for line in self.lines(&trial.join("events.jsonl")) {

@@ -1,17 +1,18 @@
 //! A small web server for one person on one machine: reads only, on loopback only.
 //!
-//! Only runs that were found in the folder can be requested, by name; no part of an address ever
-//! becomes a path. A run may come from an unknown source: its stored report is never served, but
+//! Only runs of the folder can be requested, by name, which is their path below it; a name that would
+//! leave the folder, by itself or through a link, names nothing. A run may come from an unknown source: its stored report is never served, but
 //! made again of its record, and only regular files are read.
 
 mod event_text;
 mod live;
 mod pages;
 mod runs;
+mod shared;
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
@@ -19,10 +20,12 @@ use dyno_analysis::{Options, analyse_against};
 use dyno_report::html::SCRIPTS;
 use dyno_units::Clock;
 
+use crate::UsageError;
 use crate::clock::SystemClock;
 use crate::commands::report;
 use crate::http::{self, Exchange, Places, Reply, Request, Status, Waiting};
-use runs::{RunEntry, RunList};
+use runs::{RunEntry, Runs};
+use shared::Shared;
 
 /// Connections that are answered at the same time.
 const CONNECTIONS_MOST: usize = 64;
@@ -36,19 +39,26 @@ const REPORT_BYTES_MOST: usize = 64 << 20;
 
 /// The server of one folder.
 pub(crate) struct Server {
-    folder: PathBuf,
+    runs: Runs,
+    /// The list of all runs.
+    index: Shared<Arc<str>>,
     clock: SystemClock,
     streams: (Places, Waiting),
     reports: Mutex<VecDeque<Made>>,
 }
 
-/// A report that was made.
+/// What was made of the records of a run, or of two.
 struct Made {
-    /// The run, or the two runs, that it is about.
-    of: String,
-    /// The progress of these runs when it was made.
-    state: (usize, u64),
-    page: Arc<str>,
+    what: What,
+    /// These runs as they were when it was made.
+    of: Vec<Arc<RunEntry>>,
+    text: Arc<str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Page,
+    Findings,
 }
 
 impl Server {
@@ -58,7 +68,8 @@ impl Server {
             .canonicalize()
             .with_context(|| format!("cannot use the folder {}", folder.display()))?;
         Ok(Server {
-            folder,
+            runs: Runs::new(folder),
+            index: Shared::default(),
             clock: SystemClock::start(),
             streams: (Places::new(STREAMS_MOST), Waiting::default()),
             reports: Mutex::default(),
@@ -72,16 +83,17 @@ impl Server {
 
     fn answer(&self, mut exchange: Exchange) -> std::io::Result<()> {
         if let ["run", name, "events"] = exchange.request.parts()[..] {
-            let Some(run) = self.find(name) else { return exchange.send(&not_found()) };
+            let Some(run) = self.runs.find(name) else { return exchange.send(&not_found()) };
             // The oldest makes room for a new one: its browser asks again by itself.
             let (places, streams) = &self.streams;
-            let sent = streams
-                .hold(places, &exchange.stream, || live::stream(&run, &exchange, &self.clock));
+            let sent = streams.hold(places, &exchange.stream, || {
+                live::stream(&self.runs, &run, &exchange, &self.clock)
+            });
             return sent.unwrap_or_else(|| exchange.send(&Reply::status(Status::Busy)));
         }
         let reply = match self.reply(&exchange.request) {
             Ok(reply) => reply.unwrap_or_else(not_found),
-            Err(error) => pages::problem(Status::Failed, &format!("{error:#}")),
+            Err(error) => pages::problem(status(&error), &format!("{error:#}")),
         };
         exchange.send(&reply)
     }
@@ -89,87 +101,79 @@ impl Server {
     /// The answer to a request; none if there is no such page.
     fn reply(&self, request: &Request) -> anyhow::Result<Option<Reply>> {
         Ok(Some(match request.parts()[..] {
-            [] => {
-                pages::index(&self.folder, &runs::find_all(&self.folder), self.clock.unix_millis())
-            }
+            [] => pages::indexed(self.index.get(self.index.ask(), || {
+                let found = self.runs.all();
+                pages::index(self.runs.root(), &found, self.clock.unix_millis()).into()
+            })),
             ["compare"] => {
-                let (Some(a), Some(b)) = (request.query("a"), request.query("b")) else {
-                    return Ok(None);
-                };
-                let (Some(a), Some(b)) = (self.find(a), self.find(b)) else { return Ok(None) };
-                self.compare(&a, &b)?
+                let run = |of: &str| self.runs.find(request.query(of)?);
+                let (Some(a), Some(b)) = (run("a"), run("b")) else { return Ok(None) };
+                page(self.made(What::Page, vec![a, b], &|of| {
+                    let runs = report::read_two(&of[0].folder, &of[1].folder)?;
+                    let findings = analyse_against(&runs[0], &runs[1], &Options::default());
+                    report::html(&findings, &runs, self.clock.unix_millis())
+                })?)
             }
-            ["run", name] => match self.find(name) {
-                Some(run) => self.report(&run)?,
-                None => return Ok(None),
-            },
-            ["run", name, "live"] => match self.find(name) {
-                Some(run) => pages::live(&run),
-                None => return Ok(None),
-            },
-            ["run", name, "findings.json"] => match self.find(name) {
-                Some(run) => {
-                    let runs = report::read(std::slice::from_ref(&run.folder))?;
-                    Reply::json(dyno_report::json::render(&report::find(&runs, None)))
+            ["run", name, ref rest @ ..] => {
+                let Some(run) = self.runs.find(name) else { return Ok(None) };
+                match rest {
+                    [] => page(self.made(What::Page, vec![run], &|of| {
+                        let runs = report::read(std::slice::from_ref(&of[0].folder))?;
+                        report::html(&report::find(&runs, None), &runs, self.clock.unix_millis())
+                    })?),
+                    ["live"] => pages::live(&run),
+                    ["findings.json"] => {
+                        Reply::json(self.made(What::Findings, vec![run], &|of| {
+                            let runs = report::read(std::slice::from_ref(&of[0].folder))?;
+                            Ok(dyno_report::json::render(&report::find(&runs, None)))
+                        })?)
+                    }
+                    _ => return Ok(None),
                 }
-                None => return Ok(None),
-            },
+            }
             _ => return Ok(None),
         }))
     }
 
-    /// The run of this name among those that are there.
-    fn find(&self, name: &str) -> Option<RunEntry> {
-        let RunList { runs, .. } = runs::find_all(&self.folder);
-        runs.into_iter().find(|run| run.name == name)
-    }
-
-    fn report(&self, run: &RunEntry) -> anyhow::Result<Reply> {
-        self.made(run.name.clone(), (run.ended, run.changed_unix_ms), &|| {
-            let runs = report::read(std::slice::from_ref(&run.folder))?;
-            report::html(&report::find(&runs, None), &runs, self.clock.unix_millis())
-        })
-    }
-
-    fn compare(&self, baseline: &RunEntry, candidate: &RunEntry) -> anyhow::Result<Reply> {
-        let of = format!("{}\0{}", baseline.name, candidate.name);
-        let state = (
-            baseline.ended + candidate.ended,
-            baseline.changed_unix_ms.max(candidate.changed_unix_ms),
-        );
-        self.made(of, state, &|| {
-            let runs = report::read_two(&baseline.folder, &candidate.folder)?;
-            let findings = analyse_against(&runs[0], &runs[1], &Options::default());
-            report::html(&findings, &runs, self.clock.unix_millis())
-        })
-    }
-
-    /// A report: the cached one if its runs have not progressed since, or a new one. Reports are
-    /// made one at a time, so that many requests for a large one cost no more than one.
+    /// A report: the cached one if its runs have not changed since, or a new one. Reports are made
+    /// one at a time, so that many requests for a large one cost no more than one.
     fn made(
         &self,
-        of: String,
-        state: (usize, u64),
-        make: &dyn Fn() -> anyhow::Result<String>,
-    ) -> anyhow::Result<Reply> {
+        what: What,
+        of: Vec<Arc<RunEntry>>,
+        make: &dyn Fn(&[Arc<RunEntry>]) -> anyhow::Result<String>,
+    ) -> anyhow::Result<Arc<str>> {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = reports.iter().position(|made| made.of == of);
-        let made = at.and_then(|at| reports.remove(at)).filter(|made| made.state == state);
-        let made = match made {
+        let folders =
+            |of: &[Arc<RunEntry>]| of.iter().map(|run| run.folder.clone()).collect::<Vec<_>>();
+        let is_it = |made: &Made| made.what == what && folders(&made.of) == folders(&of);
+        let is_current = |made: &Made| made.of.iter().zip(&of).all(|(a, b)| Arc::ptr_eq(a, b));
+        let at = reports.iter().position(is_it);
+        let made = match at.and_then(|at| reports.remove(at)).filter(is_current) {
             Some(made) => made,
-            None => Made { of, state, page: make()?.into() },
+            None => Made { what, text: make(&of)?.into(), of },
         };
-        let page = Arc::clone(&made.page);
+        let text = Arc::clone(&made.text);
         reports.push_front(made);
         let mut bytes = 0;
         let fits = |made: &Made| {
-            bytes += made.page.len();
+            bytes += made.text.len();
             bytes <= REPORT_BYTES_MOST
         };
         let n = reports.iter().map(fits).take_while(|fits| *fits).count();
         reports.truncate(n.min(REPORTS_MOST));
-        Ok(Reply::html(Status::Good, page, &SCRIPTS))
+        Ok(text)
     }
+}
+
+fn page(text: Arc<str>) -> Reply {
+    Reply::html(Status::Good, text, &SCRIPTS)
+}
+
+/// What an error says of a request: that it asks for what makes no sense, or that the record cannot
+/// be used.
+fn status(error: &anyhow::Error) -> Status {
+    if error.is::<UsageError>() { Status::Malformed } else { Status::Failed }
 }
 
 fn not_found() -> Reply {

@@ -1,6 +1,7 @@
 //! The pages beside the reports: the list of runs, the live page, and errors.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use dyno_report::html::{SCRIPTS, escaped, shell};
 use dyno_units::{Nanoseconds, utc_date_time};
@@ -16,7 +17,7 @@ const STYLE: &str = "<style>.pick span{display:none}@media screen and (max-width
      span{display:inline;margin-left:4px;font-size:12px}}</style>";
 
 /// The list of runs.
-pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> Reply {
+pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> String {
     let mut body = format!(
         "{STYLE}<section id=\"answer\"><p class=\"eyebrow\">{}</p><p class=\"headline\">{}</p><div \
          class=\"find\"><input type=\"search\" id=\"search\" placeholder=\"Search question, \
@@ -46,7 +47,12 @@ pub(super) fn index(folder: &Path, found: &RunList, now_unix_ms: u64) -> Reply {
         body += if n > SKIPPED_MOST { "<li>…</li></ul>" } else { "</ul>" };
     }
     body += "</section>";
-    Reply::html(Status::Good, shell("Runs", &body, INDEX_SCRIPT), &[SCRIPTS[0], INDEX_SCRIPT])
+    shell("Runs", &body, INDEX_SCRIPT)
+}
+
+/// The answer with that page.
+pub(super) fn indexed(page: Arc<str>) -> Reply {
+    Reply::html(Status::Good, page, &[SCRIPTS[0], INDEX_SCRIPT])
 }
 
 /// Most folders that are named of those that are not listed.
@@ -60,8 +66,8 @@ pub(super) fn rounded(ms: u64) -> String {
 
 fn row(run: &RunEntry, now_unix_ms: u64) -> String {
     let (name, address) = (escaped(&run.name), encode(&run.name));
-    let manifest = match &run.manifest {
-        Ok(manifest) => manifest,
+    let about = match &run.about {
+        Ok(about) => about,
         Err(why) => {
             return format!(
                 "<tr><td></td><td></td><th scope=\"row\">{name}</th><td class=\"bad\" \
@@ -70,18 +76,17 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
             );
         }
     };
-    let variants: Vec<&str> = manifest.variants.iter().map(|v| v.name.as_str()).collect();
     let planned = run.planned();
     let left = run.left_ms(now_unix_ms).map(|ms| format!(", about {} left", rounded(ms)));
     let left = left.unwrap_or_default();
-    let state = match (run.is_running, run.ended < planned) {
+    let state = match (run.is_running, run.ended() < planned) {
         (true, _) => format!("<a href=\"/run/{address}/live\">running – live</a>{left}"),
         (false, true) => format!("<a href=\"/run/{address}/live\">stopped</a>"),
         (false, false) => "done".to_owned(),
     };
-    let report = match run.ended {
-        0 => escaped(&manifest.title),
-        _ => format!("<a href=\"/run/{address}\">{}</a>", escaped(&manifest.title)),
+    let report = match run.ended() {
+        0 => escaped(&about.title),
+        _ => format!("<a href=\"/run/{address}\">{}</a>", escaped(&about.title)),
     };
     format!(
         "<tr data-run><td class=\"pick\"><label><input type=\"radio\" name=\"a\" value=\"{name}\" \
@@ -90,17 +95,17 @@ fn row(run: &RunEntry, now_unix_ms: u64) -> String {
          </span></label></td><th scope=\"row\">{report}<small>{name} · {} · {}</small></th>\
          <td data-of=\"Answer\">{}</td><td class=\"when\" data-of=\"Began\">{}</td>\
          <td class=\"n\" data-of=\"Trials\">{} of {planned}</td><td data-of=\"State\">{state}</td></tr>",
-        escaped(&variants.join(", ")),
-        escaped(&manifest.environment.machine),
+        escaped(&about.variants.join(", ")),
+        escaped(&about.machine),
         escaped(run.headline.as_deref().unwrap_or("–")),
-        utc_date_time(manifest.created_unix_ms),
-        run.ended,
+        utc_date_time(about.created_unix_ms),
+        run.ended(),
     )
 }
 
 /// The live page of a run.
 pub(super) fn live(run: &RunEntry) -> Reply {
-    let title = run.manifest.as_ref().map_or(run.name.as_str(), |m| m.title.as_str());
+    let title = run.about.as_ref().map_or(run.name.as_str(), |about| about.title.as_str());
     let address = encode(&run.name);
     let body = format!(
         "<section id=\"answer\" data-events=\"/run/{address}/events\"><p \

@@ -1,10 +1,14 @@
-//! The runs of a folder.
+//! The runs of a folder, and what is known of them: a run that has not changed is not read again.
 
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_record::{Manifest, is_being_written, read_bounded, read_manifest, trial_folders};
-use serde_json::Value;
+use dyno_record::{
+    Manifest, TrialPlan, is_being_written, read_bounded, read_manifest, trial_folders,
+};
+use serde::Deserialize;
 
 /// The largest findings.json that is read, in bytes.
 const FINDINGS_MOST: u64 = 64 << 20;
@@ -17,40 +21,61 @@ pub(crate) struct RunEntry {
     /// Path of its folder below the served one: its name in requests.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
-    /// Its manifest, or why that cannot be read.
-    pub(crate) manifest: Result<Manifest, String>,
+    /// What its manifest says, or why that cannot be read.
+    pub(crate) about: Result<About, String>,
     /// Whether a Dyno is working on it: whether its lock is held.
     pub(crate) is_running: bool,
     /// When each of its trials that have ended did so, rising, milliseconds since 1970 UTC.
     pub(crate) ended_unix_ms: Vec<u64>,
-    /// Trials that have ended.
-    pub(crate) ended: usize,
     /// The folder of the trial that is running, or was when the run stopped.
     pub(crate) open_trial: Option<PathBuf>,
-    /// When anything was last written to it, milliseconds since 1970 UTC.
-    pub(crate) changed_unix_ms: u64,
     /// The answer in a sentence, if a report was made.
     pub(crate) headline: Option<String>,
     /// Trials of the plan that were not needed, according to a report.
     unneeded: usize,
 }
 
-impl RunEntry {
-    /// Trials of the plan that are needed.
-    pub(crate) fn planned(&self) -> usize {
-        let all = self.manifest.as_ref().map_or(0, |manifest| manifest.trials.len());
-        all.saturating_sub(self.unneeded)
+/// What pages say of a run's manifest, which may be a thousand times as large.
+#[derive(Default)]
+pub(crate) struct About {
+    pub(crate) title: String,
+    pub(crate) created_unix_ms: u64,
+    pub(crate) machine: String,
+    pub(crate) variants: Vec<String>,
+    pub(crate) trials: Vec<TrialPlan>,
+}
+
+impl From<Manifest> for About {
+    fn from(manifest: Manifest) -> About {
+        About {
+            title: manifest.title,
+            created_unix_ms: manifest.created_unix_ms,
+            machine: manifest.environment.machine,
+            variants: manifest.variants.into_iter().map(|variant| variant.name).collect(),
+            trials: manifest.trials,
+        }
     }
 }
 
 impl RunEntry {
+    /// Trials that have ended.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended_unix_ms.len()
+    }
+
+    /// Trials of the plan that are needed.
+    pub(crate) fn planned(&self) -> usize {
+        let all = self.about.as_ref().map_or(0, |about| about.trials.len());
+        all.saturating_sub(self.unneeded)
+    }
+
     /// How long the trials that are missing will take, by those that have ended, in milliseconds;
     /// none if no process works on it, or too little is known.
     pub(crate) fn left_ms(&self, now_unix_ms: u64) -> Option<u64> {
-        let left = self.planned().checked_sub(self.ended).filter(|left| *left > 0)? as u64;
+        let left = self.planned().checked_sub(self.ended()).filter(|left| *left > 0)? as u64;
         let last = *self.ended_unix_ms.last().filter(|_| self.is_running)?;
         let each = match self.ended_unix_ms.as_slice() {
-            [only] => only.checked_sub(self.manifest.as_ref().ok()?.created_unix_ms)?,
+            [only] => only.checked_sub(self.about.as_ref().ok()?.created_unix_ms)?,
             [first, .., last] => (last - first) / (self.ended_unix_ms.len() as u64 - 1),
             [] => return None,
         };
@@ -62,26 +87,202 @@ impl RunEntry {
 #[derive(Default)]
 pub(crate) struct RunList {
     /// The runs, the youngest first.
-    pub(crate) runs: Vec<RunEntry>,
+    pub(crate) runs: Vec<Arc<RunEntry>>,
     /// What was skipped: its path below the folder, and why.
     pub(crate) skipped: Vec<(String, &'static str)>,
 }
 
-/// Finds all runs below a folder. Links are not followed: what they point at may lie anywhere.
-pub(crate) fn find_all(folder: &Path) -> RunList {
-    let mut found = RunList::default();
-    search(folder, folder, DEPTH, &mut found);
-    found.runs.sort_by(|a, b| began(b).cmp(&began(a)).then(a.name.cmp(&b.name)));
-    found
+/// The runs below a folder. Links are not followed: what they point at may lie anywhere.
+pub(crate) struct Runs {
+    root: PathBuf,
+    known: Mutex<HashMap<PathBuf, Known>>,
 }
 
-/// The run in this very folder, if it is one.
-pub(crate) fn only(folder: &Path) -> Option<RunEntry> {
-    is_file(&folder.join("manifest.json")).then(|| entry(name(folder, folder), folder))
+/// A run that was read, and what its files looked like just before.
+#[derive(Clone)]
+struct Known {
+    of_run: [Facts; 5],
+    trials: Arc<[PathBuf]>,
+    of_trials: Vec<Facts>,
+    entry: Arc<RunEntry>,
+}
+
+/// When a file was last written (seconds and nanoseconds), its size and its number; none if there is
+/// no such file.
+type Facts = Option<(i64, i64, u64, u64)>;
+
+impl Runs {
+    pub(crate) fn new(root: PathBuf) -> Runs {
+        Runs { root, known: Mutex::default() }
+    }
+
+    /// The served folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> RunList {
+        let mut found = RunList::default();
+        self.search(&self.root, DEPTH, &mut found);
+        let there: HashSet<&Path> = found.runs.iter().map(|run| run.folder.as_path()).collect();
+        self.known().retain(|folder, _| there.contains(folder.as_path()));
+        found.runs.sort_by(|a, b| began(b).cmp(&began(a)).then(a.name.cmp(&b.name)));
+        found
+    }
+
+    /// The run of this name, which is looked for at its place alone.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<RunEntry>> {
+        self.only(&place(&self.root, name)?)
+    }
+
+    /// The run in this very folder, if it is one.
+    pub(crate) fn only(&self, folder: &Path) -> Option<Arc<RunEntry>> {
+        let known = self.known().get(folder).cloned();
+        if let Some(known) = known.filter(|known| known.is_current(folder)) {
+            return Some(known.entry);
+        }
+        if !is_run(folder) {
+            self.known().remove(folder);
+            return None;
+        }
+        let read = Known::read(&self.root, folder);
+        let mut all = self.known();
+        // Who was faster has read the same: a report made of that entry is as good.
+        if let Some(other) = all.get(folder).filter(|other| other.is_like(&read)) {
+            return Some(Arc::clone(&other.entry));
+        }
+        let entry = Arc::clone(&read.entry);
+        all.insert(folder.to_owned(), read);
+        Some(entry)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn search(&self, folder: &Path, depth: usize, found: &mut RunList) {
+        if let Some(run) = self.only(folder) {
+            found.runs.push(run);
+            return;
+        }
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            found.skipped.push((name(&self.root, folder), "it cannot be read"));
+            return;
+        };
+        let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
+        entries.sort_by_cached_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (Ok(kind), path) = (entry.file_type(), entry.path()) else { continue };
+            match () {
+                () if kind.is_symlink() && path.is_dir() => {
+                    found.skipped.push((
+                        name(&self.root, &path),
+                        "it is a symbolic link: serve the folder it points to",
+                    ));
+                }
+                () if kind.is_dir() && depth > 0 => self.search(&path, depth - 1, found),
+                () if kind.is_dir() => {
+                    found.skipped.push((
+                        name(&self.root, &path),
+                        "it is nested too deeply: serve a folder closer to it",
+                    ));
+                }
+                () => {}
+            }
+        }
+    }
+}
+
+impl Known {
+    /// Reads a run; what its files look like before anything else, so that a change meanwhile is
+    /// seen the next time.
+    fn read(root: &Path, folder: &Path) -> Known {
+        let of_run = of_run(folder);
+        let trials: Arc<[PathBuf]> =
+            trial_folders(folder).into_iter().map(|(_, path)| path).collect();
+        let of_trials = of_trials(&trials);
+        let entry = Arc::new(entry(name(root, folder), folder, &trials));
+        Known { of_run, trials, of_trials, entry }
+    }
+
+    /// Whether nothing has changed since. A Dyno that begins to write a run writes its lock; that it
+    /// has ended shows nowhere but in the lock being free.
+    fn is_current(&self, folder: &Path) -> bool {
+        self.of_run == of_run(folder)
+            && self.of_trials == of_trials(&self.trials)
+            && (!self.entry.is_running || is_being_written(folder))
+    }
+
+    fn is_like(&self, other: &Known) -> bool {
+        (self.of_run, &self.of_trials, self.entry.is_running)
+            == (other.of_run, &other.of_trials, other.entry.is_running)
+    }
+}
+
+/// What the files of a run look like that change with it.
+fn of_run(folder: &Path) -> [Facts; 5] {
+    ["manifest.json", "events.jsonl", "findings.json", "lock", "trials"]
+        .map(|file| facts(&folder.join(file)))
+}
+
+/// The same of its trials: of one that has ended, its summary; of another, what is appended to.
+fn of_trials(trials: &[PathBuf]) -> Vec<Facts> {
+    let mut all = Vec::with_capacity(trials.len());
+    for trial in trials {
+        let summary = facts(&trial.join("summary.json"));
+        all.push(summary);
+        if summary.is_none() {
+            all.extend(["intervals.hlog", "events.jsonl"].map(|file| facts(&trial.join(file))));
+        }
+    }
+    all
+}
+
+fn facts(path: &Path) -> Facts {
+    let facts = std::fs::symlink_metadata(path).ok()?;
+    Some((facts.mtime(), facts.mtime_nsec(), facts.size(), facts.ino()))
+}
+
+/// The folder of the run that has a name, if it is where the list looks: below the served folder, not
+/// in another run, and behind no link.
+fn place(root: &Path, name: &str) -> Option<PathBuf> {
+    if is_run(root) {
+        return (name == self::name(root, root)).then(|| root.to_owned());
+    }
+    let is_plain = |part: &str| {
+        matches!(Path::new(part).components().collect::<Vec<_>>()[..], [Component::Normal(_)])
+    };
+    let mut folder = root.to_owned();
+    for (depth, part) in name.split('/').enumerate() {
+        if depth == DEPTH || !is_plain(part) || depth > 0 && is_run(&folder) {
+            return None;
+        }
+        folder = child(&folder, part)?;
+        // What is not there at all is found to be no run.
+        if std::fs::symlink_metadata(&folder).is_ok_and(|facts| !facts.is_dir()) {
+            return None;
+        }
+    }
+    Some(folder)
+}
+
+/// What has this name in a folder. Names that are no UTF-8 are given out with signs in place of what
+/// is none, and so the folder tells which it is.
+fn child(folder: &Path, name: &str) -> Option<PathBuf> {
+    if !name.contains(char::REPLACEMENT_CHARACTER) {
+        return Some(folder.join(name));
+    }
+    let mut entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    Some(entries.find(|entry| entry.file_name().to_string_lossy() == name)?.path())
+}
+
+fn is_run(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder.join("manifest.json")).is_ok()
 }
 
 fn began(run: &RunEntry) -> u64 {
-    run.manifest.as_ref().map_or(0, |manifest| manifest.created_unix_ms)
+    run.about.as_ref().map_or(0, |about| about.created_unix_ms)
 }
 
 /// The name of something below a folder: its path from there; for the folder itself, its own name.
@@ -95,88 +296,76 @@ fn name(root: &Path, path: &Path) -> String {
     below.to_string_lossy().into_owned()
 }
 
-fn search(root: &Path, folder: &Path, depth: usize, found: &mut RunList) {
-    if std::fs::symlink_metadata(folder.join("manifest.json")).is_ok() {
-        found.runs.push(entry(name(root, folder), folder));
-        return;
-    }
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        found.skipped.push((name(root, folder), "it cannot be read"));
-        return;
+fn entry(name: String, folder: &Path, trials: &[PathBuf]) -> RunEntry {
+    let ended_at = |trial: &PathBuf| {
+        let facts = std::fs::symlink_metadata(trial.join("summary.json")).ok();
+        facts.filter(std::fs::Metadata::is_file).map(|facts| unix_millis(&facts))
     };
-    let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|e| e.path()).collect();
-    paths.sort();
-    for path in paths {
-        let Ok(facts) = std::fs::symlink_metadata(&path) else { continue };
-        match () {
-            () if facts.is_symlink() && path.is_dir() => {
-                found.skipped.push((
-                    name(root, &path),
-                    "it is a symbolic link: serve the folder it points to",
-                ));
-            }
-            () if facts.is_dir() && depth > 0 => search(root, &path, depth - 1, found),
-            () if facts.is_dir() => {
-                found.skipped.push((
-                    name(root, &path),
-                    "it is nested too deeply: serve a folder closer to it",
-                ));
-            }
-            () => {}
-        }
-    }
-}
-
-fn entry(name: String, folder: &Path) -> RunEntry {
-    let trials: Vec<PathBuf> = trial_folders(folder).into_iter().map(|(_, path)| path).collect();
-    let summary = |trial: &PathBuf| trial.join("summary.json");
-    let has_ended = |trial: &&PathBuf| is_file(&summary(trial));
-    let open_trial = trials.iter().rev().find(|trial| !has_ended(trial)).cloned();
-    let files = ["manifest.json", "events.jsonl", "findings.json"].map(|file| folder.join(file));
-    let of_trials = trials.iter().flat_map(|trial| {
-        ["summary.json", "intervals.hlog", "events.jsonl"].map(|file| trial.join(file))
-    });
-    let mut ended_unix_ms: Vec<u64> =
-        trials.iter().filter(has_ended).map(|trial| changed(&summary(trial))).collect();
+    let open_trial = trials.iter().rev().find(|trial| ended_at(trial).is_none()).cloned();
+    let mut ended_unix_ms: Vec<u64> = trials.iter().filter_map(ended_at).collect();
     ended_unix_ms.sort_unstable();
     let (headline, unneeded) = findings(&folder.join("findings.json")).unwrap_or_default();
     RunEntry {
         name,
-        manifest: read_manifest(folder).map_err(|error| error.to_string()),
+        about: read_manifest(folder).map(About::from).map_err(|error| error.to_string()),
         is_running: is_being_written(folder),
-        ended: ended_unix_ms.len(),
         ended_unix_ms,
         open_trial,
-        changed_unix_ms: files.into_iter().chain(of_trials).map(|f| changed(&f)).max().unwrap_or(0),
         headline,
         unneeded,
         folder: folder.to_owned(),
     }
 }
 
-fn is_file(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file())
-}
-
-/// When a file was last written, milliseconds since 1970 UTC; 0 if it is not there.
-fn changed(path: &Path) -> u64 {
-    let time = std::fs::symlink_metadata(path).and_then(|meta| meta.modified());
-    let since = time.ok().and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+/// When a file was last written, milliseconds since 1970 UTC.
+fn unix_millis(facts: &std::fs::Metadata) -> u64 {
+    let ms = i128::from(facts.mtime()) * 1000 + i128::from(facts.mtime_nsec() / 1_000_000);
+    u64::try_from(ms).unwrap_or(0)
 }
 
 /// The answer in a sentence, and how many trials were not needed.
 fn findings(path: &Path) -> Option<(Option<String>, usize)> {
-    let findings: Value = serde_json::from_slice(&read_bounded(path, FINDINGS_MOST).ok()?).ok()?;
-    let is_unneeded = |trial: &&Value| trial["state"] == "not needed";
-    let unneeded =
-        findings["trials"].as_array().map_or(0, |trials| trials.iter().filter(is_unneeded).count());
-    Some((findings["answer"]["headline"].as_str().map(str::to_owned), unneeded))
+    #[derive(Deserialize)]
+    struct Findings {
+        #[serde(default)]
+        answer: Answer,
+        #[serde(default)]
+        trials: Vec<Trial>,
+    }
+    #[derive(Default, Deserialize)]
+    struct Answer {
+        headline: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Trial {
+        state: Option<String>,
+    }
+    let found: Findings = serde_json::from_slice(&read_bounded(path, FINDINGS_MOST).ok()?).ok()?;
+    let is_unneeded = |trial: &&Trial| trial.state.as_deref() == Some("not needed");
+    Some((found.answer.headline, found.trials.iter().filter(is_unneeded).count()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
+
+    /// A run that has nothing but a manifest with this title.
+    fn make(folder: &Path, title: &str) {
+        std::fs::create_dir_all(folder).unwrap();
+        let manifest = serde_json::json!({
+            "format": 1, "dyno": "0.1.0", "title": title, "fingerprint": "2-", "seed": 1,
+            "created_unix_ms": 1000, "threshold": 0.03, "order": "interleaved",
+            "variants": [], "steps": [], "trials": [], "study_source": "",
+            "environment": {"machine": "m", "cpus": 1, "memory_bytes": 1, "facts": {}},
+        });
+        std::fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
+    }
+
+    fn title(run: &RunEntry) -> &str {
+        run.about.as_ref().map_or("", |about| about.title.as_str())
+    }
 
     #[test]
     fn what_is_skipped_is_reported() {
@@ -187,36 +376,135 @@ mod tests {
         std::fs::create_dir(&run).unwrap();
         std::fs::write(run.join("manifest.json"), "{}").unwrap();
         std::os::unix::fs::symlink(&run, folder.path().join("link")).unwrap();
-        let found = find_all(folder.path());
+        let found = Runs::new(folder.path().to_owned()).all();
         let names: Vec<&str> = found.runs.iter().map(|run| run.name.as_str()).collect();
         assert_eq!(names, ["1/run"]);
         let skipped: Vec<&str> = found.skipped.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(skipped, ["1/2/3/4/5", "link"]);
         // A run's own folder is called by its name.
-        assert_eq!(find_all(&run).runs[0].name, "run");
-        assert!(!found.runs[0].is_running && found.runs[0].manifest.is_err());
+        let own = Runs::new(run);
+        assert_eq!(own.all().runs[0].name, "run");
+        assert!(own.find("run").is_some() && own.find("").is_none());
+        assert!(!found.runs[0].is_running && found.runs[0].about.is_err());
+    }
+
+    #[test]
+    fn a_name_leads_to_what_the_list_has_and_not_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        make(&path("outside"), "outside");
+        for run in ["served/a", "served/1/2/3/b c", "served/a/inner", "served/1/2/3/4/deep"] {
+            make(&path(run), run);
+        }
+        let odd = std::ffi::OsStr::from_bytes(b"odd \xff");
+        make(&path("served").join(odd), "odd");
+        std::os::unix::fs::symlink(path("outside"), path("served/link")).unwrap();
+        std::os::unix::fs::symlink(path("served/1"), path("served/linked")).unwrap();
+        let runs = Runs::new(path("served"));
+        let all = runs.all().runs;
+        assert_eq!(all.len(), 3);
+        for run in &all {
+            let found = runs.find(&run.name).expect(&run.name);
+            assert!(Arc::ptr_eq(run, &found), "{}", run.name);
+            // The same before anything has been listed.
+            let found = Runs::new(path("served")).find(&run.name).expect(&run.name);
+            assert_eq!(found.folder, run.folder);
+        }
+        let absolute = path("outside").to_string_lossy().into_owned();
+        let others = [
+            "",
+            ".",
+            "..",
+            "../outside",
+            "a/../../outside",
+            "a/..",
+            "./a",
+            "a/",
+            "/a",
+            "a//inner",
+            "a/inner",
+            "1",
+            "1/2/3/4/deep",
+            "link",
+            "linked/2/3/b c",
+            "a\0",
+            "none",
+            "odd \u{fffd}\u{fffd}",
+            &absolute,
+        ];
+        for name in others {
+            assert!(runs.find(name).is_none(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_read_again_if_it_has_changed_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("run");
+        make(&run, "first");
+        let runs = Runs::new(folder.path().to_owned());
+        let mut last = runs.find("run").unwrap();
+        assert_eq!(title(&last), "first");
+        assert!(Arc::ptr_eq(&last, &runs.find("run").unwrap()));
+        assert!(Arc::ptr_eq(&last, &runs.all().runs[0]));
+        // Each change is seen at once, by the list and by name, and then kept.
+        let mut check = |what: &str, change: &dyn Fn(), is_seen: &dyn Fn(&RunEntry) -> bool| {
+            change();
+            let found = runs.find("run").expect(what);
+            assert!(is_seen(&found) && !Arc::ptr_eq(&last, &found), "{what}");
+            assert!(Arc::ptr_eq(&found, &runs.all().runs[0]), "{what}");
+            last = found;
+        };
+        let write = |file: &str, text: &str| std::fs::write(run.join(file), text).unwrap();
+        check("manifest", &|| make(&run, "the second"), &|run| title(run) == "the second");
+        check(
+            "findings",
+            &|| {
+                write(
+                    "findings.json",
+                    r#"{"answer":{"headline":"a wins"},"trials":[{"state":"not needed"}]}"#,
+                )
+            },
+            &|run| run.headline.as_deref() == Some("a wins") && run.unneeded == 1,
+        );
+        let begin = || std::fs::create_dir_all(run.join("trials/0001-a")).unwrap();
+        check("a trial begins", &begin, &|run| run.open_trial.is_some());
+        let log = || write("trials/0001-a/events.jsonl", "{}\n");
+        check("it goes on", &log, &|run| run.open_trial.is_some());
+        check("it ends", &|| write("trials/0001-a/summary.json", "{}"), &|run| run.ended() == 1);
+        let forget = || std::fs::remove_file(run.join("trials/0001-a/summary.json")).unwrap();
+        check("its summary is removed", &forget, &|run| run.ended() == 0);
+        // A lock is not written when it is given up.
+        let lock = std::cell::RefCell::new(None);
+        let take = || {
+            write("lock", "1");
+            let file = std::fs::File::open(run.join("lock")).unwrap();
+            file.try_lock().unwrap();
+            *lock.borrow_mut() = Some(file);
+        };
+        check("a Dyno takes the lock", &take, &|run| run.is_running);
+        check("it ends", &|| drop(lock.take()), &|run| !run.is_running);
+        std::fs::remove_dir_all(&run).unwrap();
+        assert!(runs.find("run").is_none() && runs.known().is_empty());
+        // What is gone leaves nothing behind in the list's cache either.
+        make(&run, "third");
+        assert_eq!(runs.all().runs.len(), 1);
+        std::fs::remove_dir_all(&run).unwrap();
+        assert!(runs.all().runs.is_empty() && runs.known().is_empty());
     }
 
     #[test]
     fn the_time_left_follows_from_the_trials_that_have_ended() {
         let check = |ended: &[u64], is_running: bool, now: u64, expected: Option<u64>| {
-            let trial = |number: u32| serde_json::json!({"number": number, "variant": 0, "repetition": 1, "block": 1});
-            let manifest = serde_json::json!({
-                "format": 1, "dyno": "0.1.0", "title": "x", "fingerprint": "2-", "seed": 1,
-                "created_unix_ms": 1000, "threshold": 0.03, "order": "interleaved",
-                "variants": [], "steps": [], "trials": (1..=5).map(trial).collect::<Vec<_>>(),
-                "study_source": "",
-                "environment": {"machine": "m", "cpus": 1, "memory_bytes": 1, "facts": {}},
-            });
+            let trial = |number: u32| TrialPlan { number, variant: 0, repetition: 1, block: 1 };
+            let trials = (1..=5).map(trial).collect();
             let run = RunEntry {
                 name: String::new(),
                 folder: PathBuf::new(),
-                manifest: Ok(serde_json::from_value(manifest).unwrap()),
+                about: Ok(About { created_unix_ms: 1000, trials, ..About::default() }),
                 is_running,
-                ended: ended.len(),
                 ended_unix_ms: ended.to_vec(),
                 open_trial: None,
-                changed_unix_ms: 0,
                 headline: None,
                 unneeded: 0,
             };

@@ -180,11 +180,9 @@ fn one_run_is_not_compared_with_itself() {
     }
     std::fs::copy(bench.path("runs/before/manifest.json"), copy.join("manifest.json")).unwrap();
     for other in ["runs/before", "copy"] {
-        for (command, code) in
-            [(&["compare"][..], 1), (&["compare", "--gate"], 2), (&["report"], 1)]
-        {
+        for command in [&["compare"][..], &["compare", "--gate"], &["report"]] {
             let answer = bench.dyno(&[command, &["runs/before", other]].concat());
-            assert_eq!(answer.code, code, "{command:?} {other}: {}", answer.err);
+            assert_eq!(answer.code, 2, "{command:?} {other}: {}", answer.err);
             let why = match command[0] {
                 "compare" => "a run cannot be compared with itself",
                 _ => "its trials would count twice; name different runs",

@@ -126,6 +126,39 @@ fn runs_are_listed_opened_and_compared_and_nothing_else_is_given_out() {
 }
 
 #[test]
+fn what_changes_is_seen_at_once_and_a_copy_is_no_other_run() {
+    let bench = with_two_runs();
+    let served = Served::start(&bench);
+    let page = served.get("/run/first");
+    assert_eq!(served.get("/run/first"), page);
+    let copy = bench.path("runs/copy");
+    for folder in ["", "trials"] {
+        std::fs::create_dir(copy.join(folder)).unwrap();
+    }
+    std::fs::copy(bench.path("runs/first/manifest.json"), copy.join("manifest.json")).unwrap();
+    assert!(served.get("/").contains("3 runs"));
+    let compared = served.get("/compare?a=first&b=copy");
+    assert!(compared.starts_with("HTTP/1.1 400"), "{compared}");
+    assert!(compared.contains("a run cannot be compared with itself"), "{compared}");
+    std::fs::remove_dir_all(copy).unwrap();
+    assert!(served.get("/run/copy").starts_with("HTTP/1.1 404"));
+    assert!(served.get("/").contains("2 runs"));
+    // A trial that is removed is missing on the page, and in what programs read.
+    let trials = |served: &Served| {
+        let answer = served.get("/run/first/findings.json");
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        let findings: serde_json::Value = serde_json::from_str(body).unwrap();
+        let all = findings["trials"].as_array().unwrap();
+        all.iter().filter(|trial| trial["state"] == "finished").count()
+    };
+    assert_eq!(trials(&served), 6);
+    let trial = crate::support::trial_folder(&bench.path("runs/first"), 6);
+    std::fs::remove_file(trial.join("summary.json")).unwrap();
+    assert_eq!(trials(&served), 5);
+    assert_ne!(served.get("/run/first"), page);
+}
+
+#[test]
 fn what_is_no_honest_request_is_refused() {
     let bench = Workbench::new();
     std::fs::create_dir(bench.path("runs")).unwrap();

@@ -1,0 +1,55 @@
+//! Work that many may ask for at the same time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The result of work that is done once at a time: of those who wait, one does it and all others take
+/// its result, which was begun after they had asked.
+#[derive(Default)]
+pub(super) struct Shared<T> {
+    n_begun: AtomicU64,
+    last: Mutex<Option<(u64, T)>>,
+}
+
+impl<T: Clone> Shared<T> {
+    /// How often the work had been begun when somebody asked.
+    pub(super) fn ask(&self) -> u64 {
+        self.n_begun.load(Ordering::SeqCst)
+    }
+
+    /// The result for somebody who [asked](Shared::ask) then.
+    pub(super) fn get(&self, asked: u64, work: impl FnOnce() -> T) -> T {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, done)) = last.as_ref().filter(|(number, _)| *number > asked) {
+            return done.clone();
+        }
+        // The last result is of no use to anybody any more.
+        *last = None;
+        let number = self.n_begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let done = work();
+        *last = Some((number, done.clone()));
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_during_the_work_takes_what_is_begun_later() {
+        let shared = Shared::default();
+        let mut asked = Vec::new();
+        let first = shared.get(shared.ask(), || {
+            asked.extend([shared.ask(), shared.ask(), shared.ask()]);
+            "first"
+        });
+        let later: Vec<&str> = asked
+            .into_iter()
+            .zip(["second", "third", "fourth"])
+            .map(|(asked, work)| shared.get(asked, || work))
+            .collect();
+        assert_eq!((first, later), ("first", vec!["second"; 3]));
+        assert_eq!(shared.get(shared.ask(), || "new"), "new");
+    }
+}
