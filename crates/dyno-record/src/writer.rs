@@ -103,6 +103,9 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub struct RunWriter {
     folder: PathBuf,
     events: Lines,
+    /// The folders of its trials by number: nobody else makes any while the lock is held, and a run may
+    /// have very many.
+    trials: BTreeMap<u32, Vec<PathBuf>>,
     _lock: RunLock,
 }
 
@@ -157,6 +160,15 @@ pub struct KindInterval<'a> {
 /// The trials of a run's folder that have ended: numbers and folders.
 fn ended_in(folder: &Path) -> impl Iterator<Item = (u32, PathBuf)> + use<> {
     trial_folders(folder).into_iter().filter(|(_, folder)| folder.join(SUMMARY).is_file())
+}
+
+/// The folders of a run's trials by number.
+fn by_number(folder: &Path) -> BTreeMap<u32, Vec<PathBuf>> {
+    let mut all = BTreeMap::<u32, Vec<PathBuf>>::new();
+    for (number, path) in trial_folders(folder) {
+        all.entry(number).or_default().push(path);
+    }
+    all
 }
 
 impl RunWriter {
@@ -217,6 +229,7 @@ impl RunWriter {
         Ok(RunWriter {
             folder: folder.to_owned(),
             events: Lines::open(folder.join(EVENTS))?,
+            trials: by_number(folder),
             _lock: lock,
         })
     }
@@ -251,7 +264,9 @@ impl RunWriter {
     /// Makes these blocks void, and sets their trials aside, so that they are measured again; and
     /// those of blocks that became void before a run was killed. Returns the numbers of the trials.
     pub fn void(&mut self, blocks: Vec<VoidBlock>) -> Result<Vec<u32>, WriteError> {
-        set_aside(&self.folder, blocks)
+        let numbers = set_aside(&self.folder, blocks)?;
+        self.trials = by_number(&self.folder);
+        Ok(numbers)
     }
 
     /// Appends to the run's own events (outside of trials).
@@ -267,8 +282,7 @@ impl RunWriter {
         variant: &str,
     ) -> Result<TrialWriter, WriteError> {
         let name = format!("{:04}-{}", trial.number, file_name(variant));
-        let earlier = trial_folders(&self.folder).into_iter().filter(|(n, _)| *n == trial.number);
-        for (_, folder) in earlier {
+        for folder in self.trials.remove(&trial.number).unwrap_or_default() {
             let what = if folder.join(SUMMARY).is_file() { "failed" } else { "unfinished" };
             let aside = (1..)
                 .map(|n| with_suffix(&folder, &format!(".{what}-{n}")))
@@ -278,6 +292,7 @@ impl RunWriter {
         }
         let folder = self.folder.join("trials").join(name);
         fs::create_dir(&folder).map_err(|e| WriteError::io(&folder, &e))?;
+        self.trials.insert(trial.number, vec![folder.clone()]);
         let mut intervals = Lines::open(folder.join(INTERVALS))?;
         intervals.line(
             "#[Histogram log format version 1.3]\n\

@@ -10,6 +10,7 @@ mod pgbench_log;
 mod record;
 mod sysbench;
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -258,20 +259,23 @@ fn groups(files: &[PathBuf]) -> Vec<Vec<PathBuf>> {
     };
     // `pgbench_log.4711` is a whole name: its last part is the number of a process. It is one of several
     // parts only if others have the same stem, one of which is numbered 1.
+    let all: HashSet<&PathBuf> = files.iter().collect();
     let is_split = |stem: &Path| {
         let first = PathBuf::from(format!("{}.1", stem.display()));
-        files.contains(&first)
+        all.contains(&first)
     };
-    let mut groups: Vec<(PathBuf, Vec<PathBuf>)> = Vec::new();
+    let mut groups: Vec<Vec<PathBuf>> = Vec::new();
+    let mut places: HashMap<PathBuf, usize> = HashMap::new();
     for file in files {
         let stem = stem(file);
         let key = if is_split(&stem) { stem } else { file.clone() };
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, group)) => group.push(file.clone()),
-            None => groups.push((key, vec![file.clone()])),
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(file.clone()),
+            None => groups.push(vec![file.clone()]),
         }
     }
-    groups.into_iter().map(|(_, group)| group).collect()
+    groups
 }
 
 /// Reads files that are one run, or a file with one or several runs.
