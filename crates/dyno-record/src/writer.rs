@@ -82,6 +82,10 @@ impl WriteError {
                 "; free some space, then run the same command again: trials that have ended are kept"
             }
             std::io::ErrorKind::PermissionDenied => "; choose another folder with --out",
+            std::io::ErrorKind::FileTooLarge => {
+                "; the limit for the size of a file (`ulimit -f`) is too low: raise it, then run the \
+                 same command again"
+            }
             _ => "",
         };
         WriteError::new(path, format!("{error}{advice}"))

@@ -26,6 +26,9 @@ mod vocabulary;
 mod written;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
 
 /// How a command ends, which decides the exit code.
 pub(crate) enum End {
@@ -50,6 +53,10 @@ pub fn main() -> ExitCode {
         terminal::error(&error);
         return ExitCode::from(1);
     }
+    if let Err(error) = survive_file_size_limit() {
+        terminal::error(&error);
+        return ExitCode::from(1);
+    }
     let end = cli::run().unwrap_or_else(|error| {
         // What fails because the user stops it is no error.
         match signals::have_come() {
@@ -64,6 +71,14 @@ pub fn main() -> ExitCode {
         terminal::error(error);
     }
     exit_code(&end, printed.is_ok())
+}
+
+/// A write beyond the limit for the size of a file (`ulimit -f`) is an error of that write, and does not end Dyno before
+/// it has stopped its servers. These begin with the signal's usual meaning, as programs that are started do.
+fn survive_file_size_limit() -> anyhow::Result<()> {
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())
+        .context("cannot listen for the signal SIGXFSZ")?;
+    Ok(())
 }
 
 /// 2 after a usage error, when nothing was done; 1 if the command failed, or its result could not

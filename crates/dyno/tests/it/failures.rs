@@ -184,6 +184,25 @@ fn a_record_that_cannot_be_written_ends_the_run_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_no_end_of_dyno() {
+    let bench = Workbench::new();
+    bench.write(
+        "study.toml",
+        "title = \"x\"\n[database.a]\nproduct = \"simulated\"\n[workload.oltp_point_select]\n\
+         [design]\nrepetitions = 2\nduration = \"5s\"\nwarm_up = \"0s\"\n",
+    );
+    let plain = bench.command(&["run", "study.toml"]);
+    let mut limited = std::process::Command::new("prlimit");
+    limited.arg("--fsize=1024").arg(plain.get_program()).args(plain.get_args());
+    limited.current_dir(bench.path("")).stdin(std::process::Stdio::null());
+    limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let answer = limited.output().unwrap();
+    let said = String::from_utf8_lossy(&answer.stderr);
+    assert_eq!(answer.status.code(), Some(1), "{:?}: {said}", answer.status);
+    assert!(said.contains("manifest.json") && said.contains("`ulimit -f`"), "{said}");
+}
+
+#[test]
 fn a_variant_that_cannot_be_deployed_is_tried_once_and_failed_trials_can_be_repeated() {
     let bench = Workbench::new();
     let text = study("version = \"4.1\"\nprograms = \"/usr\"")
