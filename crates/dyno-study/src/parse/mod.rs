@@ -40,6 +40,7 @@ mod tests;
 
 use std::ops::Range;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use self::value::parse_setting;
@@ -54,16 +55,7 @@ use crate::{Database, Diagnostic, Study, Table, Vocabulary, WorkloadChoice};
 /// Reads a study file. On any problem returns all of them, in the order of the text.
 pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnostic>> {
     let mut problems = Problems::default();
-    let (tree, errors) = DeTable::parse_recoverable(source);
-    for error in errors {
-        let is_nested = error.message().contains("recurs");
-        let span = error.span().filter(|span| span.start > 0 || !is_nested);
-        let span = span.unwrap_or_else(|| if is_nested { deepest_key(source) } else { 0..0 });
-        problems.add_syntax(
-            Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
-                .with_label("here"),
-        );
-    }
+    let tree = read_toml(&mut problems, source);
     let mut lowered = lower(&mut problems, tree.get_ref(), vocabulary);
     if let Some(lowered) = &mut lowered {
         own::resolve(&mut problems, tree.get_ref(), lowered, vocabulary);
@@ -72,6 +64,27 @@ pub fn parse(source: &str, vocabulary: &Vocabulary) -> Result<Study, Vec<Diagnos
         Some(Lowered { study, .. }) if problems.is_empty() => Ok(study),
         _ => Err(problems.into_diagnostics(source)),
     }
+}
+
+/// The tables of a study file, as far as it is TOML.
+fn read_toml<'s>(problems: &mut Problems, source: &'s str) -> Spanned<DeTable<'s>> {
+    let (tree, errors) = DeTable::parse_recoverable(source);
+    let mut is_placed = false;
+    for error in errors {
+        let is_nested = error.message().contains("recurs");
+        let span = match error.span().filter(|span| span.start > 0 || !is_nested) {
+            Some(span) => span,
+            // There is one such error for each level of each key: one place stands for all of them.
+            None if is_nested && std::mem::replace(&mut is_placed, true) => continue,
+            None if is_nested => deepest_key(source),
+            None => 0..0,
+        };
+        problems.add_syntax(
+            Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
+                .with_label("here"),
+        );
+    }
+    tree
 }
 
 /// Where in a study something stands that it declares of a workload: the keys lead there from the workload's

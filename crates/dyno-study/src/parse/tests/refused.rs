@@ -1399,6 +1399,16 @@ fn keys_that_are_nested_too_deep_are_shown_at_their_line() {
     assert!(found.iter().all(|one| !one.message.contains("recurs") || line(one.span.start) == 4));
 }
 
+/// Not for each of its levels: a large file has millions of them.
+#[test]
+fn keys_that_are_nested_too_deep_are_looked_for_once() {
+    let header = |n: usize| format!("[{n}.{}]\n", vec!["a"; 200].join("."));
+    let source: String = (0..3).map(header).collect();
+    let mut problems = super::super::problems::Problems::default();
+    super::super::read_toml(&mut problems, &source);
+    assert_eq!(problems.count(), 1);
+}
+
 /// What grows is counted in time, between two sizes in the same process: twice as much must not take
 /// four times as long, with a wide margin for a busy machine.
 #[test]
