@@ -32,6 +32,9 @@ pub struct QueryRows {
     pub rows: Vec<Vec<Option<String>>>,
 }
 
+/// The version of these tables: whoever removes a table or a column, or changes its meaning, raises it.
+const SQL_FORMAT: u32 = 1;
+
 const SCHEMA: &str = "
 CREATE TABLE run(name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE variant(variant INTEGER PRIMARY KEY, name TEXT, baseline INTEGER, product TEXT,
@@ -139,6 +142,7 @@ fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
     let manifest = &run.manifest;
     let mut insert = to.prepare("INSERT INTO run VALUES(?, ?)")?;
     for (name, value) in [
+        ("format", SQL_FORMAT.to_string()),
         ("title", manifest.title.clone()),
         ("dyno", manifest.dyno.clone()),
         ("seed", manifest.seed.to_string()),

@@ -189,7 +189,10 @@ fn refused(steps: &[StepSummary]) -> Option<String> {
 /// What a search knew when the user stopped it.
 fn print_unfinished(search: &serde_json::Value, is_json: bool) -> anyhow::Result<()> {
     terminal::out(&match is_json {
-        true => serde_json::to_string_pretty(&serde_json::json!({ "search": search }))?,
+        true => serde_json::to_string_pretty(&serde_json::json!({
+            "format": super::JSON_FORMAT,
+            "search": search,
+        }))?,
         false => search::headline(search) + &search::text(search),
     });
     Ok(())

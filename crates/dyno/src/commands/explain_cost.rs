@@ -263,6 +263,7 @@ fn json(sql: &str, cost: &Cost) -> anyhow::Result<String> {
         })
         .collect();
     Ok(serde_json::to_string_pretty(&serde_json::json!({
+        "format": super::JSON_FORMAT,
         "sql": sql,
         "runs": cost.runs,
         "rows": cost.rows,

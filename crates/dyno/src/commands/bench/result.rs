@@ -91,6 +91,7 @@ fn caveats(findings: &Findings) -> Value {
 fn of_trial(run: &Run, trial: &TrialSummary) -> Value {
     let manifest = &run.manifest;
     json!({
+        "format": crate::commands::JSON_FORMAT,
         "workload": manifest.variants[0].workload,
         "options": manifest.variants[0].options,
         "database": format!("{} {}", trial.server.product, trial.server.version),

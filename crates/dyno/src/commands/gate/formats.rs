@@ -120,6 +120,7 @@ pub(super) fn json(findings: &Findings, gate: &Gate, folder: &Path) -> anyhow::R
         })
     });
     let value = json!({
+        "format": crate::commands::JSON_FORMAT,
         "gate": gate,
         "threshold": findings.threshold,
         "confidence": findings.confidence,
