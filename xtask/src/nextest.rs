@@ -35,9 +35,9 @@ pub(crate) fn command() -> anyhow::Result<Command> {
              `cargo install --locked cargo-nextest` builds it"
         );
     }
-    let mut command = Command::new("cargo");
+    let mut command = Command::new(root().join("scripts/in-memory"));
     command
-        .args(["nextest", "run", "--locked", "--no-fail-fast", "--color", "never"])
+        .args(["cargo", "nextest", "run", "--locked", "--no-fail-fast", "--color", "never"])
         .args(["--final-status-level", "fail", "--cargo-quiet"])
         .env("PATH", std::env::join_paths(folders)?)
         .current_dir(root());
