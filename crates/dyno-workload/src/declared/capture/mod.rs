@@ -16,6 +16,7 @@ mod control;
 mod counted;
 mod dangerous;
 mod fixed;
+mod ids;
 mod lines;
 mod log_line_prefix;
 mod mysql_general;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::Dialect;
 use crate::declared::sql::continues_name;
 
+use super::ids::{Sequences, columns, given as given_by_server, returns_number};
 use super::sessions::{Shape, Step, Template};
 use super::statement::{NUMBER, NUMBERS, SAME_TABLE, TABLE, TEXT, TEXTS, VALUES_MOST};
 use super::values::Stats;
@@ -20,24 +22,27 @@ const TIMES_MOST: u64 = 1_000_000;
 const WEIGHT_MOST: u64 = u32::MAX as u64;
 
 /// Whether a character of a form stands for a value.
-fn is_mark(c: char) -> bool {
+pub(super) fn is_mark(c: char) -> bool {
     [NUMBER, TEXT, NUMBERS, TEXTS, TABLE].contains(&c)
 }
 
-/// Writes a kind of transaction.
+/// Writes a kind of transaction: so many of all.
 pub(super) fn transaction(
     out: &mut String,
-    (name, shape, all): (&str, &Shape, u64),
-    templates: &[Template],
+    (name, kind, all): (&str, usize, u64),
+    namings: &[Naming<'_>],
+    sequences: &Sequences,
 ) {
-    let naming = Naming::new(shape, templates);
+    let naming = &namings[kind];
+    let shape = naming.shape;
     let share = shape.transactions as f64 / all as f64 * 100.0;
     out.push('\n');
     comment(out, &format!("{share:.1} % of the transactions: {} of {all}", shape.transactions));
     let path = format!("workload.captured.transaction.{name}");
     let weight = (shape.transactions.div_ceil(all / WEIGHT_MOST + 1)).max(1);
     let _ = writeln!(out, "[{path}]\nweight = {weight}");
-    let mut writer = Writer { naming: &naming, path, lets: String::new(), steps: String::new() };
+    let (lets, steps) = (String::new(), String::new());
+    let mut writer = Writer { naming, kind, sequences, path, lets, steps };
     let mut n_statements = 0;
     for idx in 0..shape.steps.len() {
         n_statements += writer.step(idx);
@@ -57,13 +62,13 @@ pub(super) fn transaction(
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Origin {
+pub(super) struct Origin {
     /// The place of the value that is drawn for it; its own, if it is drawn itself.
     place: usize,
     /// How much more it is.
     above: i64,
     /// In how many of all observations that was so; none if it is drawn itself.
-    held: Option<(u64, u64)>,
+    pub(super) held: Option<(u64, u64)>,
 }
 
 impl Origin {
@@ -73,13 +78,18 @@ impl Origin {
 }
 
 /// Where the values of a transaction come from.
-struct Naming<'a> {
-    shape: &'a Shape,
+pub(super) struct Naming<'a> {
+    pub(super) shape: &'a Shape,
     templates: &'a [Template],
+    pub(super) dialect: Dialect,
     /// The place of the first value of each step.
     offsets: Vec<usize>,
     /// For each place.
-    origins: Vec<Origin>,
+    pub(super) origins: Vec<Origin>,
+    /// The columns of the values of each step.
+    pub(super) columns: Vec<Vec<Option<String>>>,
+    /// The places of numbers that the server gave to rows, by the step that inserted the row.
+    pub(super) given: BTreeMap<usize, usize>,
 }
 
 /// What there is at a place.
@@ -110,7 +120,7 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Naming<'a> {
-    fn new(shape: &'a Shape, templates: &'a [Template]) -> Naming<'a> {
+    pub(super) fn new(shape: &'a Shape, templates: &'a [Template], dialect: Dialect) -> Naming<'a> {
         let offsets = shape.offsets();
         let mut places: Vec<Place<'a>> = Vec::new();
         for step in &shape.steps {
@@ -151,10 +161,37 @@ impl<'a> Naming<'a> {
             });
             origins.push(related.unwrap_or(Origin::own(at)));
         }
-        Naming { shape, templates, offsets, origins }
+        let of_step = |step: &Step| columns(&templates[step.template as usize].text, dialect);
+        let columns = shape.steps.iter().map(of_step).collect();
+        let given = BTreeMap::new();
+        let mut naming = Naming { shape, templates, dialect, offsets, origins, columns, given };
+        naming.given = given_by_server(&naming);
+        naming
     }
 
-    fn template(&self, step_idx: usize) -> &'a Template {
+    /// The step of a place, and the index there.
+    pub(super) fn step_of(&self, place: usize) -> (usize, usize) {
+        // A step without values begins where the next one does, which is the one that is meant.
+        let step_idx = self.offsets.partition_point(|offset| *offset <= place) - 1;
+        (step_idx, place - self.offsets[step_idx])
+    }
+
+    /// Whether a place has numbers of new rows.
+    pub(super) fn is_numbering(&self, place: usize) -> bool {
+        let (step_idx, idx) = self.step_of(place);
+        let mut marks = self.template(step_idx).text.chars().filter(|c| is_mark(*c));
+        marks.nth(idx) == Some(NUMBER) && self.stats(place).is_numbering()
+    }
+
+    /// The table and the column to which a place gives values of new rows.
+    pub(super) fn new_column(&self, place: usize) -> Option<(String, String)> {
+        let (step_idx, idx) = self.step_of(place);
+        let template = self.template(step_idx);
+        let column = self.columns[step_idx].get(idx)?.as_ref().filter(|_| template.is_insert)?;
+        Some((template.table.clone()?, column.clone()))
+    }
+
+    pub(super) fn template(&self, step_idx: usize) -> &'a Template {
         &self.templates[self.shape.steps[step_idx].template as usize]
     }
 
@@ -180,15 +217,13 @@ impl<'a> Naming<'a> {
 
     /// What was seen at a place.
     fn stats(&self, place: usize) -> &'a Stats {
-        let step_idx = self.offsets.partition_point(|offset| *offset <= place) - 1;
-        self.shape.steps[step_idx].stats(place - self.offsets[step_idx])
+        let (step_idx, idx) = self.step_of(place);
+        self.shape.steps[step_idx].stats(idx)
     }
 
     /// The numbers that are drawn at a place, with how often they occurred.
     fn tables(&self, place: usize) -> &'a BTreeMap<u64, u64> {
-        // A step without values begins where the next one does, which is the one that is meant.
-        let step_idx = self.offsets.partition_point(|offset| *offset <= place) - 1;
-        &self.shape.steps[step_idx].tables
+        &self.shape.steps[self.step_of(place).0].tables
     }
 }
 
@@ -201,6 +236,9 @@ fn times(step: &Step) -> u64 {
 /// A transaction that is written.
 struct Writer<'a> {
     naming: &'a Naming<'a>,
+    /// Which kind of transaction it is.
+    kind: usize,
+    sequences: &'a Sequences,
     path: String,
     /// Generators of the transaction.
     lets: String,
@@ -283,7 +321,14 @@ impl Writer<'_> {
                     let _ = writeln!(self.lets, "table{} = {}", at + 1, one_of(&step.tables));
                 }
                 TABLE => {}
-                _ => draw(&mut self.lets, naming, &place, (at, &value_name(at))),
+                _ if naming.given.values().any(|given| *given == at) => {}
+                _ => match self.sequences.generator(self.kind, naming, at) {
+                    Some(text) => {
+                        comment(&mut self.lets, "numbers of new rows, shared with other kinds");
+                        let _ = writeln!(self.lets, "{} = {text}", value_name(at));
+                    }
+                    None => draw(&mut self.lets, naming, &place, (at, &value_name(at))),
+                },
             }
         }
     }
@@ -310,8 +355,22 @@ impl Writer<'_> {
             let _ = writeln!(self.steps, "if = \":{name} = {number}\"");
         }
         let _ = writeln!(self.steps, "sql = {}", quoted(&sql));
+        let given = self.naming.given.get(&step_idx).map(|place| value_name(*place));
+        let read = given.map(|name| {
+            format!("# taken for the number that the server gives the row\nread = [\"{name}\"]\n")
+        });
+        let read = read.unwrap_or_default();
+        let is_returned = returns_number(&sql);
+        if is_returned {
+            self.steps.push_str(&read);
+        }
         if !own.is_empty() {
             let _ = write!(self.steps, "[{}.steps.let]\n{own}", self.path);
+        }
+        if !is_returned && !read.is_empty() {
+            let path = &self.path;
+            let sql = "SELECT LAST_INSERT_ID()";
+            let _ = write!(self.steps, "\n[[{path}.steps]]\nsql = \"{sql}\"\n{read}");
         }
     }
 

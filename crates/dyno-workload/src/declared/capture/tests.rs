@@ -2,6 +2,7 @@
 
 mod dangerous;
 mod formats;
+mod ids;
 mod recorded;
 mod sessions;
 mod values;

@@ -498,7 +498,7 @@ impl Stats {
             let n = self.n_unsigned;
             words = format!("{words}, {n} above {} are not drawn", i64::MAX);
         }
-        let Some((low, high)) = self.whole else { return (one(self.decimal()), words) };
+        let Some((low, high)) = self.whole else { return (self.decimal(name), words) };
         if is_new && self.is_numbering() && high < i64::MAX / 2 {
             let text = format!("{{ sequence = {} }}", high + 1);
             return (one(text), format!("{words}, increasing: numbers of new rows"));
@@ -532,15 +532,13 @@ impl Stats {
         (spread(name, (low, high)), words)
     }
 
-    fn decimal(&self) -> String {
+    fn decimal(&self, name: &str) -> Vec<(String, String)> {
         let most = self.lowest.abs().max(self.highest.abs());
         if most > NUMBER_MOST {
             // Only an expression has numbers of this size.
-            let step = (self.highest - self.lowest) / 1e6;
-            return format!(
-                "{{ expression = \"random(0, 1000000) * {step:e} + {:e}\" }}",
-                self.lowest
-            );
+            let (nth, step) = (format!("{name}_nth"), (self.highest - self.lowest) / 1e6);
+            let sum = format!("{{ expression = \":{nth} * {step:e} + {:e}\" }}", self.lowest);
+            return vec![(nth, "{ uniform = [0, 1000000] }".to_owned()), (name.to_owned(), sum)];
         }
         let fits = |decimals: &u32| most * 10_f64.powi(*decimals as i32) < NUMBER_MOST;
         let decimals = (0..=self.decimals.min(9)).rev().find(fits).unwrap_or(0);
@@ -549,7 +547,8 @@ impl Stats {
             format!("{:.*}", decimals as usize, (value * scale).round() / scale)
         };
         let (low, high) = (bound(self.lowest), bound(self.highest));
-        format!("{{ uniform = [{low}, {high}], decimals = {decimals} }}")
+        let text = format!("{{ uniform = [{low}, {high}], decimals = {decimals} }}");
+        vec![(name.to_owned(), text)]
     }
 
     fn texts(&self, name: &str) -> (Vec<(String, String)>, String) {

@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use crate::Dialect;
 
+use super::ids::Sequences;
 use super::sessions::{Found, Shape, Template};
-use super::steps::{TABLES_MOST, transaction};
+use super::steps::{Naming, TABLES_MOST, transaction};
 use super::{CaptureError, Captured, Format, Reason, Request};
 
 /// Writes the study of what was found.
@@ -37,9 +38,13 @@ pub(super) fn study(
     let mut out = String::new();
     head(&mut out, (&found, &shapes), (format, request));
     copy(&mut out, schema.as_deref(), (format, request));
+    let dialect = format.dialect();
+    let namings: Vec<Naming<'_>> =
+        shapes.iter().map(|shape| Naming::new(shape, &found.templates, dialect)).collect();
+    let sequences = Sequences::new(&namings);
     for (idx, shape) in shapes.iter().enumerate() {
         let name = name_of(shape, &found.templates, idx);
-        transaction(&mut out, (&name, shape, transactions), &found.templates);
+        transaction(&mut out, (&name, idx, transactions), &namings, &sequences);
     }
     let _ = write!(
         out,

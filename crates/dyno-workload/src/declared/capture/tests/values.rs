@@ -79,6 +79,10 @@ fn values_are_of_the_types_of_those_in_the_log() {
         "v1_nth = { uniform = [0, 1] }\nv1 = { expression = \":v1_nth * 1 + 123456789012345678\" }\n",
     );
     typed(&["1e5", "2.5e4"], "v1 = { uniform = [25000.0, 100000.0], decimals = 1 }\n");
+    typed(
+        &["1e17", "3.5e17"],
+        "v1_nth = { uniform = [0, 1000000] }\nv1 = { expression = \":v1_nth * 2.5e11 + 1e17\" }\n",
+    );
     // Two types in one place are texts.
     typed(&["10:11:12", "7 days"], "v1 = { letters = [6, 8] }\n");
 }
