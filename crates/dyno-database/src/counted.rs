@@ -19,8 +19,8 @@ pub(crate) struct CountedSql {
     pub(crate) without_text: Option<&'static str>,
     /// What to do if there are none.
     pub(crate) missing: &'static str,
-    /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether it is
-    /// unique: for all tables of the current catalog, the columns of each in their order. Where there is a guard,
+    /// Table, column, and as 0 or 1 whether it is a number, whether an index begins with it, and whether a unique
+    /// one ends with it: for all tables of the current catalog, the columns of each in their order. Where there is a guard,
     /// also the quoted name of the table with its schema; `{visible}` stands for the numbers of the tables.
     pub(crate) columns: &'static str,
     /// A query for some values of a column, at most 1000 characters of each, and for its smallest and largest

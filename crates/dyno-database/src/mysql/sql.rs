@@ -87,8 +87,10 @@ pub(super) const SQL: SqlSpec = SqlSpec {
              EXISTS (SELECT 1 FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA \
              AND s.TABLE_NAME = c.TABLE_NAME AND s.COLUMN_NAME = c.COLUMN_NAME AND s.SEQ_IN_INDEX = 1), \
              EXISTS (SELECT 1 FROM information_schema.STATISTICS s WHERE s.TABLE_SCHEMA = c.TABLE_SCHEMA \
-             AND s.TABLE_NAME = c.TABLE_NAME AND s.NON_UNIQUE = 0 \
-             GROUP BY s.INDEX_NAME HAVING COUNT(*) = 1 AND MAX(s.COLUMN_NAME) = c.COLUMN_NAME) \
+             AND s.TABLE_NAME = c.TABLE_NAME AND s.COLUMN_NAME = c.COLUMN_NAME AND s.NON_UNIQUE = 0 \
+             AND NOT EXISTS (SELECT 1 FROM information_schema.STATISTICS l \
+             WHERE l.TABLE_SCHEMA = s.TABLE_SCHEMA AND l.TABLE_NAME = s.TABLE_NAME \
+             AND l.INDEX_NAME = s.INDEX_NAME AND l.SEQ_IN_INDEX > s.SEQ_IN_INDEX)) \
              FROM information_schema.COLUMNS c JOIN information_schema.TABLES b \
              ON b.TABLE_SCHEMA = c.TABLE_SCHEMA AND b.TABLE_NAME = c.TABLE_NAME AND b.TABLE_TYPE = 'BASE TABLE' \
              WHERE c.TABLE_SCHEMA = DATABASE() \

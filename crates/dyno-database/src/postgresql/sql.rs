@@ -84,7 +84,7 @@ pub(super) const SQL: SqlSpec = SqlSpec {
              JOIN pg_catalog.pg_am m ON m.oid = x.relam AND m.amname = 'btree' \
              WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int, \
              EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique \
-             AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL)::int, \
+             AND i.indkey[i.indnkeyatts - 1] = a.attnum AND i.indpred IS NULL)::int, \
              quote_ident(n.nspname) || '.' || quote_ident(c.relname) \
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid \
              JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \

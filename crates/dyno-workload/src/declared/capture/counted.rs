@@ -87,7 +87,7 @@ pub struct CountedColumn {
     pub name: String,
     /// Whether its values are numbers.
     pub is_number: bool,
-    /// Whether no two rows have the same value.
+    /// Whether new rows need values of their own: it is unique, or the last column of a unique index.
     pub is_unique: bool,
 }
 
