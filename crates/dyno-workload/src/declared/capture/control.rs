@@ -202,7 +202,7 @@ fn settings(scanned: &Scanned, text: &str) -> Change {
             });
             scanned.word(*idx) == name && !is_variable && !["global", "persist"].contains(&scope)
         };
-        let at = (1..scanned.tokens.len()).filter(is_assigned).last()?;
+        let at = (1..scanned.tokens.len()).filter(is_assigned).next_back()?;
         let value =
             (at + 1..scanned.tokens.len()).find(|&idx| !is_sign(idx, '=') && !is_sign(idx, ':'))?;
         let value = text.get(scanned.spans.get(value)?.clone())?;

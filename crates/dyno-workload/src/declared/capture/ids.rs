@@ -87,7 +87,9 @@ pub(super) fn given(naming: &Naming<'_>) -> BTreeMap<usize, usize> {
             let step = &naming.shape.steps[*earlier];
             let template = naming.template(*earlier);
             let is_known = naming.dialect == Dialect::MySql || returns_number(&template.text);
-            template.is_insert && step.most == 1 && is_known && !given.contains_key(earlier)
+            // Into one table, once.
+            let is_single = step.most == 1 && step.tables.len() < 2;
+            template.is_insert && is_single && is_known && !given.contains_key(earlier)
         };
         if let Some(earlier) = (0..step_idx).rev().find(inserts) {
             given.insert(earlier, place);
@@ -99,8 +101,16 @@ pub(super) fn given(naming: &Naming<'_>) -> BTreeMap<usize, usize> {
 /// The sequences of numbers of new rows of one column, over all kinds of transactions.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
-    /// By table and column: the largest number, and the places, each with the kind of transaction.
-    of: BTreeMap<(String, String), (i64, Vec<(usize, usize)>)>,
+    /// By table and column.
+    of: BTreeMap<(String, String), Numbers>,
+}
+
+/// The numbers of new rows in one column.
+#[derive(Debug, Default)]
+struct Numbers {
+    highest: i64,
+    /// Where they are drawn: kinds of transactions with the place in each.
+    places: Vec<(usize, usize)>,
 }
 
 impl Sequences {
@@ -117,14 +127,13 @@ impl Sequences {
                 let is_steady = naming.shape.steps[step_idx].is_steady(idx);
                 let highest = highest.filter(|_| is_steady && naming.is_numbering(place));
                 if let Some(highest) = highest {
-                    let (most, places) =
-                        sequences.of.entry(column).or_insert((highest, Vec::new()));
-                    *most = highest.max(*most);
-                    places.push((kind, place));
+                    let numbers = sequences.of.entry(column).or_default();
+                    numbers.highest = highest.max(numbers.highest);
+                    numbers.places.push((kind, place));
                 }
             }
         }
-        sequences.of.retain(|_, (_, places)| places.len() > 1);
+        sequences.of.retain(|_, numbers| numbers.places.len() > 1);
         sequences
     }
 
@@ -135,9 +144,9 @@ impl Sequences {
         naming: &Naming<'_>,
         place: usize,
     ) -> Option<String> {
-        let (most, places) = self.of.get(&naming.new_column(place)?)?;
+        let Numbers { highest, places } = self.of.get(&naming.new_column(place)?)?;
         let nth = places.iter().position(|one| *one == (kind, place))?;
-        let start = most.checked_add(1 + nth as i64).filter(|start| *start < i64::MAX / 2)?;
+        let start = highest.checked_add(1 + nth as i64).filter(|start| *start < i64::MAX / 2)?;
         Some(format!("{{ sequence = {start}, step = {} }}", places.len()))
     }
 }
