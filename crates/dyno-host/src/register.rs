@@ -208,6 +208,8 @@ impl Register {
         };
         for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, KILL_LIMIT)] {
             signal_identity(proc_root, holder, signal);
+            // One that is suspended would not hear of it.
+            signal_identity(proc_root, holder, Signal::CONT);
             if self.is_free_within(name, limit, clock) {
                 return Ok(true);
             }
@@ -452,9 +454,10 @@ mod tests {
         drop(hold);
     }
 
-    /// A clock on which whoever sleeps wakes up after a lock was freed.
+    /// A clock on which whoever sleeps wakes up after a lock was freed; before, something is looked at.
     struct Freeing<'a> {
         clock: ManualClock,
+        look: &'a (dyn Fn() + Sync),
         register: &'a Register,
         hold: std::sync::Mutex<Option<Hold>>,
     }
@@ -469,6 +472,7 @@ mod tests {
         }
 
         fn sleep_until(&self, until: Nanoseconds) {
+            (self.look)();
             if let Some(hold) = self.hold.lock().expect("nobody panicked").take() {
                 hold.leave();
                 wait_until_free(self.register, "a");
@@ -488,9 +492,41 @@ mod tests {
         let text = serde_json::to_vec(&description).expect("it is JSON");
         fs::write(register.path("a", DESCRIPTION), text).expect("written");
         let hold = std::sync::Mutex::new(Some(hold));
-        let clock = Freeing { clock: ManualClock::new(), register: &register, hold };
+        let clock = Freeing { clock: ManualClock::new(), look: &|| {}, register: &register, hold };
         assert!(!register.end_holder("a", &clock).expect("it is free by now"));
         assert_eq!(clock.now(), POLL);
+        register.forget("a").expect("removed");
+    }
+
+    /// The state of a process, as `/proc` has it: `S`, `T` …
+    fn state_of(pid: i32) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
+
+    #[test]
+    fn a_holder_that_is_suspended_goes_on_to_end() {
+        let (_folder, register) = register();
+        let hold = register.hold("a").expect("it is free");
+        let mut child =
+            Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("it runs");
+        let pid = i32::try_from(child.id()).expect("it fits");
+        let holder = ProcessStat::read(Path::new("/proc"), pid).expect("it runs").identity();
+        signal_identity(Path::new("/proc"), holder, Signal::STOP);
+        while state_of(pid) != Some('T') {
+            std::thread::yield_now();
+        }
+        let description = Description { holder, registered: Registered::default() };
+        let text = serde_json::to_vec(&description).expect("it is JSON");
+        fs::write(register.path("a", DESCRIPTION), text).expect("written");
+        let seen = std::sync::Mutex::new(Vec::new());
+        let look = || seen.lock().expect("nobody panicked").push(state_of(pid));
+        let hold = std::sync::Mutex::new(Some(hold));
+        let clock = Freeing { clock: ManualClock::new(), look: &look, register: &register, hold };
+        assert!(register.end_holder("a", &clock).expect("it has let go"));
+        let first = seen.lock().expect("nobody panicked").first().copied();
+        assert!(first.is_some_and(|state| state != Some('T')), "{first:?}");
+        assert_eq!(child.wait().expect("it ends").signal(), Some(15));
         register.forget("a").expect("removed");
     }
 
