@@ -691,6 +691,12 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
 pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
+    // Owner files, servers and their settings name it as text.
+    let check_name = |path: &Path| match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(refuse("its path is not UTF-8; choose another".into())),
+    };
+    check_name(root)?;
     let mut builder = fs::DirBuilder::new();
     builder.mode(if is_passed_through { 0o711 } else { 0o700 });
     // The folder alone: a mistyped path must not fill another disk.
@@ -711,14 +717,12 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
         return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
     }
     if facts.mode() & 0o022 != 0 {
-        return Err(refuse(
-            "other users can write to it; remove that permission with `chmod \
-            go-w`"
-                .into(),
-        ));
+        let why = "other users can write to it; remove that permission with `chmod go-w`";
+        return Err(refuse(why.into()));
     }
     // Paths in owner files and on command lines are compared, so they need one form.
     let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
+    check_name(&root)?;
     for parent in root.ancestors().skip(1) {
         let facts = fs::metadata(parent).map_err(|e| refuse(e.to_string()))?;
         if let Some(why) = way_in(facts.uid(), facts.mode(), me) {

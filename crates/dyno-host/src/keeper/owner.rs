@@ -191,9 +191,14 @@ impl Owner {
         let path = Owner::path_of(&self.folder);
         let fresh = path.with_extension("json.new");
         let write = || -> io::Result<File> {
+            let text = serde_json::to_vec(self)?;
             let mut file = locked_fresh(&fresh)?;
-            file.write_all(&serde_json::to_vec(self)?)?;
-            fs::rename(&fresh, &path)?;
+            let written = file.write_all(&text).and_then(|()| fs::rename(&fresh, &path));
+            if let Err(error) = written {
+                // On a full disk it would only be in the way.
+                let _ = fs::remove_file(&fresh);
+                return Err(error);
+            }
             Ok(file)
         };
         write().map_err(|e| KeeperError(format!("{} cannot be written: {e}", path.display())))

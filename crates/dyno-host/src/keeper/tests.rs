@@ -1,5 +1,6 @@
 //! Tests of the keeper with real processes, folders and owner files.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
@@ -414,6 +415,34 @@ fn another_process_with_a_used_id_is_left_alone() {
         child.kill().expect("killed");
         child.wait().expect("ended");
     }
+}
+
+#[test]
+fn a_root_that_is_not_text_is_refused_and_nothing_is_left() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let odd = outer.path().join(OsStr::from_bytes(b"odd \xff"));
+    let refused = |root: &Path| Keeper::new(root).expect_err("refused").0;
+    assert!(refused(&odd).contains("its path is not UTF-8"), "{}", refused(&odd));
+    assert!(!odd.exists());
+    // Nor does a way to it with another name help.
+    fs::create_dir(&odd).expect("made");
+    fs::create_dir(odd.join("data")).expect("made");
+    symlink(&odd, outer.path().join("plain")).expect("made");
+    assert!(refused(&outer.path().join("plain/data")).contains("its path is not UTF-8"));
+}
+
+#[test]
+fn an_owner_file_that_cannot_be_written_leaves_nothing() {
+    let (_outer, keeper) = keeper();
+    let folder = keeper.make_folder("db").expect("a folder");
+    let (_, mut owner) = Owner::read(&folder).expect("an owner");
+    owner.folder = keeper.root().join("other");
+    // What has its name cannot be replaced.
+    fs::create_dir(Owner::path_of(&owner.folder)).expect("made");
+    let count = || fs::read_dir(keeper.root()).expect("readable").count();
+    let before = count();
+    assert!(owner.write().is_err());
+    assert_eq!(count(), before);
 }
 
 #[test]
