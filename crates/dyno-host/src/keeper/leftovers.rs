@@ -44,6 +44,14 @@ const ORPHANS_PAUSE: Nanoseconds = Nanoseconds::from_millis(20);
 const PID_LINE_MAX: u64 = 32;
 
 impl Keeper {
+    /// Whether the Dyno that made a folder, under whatever root, has provably ended without removing it.
+    pub(crate) fn is_abandoned(&self, folder: &Path) -> bool {
+        let Ok((file, owner)) = Owner::read(folder) else { return false };
+        let standing = owner.standing(&self.me, &self.proc_root);
+        matches!(standing, Standing::Dead | Standing::EarlierBoot)
+            && take_lock(&file, &Owner::path_of(folder))
+    }
+
     /// Removes what a server that died has left outside of its folder. A failure has no effect on
     /// the folder.
     pub(super) fn clean_up_after_crash(&self, owner: &Owner) {

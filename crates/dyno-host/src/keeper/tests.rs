@@ -418,6 +418,21 @@ fn another_process_with_a_used_id_is_left_alone() {
 }
 
 #[test]
+fn a_folder_is_abandoned_once_its_dyno_has_provably_ended() {
+    let ((_one, keeper), (_other, elsewhere)) = (keeper(), keeper());
+    let kept = keeper.make_folder("db").expect("a folder");
+    assert!(!elsewhere.is_abandoned(&kept));
+    let owner = abandoned(&keeper, "db");
+    assert!(elsewhere.is_abandoned(&owner.folder));
+    // Somebody still holds its lock.
+    let held = owner.write().expect("written");
+    assert!(!elsewhere.is_abandoned(&owner.folder));
+    drop(held);
+    assert!(elsewhere.is_abandoned(&owner.folder));
+    assert!(!elsewhere.is_abandoned(Path::new("/nowhere")));
+}
+
+#[test]
 fn a_root_that_is_not_text_is_refused_and_nothing_is_left() {
     let outer = tempfile::tempdir().expect("a folder");
     let odd = outer.path().join(OsStr::from_bytes(b"odd \xff"));

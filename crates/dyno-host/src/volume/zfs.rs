@@ -333,13 +333,23 @@ fn daemons() -> Vec<(i32, Option<PathBuf>)> {
 /// That zfs-fuse runs for another Dyno than this keeper's, in a sentence without its end.
 pub(crate) fn used_by_another(keeper: &Keeper) -> Option<String> {
     let (pid, folder) = daemons().into_iter().find_map(|(pid, of)| Some((pid, of?)))?;
-    (!folder.starts_with(keeper.root())).then(|| {
-        format!(
-            "only one zfs-fuse can run on a machine, and another Dyno has started it (process \
-             {pid}, for {}): wait until that run has ended",
-            folder.display()
-        )
-    })
+    let is_own = folder.starts_with(keeper.root());
+    (!is_own).then(|| of_another(pid, &folder, keeper.is_abandoned(&folder)))
+}
+
+fn of_another(pid: i32, folder: &Path, is_abandoned: bool) -> String {
+    let shown = folder.display();
+    let whose = match folder.parent().filter(|_| is_abandoned) {
+        Some(root) => format!(
+            "a run that was killed has left its own (process {pid}, for {shown}): the next `dyno run` \
+             with `--data-folder {}` removes it",
+            root.display()
+        ),
+        None => format!(
+            "another Dyno has started it (process {pid}, for {shown}): wait until that run has ended"
+        ),
+    };
+    format!("only one zfs-fuse can run on a machine, and {whose}")
 }
 
 /// Starts zfs-fuse for the volume of this folder, unless it runs already. Returns it if it was started.
@@ -516,5 +526,18 @@ mod tests {
         assert_eq!(parse_usage("218103808\n1.35\n"), Some((218_103_808, 1.35)));
         assert_eq!(parse_usage("-\n-\n"), None);
         assert_eq!(parse_usage(""), None);
+    }
+
+    #[test]
+    fn who_has_to_clean_up_after_another_run_is_told_where() {
+        let check = |is_abandoned: bool, expected: &str| {
+            let text = of_another(7, Path::new("/data/b/volume-1"), is_abandoned);
+            assert!(
+                text.contains("process 7, for /data/b/volume-1") && text.ends_with(expected),
+                "{text}"
+            );
+        };
+        check(false, "wait until that run has ended");
+        check(true, "the next `dyno run` with `--data-folder /data/b` removes it");
     }
 }

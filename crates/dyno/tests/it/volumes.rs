@@ -45,7 +45,7 @@ pub(crate) fn can_be_made(bench: &Workbench) -> bool {
         "is missing",
         "this kernel",
         "control group",
-        "another Dyno has started it",
+        "only one zfs-fuse can run",
     ];
     assert!(reasons.iter().any(|reason| answer.err.contains(reason)), "{}", answer.err);
     eprintln!("skipped: {}", answer.err.trim());
