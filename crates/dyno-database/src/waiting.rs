@@ -8,6 +8,10 @@ use dyno_units::Nanoseconds;
 /// settings, use of the catalog, preparing.
 pub(crate) const SET_UP_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 
+/// The same once the user has stopped Dyno, before a server is trusted with what is left to clean up:
+/// one that answers does so at once, and every wait for one that does not delays the end.
+pub(crate) const STOPPED_LIMIT: Nanoseconds = Nanoseconds::from_secs(5);
+
 /// How often the user has stopped Dyno: a signal is the process's, not a connection's.
 static N_STOPS: AtomicU32 = AtomicU32::new(0);
 
@@ -20,8 +24,8 @@ pub(crate) fn n_stops() -> u32 {
 }
 
 /// Ends every current wait for a server: set-up work immediately, other cold calls after ten more
-/// seconds. Their connections are lost. Later waits are not affected, so that a run can be torn
-/// down.
+/// seconds. Their connections are lost. Later set-up work has five seconds, so that a run can be torn
+/// down, and a silent server does not delay it.
 pub fn stop_waiting() {
     N_STOPS.fetch_add(1, Ordering::Relaxed);
 }

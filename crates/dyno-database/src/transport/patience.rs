@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use dyno_units::Nanoseconds;
 
 use super::socket::Socket;
-use crate::waiting::{is_over, n_stops};
+use crate::waiting::{SET_UP_LIMIT, STOPPED_LIMIT, is_over, n_stops};
 
 /// How long the server may take to make or to drop a catalog and its tables: files are made and
 /// removed, and some write a checkpoint first.
@@ -52,6 +52,8 @@ impl Patience {
         began: Nanoseconds,
         n_stops: u32,
     ) -> Patience {
+        let is_set_up = Nanoseconds::ZERO < limit && limit <= SET_UP_LIMIT;
+        let limit = if n_stops > 0 && is_set_up { limit.min(STOPPED_LIMIT) } else { limit };
         Patience { limit, began, silence, last_byte: began, n_stops, stopped: None }
     }
 
@@ -150,12 +152,23 @@ impl Write for Patient<'_> {
 mod tests {
     use super::*;
 
-    /// Work that began at 100 s with one stop before it: its state at these moments.
+    /// Work that began at 100 s before any stop: its state at these moments.
     #[track_caller]
     fn check(limit_s: u64, moments: &[(u64, u32)], expected: &[Option<io::ErrorKind>]) {
+        check_after(0, limit_s, moments, expected);
+    }
+
+    /// The same after so many stops.
+    #[track_caller]
+    fn check_after(
+        n_stops: u32,
+        limit_s: u64,
+        moments: &[(u64, u32)],
+        expected: &[Option<io::ErrorKind>],
+    ) {
         let seconds = Nanoseconds::from_secs;
         let silence = ROWS_SILENCE;
-        let mut patience = Patience::begun(seconds(limit_s), silence, seconds(100), 1);
+        let mut patience = Patience::begun(seconds(limit_s), silence, seconds(100), n_stops);
         let judged: Vec<Option<io::ErrorKind>> = moments
             .iter()
             .map(|&(at_s, n_stops)| {
@@ -167,26 +180,37 @@ mod tests {
 
     #[test]
     fn a_limit_counts_from_the_beginning() {
-        check(30, &[(100, 1), (129, 1)], &[None, None]);
-        check(30, &[(130, 1)], &[Some(io::ErrorKind::TimedOut)]);
-        check(0, &[(1_899, 1)], &[None]);
+        check(30, &[(100, 0), (129, 0)], &[None, None]);
+        check(30, &[(130, 0)], &[Some(io::ErrorKind::TimedOut)]);
+        check(0, &[(1_899, 0)], &[None]);
     }
 
     #[test]
     fn silence_ends_what_may_take_any_time() {
-        check(0, &[(1_899, 1), (1_900, 1)], &[None, Some(io::ErrorKind::TimedOut)]);
+        check(0, &[(1_899, 0), (1_900, 0)], &[None, Some(io::ErrorKind::TimedOut)]);
         let seconds = Nanoseconds::from_secs;
-        let mut patience = Patience::begun(seconds(0), seconds(60), seconds(100), 1);
+        let mut patience = Patience::begun(seconds(0), seconds(60), seconds(100), 0);
         patience.last_byte = seconds(150);
-        assert!(patience.judge(seconds(209), 1).is_ok());
-        let error = patience.judge(seconds(210), 1).unwrap_err();
+        assert!(patience.judge(seconds(209), 0).is_ok());
+        let error = patience.judge(seconds(210), 0).unwrap_err();
         assert!(error.to_string().contains("neither sent nor accepted data for 1 min"), "{error}");
     }
 
     #[test]
     fn a_stop_ends_set_up_at_once_and_other_work_in_a_while() {
         let stopped = Some(io::ErrorKind::ConnectionAborted);
-        check(30, &[(101, 1), (102, 2)], &[None, stopped]);
-        check(0, &[(101, 2), (110, 2), (111, 2)], &[None, None, stopped]);
+        check(30, &[(101, 0), (102, 1)], &[None, stopped]);
+        check(0, &[(101, 1), (110, 1), (111, 1)], &[None, None, stopped]);
+    }
+
+    #[test]
+    fn set_up_after_a_stop_has_five_seconds() {
+        let late = Some(io::ErrorKind::TimedOut);
+        check_after(1, 30, &[(104, 1), (105, 1)], &[None, late]);
+        check_after(2, 10, &[(104, 2), (105, 2)], &[None, late]);
+        check_after(1, 3, &[(102, 1), (103, 1)], &[None, late]);
+        // Dropping tables may take long in a server that has just answered.
+        check_after(1, 600, &[(699, 1), (700, 1)], &[None, late]);
+        check_after(1, 0, &[(1_899, 1)], &[None]);
     }
 }
