@@ -204,8 +204,26 @@ pub struct LoadError(pub String);
 
 impl std::fmt::Display for LoadError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.0)?;
+        // Wherever it happens: epoll sets, sockets, files of a database in this process.
+        if self.0.ends_with("Too many open files (os error 24)") {
+            out.write_str(
+                "; each client needs some of the files that a process may have open: raise the limit (`ulimit -Hn` \
+                 shows it), or use fewer clients",
+            )?;
+        }
+        Ok(())
     }
 }
 
 impl std::error::Error for LoadError {}
+
+#[test]
+fn a_limit_on_open_files_is_named() {
+    let check = |error: &str, expected: &str| {
+        assert!(LoadError(error.to_owned()).to_string().ends_with(expected), "{error}");
+    };
+    let limit = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+    check(&format!("cannot create an epoll set: {limit}"), "or use fewer clients");
+    check("cannot connect", "cannot connect");
+}
