@@ -96,6 +96,9 @@ pub(crate) struct RunList {
 pub(crate) struct Runs {
     root: PathBuf,
     known: Mutex<HashMap<PathBuf, Known>>,
+    /// How often a run was read.
+    #[cfg(test)]
+    n_read: std::sync::atomic::AtomicUsize,
 }
 
 /// A run that was read, and what its files looked like just before.
@@ -113,7 +116,12 @@ type Facts = Option<(i64, i64, u64, u64)>;
 
 impl Runs {
     pub(crate) fn new(root: PathBuf) -> Runs {
-        Runs { root, known: Mutex::default() }
+        Runs {
+            root,
+            known: Mutex::default(),
+            #[cfg(test)]
+            n_read: Default::default(),
+        }
     }
 
     /// The served folder.
@@ -146,6 +154,8 @@ impl Runs {
             self.known().remove(folder);
             return None;
         }
+        #[cfg(test)]
+        self.n_read.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let read = Known::read(&self.root, folder);
         let mut all = self.known();
         // Who was faster has read the same: a report made of that entry is as good.
@@ -447,12 +457,16 @@ mod tests {
         assert_eq!(title(&last), "first");
         assert!(Arc::ptr_eq(&last, &runs.find("run").unwrap()));
         assert!(Arc::ptr_eq(&last, &runs.all().runs[0]));
+        let n_read = || runs.n_read.load(std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(n_read(), 1);
         // Each change is seen at once, by the list and by name, and then kept.
         let mut check = |what: &str, change: &dyn Fn(), is_seen: &dyn Fn(&RunEntry) -> bool| {
             change();
+            let before = n_read();
             let found = runs.find("run").expect(what);
             assert!(is_seen(&found) && !Arc::ptr_eq(&last, &found), "{what}");
             assert!(Arc::ptr_eq(&found, &runs.all().runs[0]), "{what}");
+            assert_eq!(n_read(), before + 1, "{what}");
             last = found;
         };
         let write = |file: &str, text: &str| std::fs::write(run.join(file), text).unwrap();
