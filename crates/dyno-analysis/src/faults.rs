@@ -216,7 +216,7 @@ fn first_commit(bins: &Bins, (from, to): (f64, f64)) -> Option<f64> {
 
 /// The least and the most confirmed transactions that a promoted replica lacks.
 fn lost(fault: &Fault) -> Option<(u64, u64)> {
-    Some(fault.promotion.as_ref()?.survived?.lost())
+    Some(fault.promotion.as_ref()?.survived.as_ref()?.lost())
 }
 
 /// Attempts that failed, by class, of all kinds of transactions.
@@ -359,9 +359,15 @@ mod tests {
     #[test]
     fn what_was_lost_is_counted_where_a_replica_was_promoted() {
         use dyno_record::{Promotion, Survived};
-        let survived = |acknowledged, in_doubt, found| Survived { acknowledged, in_doubt, found };
+        let survived = |acknowledged, in_doubt, found| Survived {
+            acknowledged,
+            in_doubt,
+            found,
+            ..Survived::default()
+        };
         let check = |survived: Option<Survived>, expected: Option<(u64, u64)>, least: Value| {
-            let promotion = Some(Promotion { member: "replica-1".to_owned(), survived });
+            let promotion =
+                Some(Promotion { member: "replica-1".to_owned(), survived: survived.clone() });
             let fault = Fault { kind: "kill".to_owned(), promotion, ..Fault::default() };
             assert_eq!(lost(&fault), expected, "{survived:?}");
             let step = StepSummary { faults: vec![fault], ..StepSummary::default() };
@@ -372,6 +378,10 @@ mod tests {
         check(Some(survived(100, 4, 60)), Some((40, 44)), Some(Ok(40.0)));
         check(Some(survived(100, 4, 103)), Some((0, 1)), Some(Ok(0.0)));
         check(Some(survived(2, 4, 0)), Some((2, 2)), Some(Ok(2.0)));
+        // Found by their rows, whatever is in doubt.
+        let exact = |lost| Some(Survived { lost: Some(lost), ..survived(100, 32, 100) });
+        check(exact(0), Some((0, 0)), Some(Ok(0.0)));
+        check(exact(3), Some((3, 3)), Some(Ok(3.0)));
         check(None, None, Some(Err(String::new())));
         assert_eq!(lost_of(&StepSummary::default()), None);
     }

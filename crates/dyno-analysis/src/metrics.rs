@@ -63,7 +63,7 @@ const BUILT_IN: &[BuiltIn] = &[
     built_in(metric("fault_away", Unit::Seconds, Lower, "time without commits after a fault", "longest time after a fault in which nothing was committed").secondary(), Derived(|step| faults::away_of(step.summary))),
     built_in(metric("fault_answer", Unit::Seconds, Lower, "time to the first answer after a fault", "from a fault until the server answered one of Dyno's statements again").secondary(), Derived(|step| faults::answer_of(step.summary))),
     built_in(metric("fault_recovery", Unit::Seconds, Lower, "time to recover from a fault", "from a fault to the first of three seconds that each had at least 90 % of the throughput before it").secondary(), Derived(|step| faults::recovery_of(step.summary))),
-    built_in(metric("fault_lost", Unit::Count, Lower, "confirmed transactions lost", "transactions whose commit was confirmed but that the promoted replica does not have; the smallest possible number if some transactions are in doubt").secondary(), Derived(|step| faults::lost_of(step.summary))),
+    built_in(metric("fault_lost", Unit::Count, Lower, "confirmed transactions lost", "transactions whose commit was confirmed but that the promoted replica does not have; of a range, the smallest number").secondary(), Derived(|step| faults::lost_of(step.summary))),
     built_in(metric("generator_cpu_per_statement", Microseconds, Lower, "generator CPU per statement", "CPU time of the load generator's threads ÷ statements"), Derived(|step| step.generator_cpu())),
 ];
 

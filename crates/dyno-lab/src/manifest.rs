@@ -423,5 +423,10 @@ pub(crate) fn plan_workload(
     let spec = catalog
         .find(&choice.workload)
         .ok_or_else(|| anyhow::anyhow!("there is no workload `{}`", choice.workload))?;
-    Ok(spec.plan(&choice.options, plan.step_request(), plan.seed.derive("data", 0))?)
+    let workload = spec.plan(&choice.options, plan.step_request(), plan.seed.derive("data", 0))?;
+    let promotes = variant.fault().is_some_and(|fault| fault.promotes);
+    Ok(match promotes {
+        true => Arc::clone(&workload).noting_commits().unwrap_or(workload),
+        false => workload,
+    })
 }

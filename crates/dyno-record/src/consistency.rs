@@ -78,7 +78,9 @@ fn counts<'a>(step: &'a StepSummary) -> impl Iterator<Item = u64> + use<'a> {
     });
     let promotions = step.faults.iter().filter_map(|fault| fault.promotion.as_ref());
     let survived = promotions.filter_map(|promotion| promotion.survived.as_ref());
-    let survived = survived.flat_map(|all| [&all.acknowledged, &all.in_doubt, &all.found]);
+    let survived = survived.flat_map(|all| {
+        [&all.acknowledged, &all.in_doubt, &all.found].into_iter().chain(&all.lost)
+    });
     let load = own.into_iter().chain([reconnects]).chain(in_flight_at_end).chain(outcomes);
     load.chain(hosts).chain(survived).copied()
 }

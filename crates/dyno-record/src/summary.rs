@@ -334,7 +334,7 @@ pub struct Promotion {
 }
 
 /// Transactions of a trial whose primary was replaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survived {
     /// Those whose commit was confirmed to a client, before or after the promotion.
     pub acknowledged: u64,
@@ -342,12 +342,21 @@ pub struct Survived {
     pub in_doubt: u64,
     /// Those that the promoted server had at the end.
     pub found: u64,
+    /// Those that were confirmed and are missing, where the rows of those in doubt were looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u64>,
+    /// Why they were not, in words that follow "because".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_range: Option<String>,
 }
 
 impl Survived {
-    /// The least and the most confirmed transactions that can be missing: the same number if none is in doubt,
-    /// because one that is in doubt may be among those that were found.
-    pub fn lost(self) -> (u64, u64) {
+    /// The least and the most confirmed transactions that can be missing: the same number if rows were looked up
+    /// or none is in doubt; else one that is in doubt may be among those that were found.
+    pub fn lost(&self) -> (u64, u64) {
+        if let Some(lost) = self.lost {
+            return (lost, lost);
+        }
         let least = self.acknowledged.saturating_sub(self.found);
         let most = (self.acknowledged + self.in_doubt).saturating_sub(self.found);
         (least, most.min(self.acknowledged))

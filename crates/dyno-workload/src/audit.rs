@@ -102,6 +102,9 @@ pub struct Stored {
     pub in_doubt: u64,
     /// Transactions found in the tables.
     pub found: u64,
+    /// Transactions that were confirmed and are not in the tables, where rows were looked up; else only the counts
+    /// above limit it.
+    pub lost: Option<u64>,
 }
 
 impl AuditRow {
@@ -162,7 +165,8 @@ impl AuditRow {
         let row = AuditRow::between(name, (least, least + rows(in_doubt)), measured);
         let found = measured.map(|rows| (rows - i128::from(filled)) / i128::from(per_transaction));
         let found = found.and_then(|found| u64::try_from(found).ok());
-        AuditRow { stored: found.map(|found| Stored { acknowledged, in_doubt, found }), ..row }
+        let stored = found.map(|found| Stored { acknowledged, in_doubt, found, lost: None });
+        AuditRow { stored, ..row }
     }
 
     /// Demands that each transaction sent `per_transaction` statements: exact if all attempts
@@ -172,6 +176,18 @@ impl AuditRow {
         let most = least + i128::from(totals.unfinished()) * i128::from(per_transaction + 1);
         let name = format!("statements sent, {per_transaction} per transaction");
         AuditRow::between(name, (least, most), Some(totals.tally.statements().into())).of_clients()
+    }
+
+    /// The same demand where so many transactions are missing by their rows, of those that it counts.
+    #[must_use]
+    pub(crate) fn lacking(self, lost: u64) -> AuditRow {
+        let Some(stored) = self.stored else { return self };
+        let measured = match lost {
+            0 => self.measured,
+            n => format!("{}, without {n} of the transactions that were confirmed", self.measured),
+        };
+        let stored = Some(Stored { lost: Some(lost), ..stored });
+        AuditRow { measured, pass: self.pass && lost == 0, stored, ..self }
     }
 
     /// The same demand, about what the clients sent and received.
@@ -226,7 +242,7 @@ mod tests {
         let check = |measured: Option<i128>, pass: bool, found: Option<u64>| {
             let row = AuditRow::inserted("x", (1000, 5), &totals(10, 3, 1, 0), measured);
             assert_eq!((&*row.expected, row.pass), ("1050 to 1065", pass), "{measured:?}");
-            let stored = |found| Stored { acknowledged: 10, in_doubt: 3, found };
+            let stored = |found| Stored { acknowledged: 10, in_doubt: 3, found, lost: None };
             assert_eq!(row.stored, found.map(stored), "{measured:?}");
         };
         check(Some(1050), true, Some(10));
@@ -234,6 +250,18 @@ mod tests {
         check(Some(1020), false, Some(4));
         check(Some(990), false, None);
         check(None, false, None);
+    }
+
+    #[test]
+    fn rows_in_doubt_do_not_make_up_for_rows_that_are_missing() {
+        let check = |lost: u64, expected: &str, pass: bool| {
+            // As many rows as were confirmed.
+            let row = AuditRow::inserted("x", (0, 1), &totals(10, 0, 3, 0), Some(10)).lacking(lost);
+            assert_eq!((&*row.measured, row.pass), (expected, pass));
+            assert_eq!(row.stored.and_then(|stored| stored.lost), Some(lost));
+        };
+        check(0, "10", true);
+        check(2, "10, without 2 of the transactions that were confirmed", false);
     }
 
     #[test]

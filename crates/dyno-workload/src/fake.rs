@@ -379,6 +379,13 @@ pub(crate) fn made(
     spec.plan(&given(options), request(1), Seed(seed)).map(MadeWorkload::new)
 }
 
+/// The same, of a trial that promotes a replica.
+pub(crate) fn noting(name: &str, options: &[(&str, &str)]) -> Result<MadeWorkload, PlanError> {
+    let catalog = Catalog::built_in();
+    let plan = catalog.find(name).unwrap().plan(&given(options), request(1), Seed(1))?;
+    Ok(MadeWorkload::new(plan.noting_commits().expect("its rows can be told apart")))
+}
+
 /// The option that was refused.
 #[track_caller]
 pub(crate) fn refused_option(result: Result<MadeWorkload, PlanError>) -> OptionError {

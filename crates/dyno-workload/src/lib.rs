@@ -25,6 +25,7 @@ pub mod insert_benchmark;
 mod kept;
 pub mod key_order;
 mod last_rows;
+mod ledger;
 #[cfg(feature = "lua")]
 pub mod lua;
 pub mod none;
@@ -47,6 +48,7 @@ pub use connection::{
 pub use drive::{ClientContext, Ended, Next, Pace, Transactions, drive};
 pub use kept::KeptRows;
 pub use last_rows::LastRows;
+pub use ledger::Ledger;
 pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use dyno_model::{Name, WorkloadStep};
 use dyno_units::{Metric, MetricId, Nanoseconds};
 
+use crate::ledger::Ledger;
 use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
 
 /// The whole run of a client as a future; it ends when its pace says so.
@@ -149,6 +150,16 @@ pub trait Workload: Send + Sync {
         false
     }
 
+    /// The same workload, whose clients note a row of each transaction, so that its audit says exactly how many
+    /// confirmed ones are missing. Its statements may put into a row what tells it from all others.
+    ///
+    /// # Errors
+    ///
+    /// No row can be told from all others: why, in words that follow "because".
+    fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
+        Err("the workload makes no rows that tell its transactions apart")
+    }
+
     /// The queries to run after the load, for [`Clients::audit`] to judge.
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of
@@ -263,6 +274,11 @@ pub trait Clients: Send + Sync {
         Vec::new()
     }
 
+    /// What they have noted, if they do ([`Workload::noting_commits`]).
+    fn ledger(&self) -> Option<&Ledger> {
+        None
+    }
+
     /// Why clients have ended before their step did, if they know.
     fn why_ended(&self) -> Option<String> {
         None
@@ -332,9 +348,33 @@ impl MadeWorkload {
         self.clients.why_ended()
     }
 
+    /// The queries to run after the load; see [`Workload::audit_queries`]. The last one looks up what the clients
+    /// have noted, if they have.
+    pub fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
+        let mut queries = self.plan.audit_queries(dialect);
+        queries.extend(self.clients.ledger().and_then(Ledger::query));
+        queries
+    }
+
+    /// Why an audit leaves a range of confirmed transactions that can be missing, in words that follow "because".
+    pub fn why_loss_is_a_range(&self) -> Option<String> {
+        match self.clients.ledger() {
+            Some(ledger) => ledger.why_not(),
+            None => Arc::clone(&self.plan).noting_commits().err().map(str::to_owned),
+        }
+    }
+
     /// Whether the server did what it confirmed; see [`Clients::audit`].
     pub fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
-        self.clients.audit(totals, answers)
+        let looked_up = self.clients.ledger().filter(|ledger| ledger.query().is_some());
+        let (Some(ledger), Some((last, answers))) = (looked_up, answers.split_last()) else {
+            return self.clients.audit(totals, answers);
+        };
+        let rows = self.clients.audit(totals, answers).into_iter();
+        match ledger.lost(last, totals.committed()) {
+            Some(lost) => rows.map(|row| row.lacking(lost)).collect(),
+            None => rows.collect(),
+        }
     }
 }
 

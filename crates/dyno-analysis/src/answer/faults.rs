@@ -66,11 +66,17 @@ fn in_short(away: &[(f64, &str)]) -> Option<String> {
 
 /// `; up to 44 confirmed transactions were lost`, of all trials; empty if no replica was promoted.
 fn lost_in_short(faults: &[FaultFacts]) -> String {
-    match faults.iter().filter_map(|facts| facts.lost).map(|(_, most)| most).max() {
-        None => String::new(),
-        Some(0) => "; no confirmed transaction was lost".to_owned(),
-        Some(1) => "; up to 1 confirmed transaction was lost".to_owned(),
-        Some(n) => format!("; up to {n} confirmed transactions were lost"),
+    let all = || faults.iter().filter_map(|facts| facts.lost);
+    let shown = all().map(|(least, _)| least).max();
+    match (shown, all().map(|(_, most)| most).max()) {
+        (Some(0), Some(0)) => "; no confirmed transaction was lost".to_owned(),
+        (Some(0), Some(n)) => {
+            let most = count(n, "confirmed transaction");
+            format!("; no loss was shown, and at most {most} could be missing")
+        }
+        (_, Some(1)) => "; up to 1 confirmed transaction was lost".to_owned(),
+        (_, Some(n)) => format!("; up to {n} confirmed transactions were lost"),
+        (_, None) => String::new(),
     }
 }
 
@@ -132,6 +138,9 @@ fn lost(faults: &[&FaultFacts]) -> String {
         (Some(least), Some(most)) if least == most => {
             format!(", lost {}{per}", count(least, "confirmed transaction"))
         }
+        (Some(0), Some(most)) if all.iter().all(|(least, _)| *least == 0) => {
+            format!(", no loss shown (at most {}{per})", count(most, "confirmed transaction"))
+        }
         (Some(least), Some(most)) => {
             format!(", lost {least} to {}{per}", count(most, "confirmed transaction"))
         }
@@ -168,6 +177,7 @@ mod tests {
         check(&[Some((40, 40))], ", lost 40 confirmed transactions");
         check(&[Some((40, 44))], ", lost 40 to 44 confirmed transactions");
         check(&[Some((0, 0)), Some((2, 5))], ", lost 0 to 5 confirmed transactions per trial");
+        check(&[Some((0, 32))], ", no loss shown (at most 32 confirmed transactions)");
     }
 
     #[test]
@@ -181,13 +191,17 @@ mod tests {
         check(&two, Some("nothing was committed for 1.5 s with a and 3 s with b"));
         let three = [(2.0, "a"), (1.0, "b"), (3.0, "c")];
         check(&three, Some("nothing was committed for 1 s with b to 3 s with c"));
-        let lost = |all: &[u64]| {
-            let of = |most: &u64| FaultFacts { lost: Some((0, *most)), ..FaultFacts::default() };
+        let lost = |all: &[(u64, u64)]| {
+            let of = |lost: &(u64, u64)| FaultFacts { lost: Some(*lost), ..FaultFacts::default() };
             lost_in_short(&all.iter().map(of).collect::<Vec<_>>())
         };
         assert_eq!(lost(&[]), "");
-        assert_eq!(lost(&[0, 0]), "; no confirmed transaction was lost");
-        assert_eq!(lost(&[0, 44]), "; up to 44 confirmed transactions were lost");
+        assert_eq!(lost(&[(0, 0), (0, 0)]), "; no confirmed transaction was lost");
+        assert_eq!(
+            lost(&[(0, 0), (0, 32)]),
+            "; no loss was shown, and at most 32 confirmed transactions could be missing"
+        );
+        assert_eq!(lost(&[(0, 0), (40, 44)]), "; up to 44 confirmed transactions were lost");
     }
 
     #[test]

@@ -104,10 +104,15 @@ impl Trial<'_, '_> {
             .first()
             .is_some_and(|replica| replica.follow.replication.mode == ReplicationMode::Synchronous);
         let stored = found.iter().find_map(|row| row.stored);
-        let survived = stored.map(|Stored { acknowledged, in_doubt, found }| Survived {
+        let survived = stored.map(|Stored { acknowledged, in_doubt, found, lost }| Survived {
             acknowledged,
             in_doubt,
             found,
+            lost,
+            why_range: match lost {
+                None => self.workload.why_loss_is_a_range(),
+                Some(_) => None,
+            },
         });
         let rows = found.into_iter().map(|row| {
             let may_lose = row.stored.is_some_and(|stored| {
@@ -123,7 +128,7 @@ impl Trial<'_, '_> {
         let rows = rows.collect();
         let faults = self.results.steps.iter_mut().flat_map(|step| &mut step.faults);
         for promotion in faults.filter_map(|fault| fault.promotion.as_mut()) {
-            promotion.survived = survived;
+            promotion.survived.clone_from(&survived);
         }
         self.audited(rows, began)
     }

@@ -29,14 +29,30 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         section.add(Block::Paragraph(
             "Replicas promoted: transactions whose commit was confirmed to a client during the trial, \
              those without an answer (in doubt), and those that the promoted replica had at the end \
-             (found). A transaction in doubt may be among those found, so the loss may be a range."
+             (found). The rows of those in doubt are looked up, so that a transaction in doubt that is found \
+             does not stand for a confirmed one that is missing."
                 .to_owned(),
         ));
+        for why in reasons_for_ranges(page.view) {
+            section.add(Block::Paragraph(format!(
+                "The loss may be a range, because rows were not looked up: {why}."
+            )));
+        }
     }
     tables.into_iter().for_each(|table| {
         section.add(Block::Table(table));
     });
     Some(section)
+}
+
+/// Why the rows of transactions in doubt were not looked up, each reason once.
+fn reasons_for_ranges<'a>(view: &View<'a>) -> Vec<&'a str> {
+    let promotions = view.findings.faults.iter().filter_map(|facts| facts.fault.promotion.as_ref());
+    let survived = promotions.filter_map(|promotion| promotion.survived.as_ref());
+    let mut reasons: Vec<&str> = survived.filter_map(|one| one.why_range.as_deref()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    reasons
 }
 
 /// Every fault of every trial, and the errors of their steps; none where there were no faults.
@@ -122,7 +138,7 @@ fn promotions(view: &View<'_>, all: &[&FaultFacts]) -> Option<Table> {
         let seconds = |value: Option<f64>| {
             Cell::from(value.map_or("–".to_owned(), |value| format!("{value:.2} s")))
         };
-        let survived = promotion.survived;
+        let survived = promotion.survived.as_ref();
         let shown = |value: u64| Unit::Count.show(value as f64);
         table.row([
             Cell::Variant(facts.variant, view.variant(facts.variant).to_owned()),
@@ -209,7 +225,13 @@ mod tests {
         };
         let promotion = Some(dyno_record::Promotion {
             member: "replica-2".to_owned(),
-            survived: Some(dyno_record::Survived { acknowledged: 900, in_doubt: 4, found: 860 }),
+            survived: Some(dyno_record::Survived {
+                acknowledged: 900,
+                in_doubt: 4,
+                found: 860,
+                lost: None,
+                why_range: Some("its numbers repeat".to_owned()),
+            }),
         });
         let replaced = FaultFacts {
             fault: dyno_record::Fault { promotion, ..facts.fault.clone() },
@@ -231,7 +253,8 @@ mod tests {
         assert!(!html.contains("Replicas promoted</"), "{html}");
         findings.faults.push(replaced);
         let html = super::super::written(&findings, section);
-        for text in ["replica-2", "0.40 s", "900", "860", "40 to 44"] {
+        let why = "rows were not looked up: its numbers repeat.";
+        for text in ["replica-2", "0.40 s", "900", "860", "40 to 44", why] {
             assert!(html.contains(text), "no {text} in {html}");
         }
         assert_eq!(tables(&View::new(&findings)).len(), 3);

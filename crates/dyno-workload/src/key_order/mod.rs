@@ -19,6 +19,7 @@ use dyno_model::{Name, name};
 use dyno_units::{RandomStream, Seed};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::ledger::{Ledger, NotedRows};
 use crate::row::push_decimal;
 use crate::{
     AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
@@ -39,7 +40,7 @@ pub fn spec() -> WorkloadSpec {
 fn plan(input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, PlanError> {
     let settings = Settings::read(input.options)?;
     let seeds = (0..settings.tables).map(|idx| input.seed.derive("key-order", idx)).collect();
-    Ok(Arc::new(KeyOrder { options: input.options.pairs(), settings, seeds }))
+    Ok(Arc::new(KeyOrder { options: input.options.pairs(), settings, seeds, ledger: None }))
 }
 
 struct KeyOrder {
@@ -47,6 +48,8 @@ struct KeyOrder {
     settings: Settings,
     /// Of each table's rows.
     seeds: Vec<Seed>,
+    /// None if clients do not note what is confirmed.
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Workload for KeyOrder {
@@ -107,15 +110,39 @@ impl Workload for KeyOrder {
         true
     }
 
+    /// By the first key of each transaction.
+    fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
+        let Settings { key, tables, table_size, rows_per_transaction, .. } = self.settings;
+        if key == Key::Sequential {
+            return Err(
+                "the server assigns its keys, and its numbers repeat (`key = \"random-string\"` has \
+                        neither)",
+            );
+        }
+        let ledger = Ledger::new(NotedRows {
+            tables: (0..tables).map(|idx| schema::table_name(key, idx)).collect(),
+            column: "id",
+            filled: tables * table_size,
+            per_transaction: rows_per_transaction,
+        });
+        let KeyOrder { options, settings, seeds, .. } = self.as_ref();
+        let (options, settings, seeds) = (options.clone(), settings.clone(), seeds.clone());
+        Ok(Arc::new(KeyOrder { options, settings, seeds, ledger: Some(ledger) }))
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         self
     }
 }
 
-/// Clients share no state.
+/// Clients share nothing but what they note.
 impl Clients for KeyOrder {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings), context))
+        Box::pin(drive(Client::new(&self.settings, self.ledger.clone()), context))
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {
@@ -130,6 +157,9 @@ struct Client {
     table: usize,
     key: [u8; schema::KEY_BYTES],
     number: i64,
+    /// Of the first row.
+    first_key: [u8; schema::KEY_BYTES],
+    ledger: Option<Arc<Ledger>>,
     /// Of each table, up to the rows; none if one row is prepared.
     heads: Vec<String>,
     sql: Vec<u8>,
@@ -139,7 +169,7 @@ struct Client {
 const ROW_BYTES: usize = schema::KEY_BYTES + 20;
 
 impl Client {
-    fn new(settings: &Settings) -> Client {
+    fn new(settings: &Settings, ledger: Option<Arc<Ledger>>) -> Client {
         let n_rows = settings.rows_per_transaction as usize;
         let heads: Vec<String> = if n_rows > 1 {
             (0..settings.tables).map(|idx| schema::insert_head(settings.key, idx)).collect()
@@ -152,6 +182,8 @@ impl Client {
             table: 0,
             key: [0; schema::KEY_BYTES],
             number: 0,
+            first_key: [0; schema::KEY_BYTES],
+            ledger,
             sql: Vec::with_capacity(longest + n_rows * ROW_BYTES),
             heads,
         }
@@ -169,6 +201,9 @@ impl Client {
         self.sql.extend_from_slice(self.heads[self.table].as_bytes());
         for row in 0..self.settings.rows_per_transaction {
             self.draw_row(random);
+            if row == 0 {
+                self.first_key = self.key;
+            }
             self.sql.extend_from_slice(if row > 0 { b", (" } else { b"(" });
             if self.settings.key == Key::RandomString {
                 self.sql.push(b'\'');
@@ -187,6 +222,7 @@ impl Transactions for Client {
         self.table = random.below(self.settings.tables) as usize;
         if self.heads.is_empty() {
             self.draw_row(random);
+            self.first_key = self.key;
         } else {
             self.write_rows(random);
         }
@@ -200,6 +236,12 @@ impl Transactions for Client {
         session: &mut Session,
     ) -> Result<(), StatementError> {
         let number = Value::Integer(self.number);
+        let noted = self.ledger.as_deref().map(|ledger| {
+            let key =
+                std::str::from_utf8(&self.first_key).expect("it is made of digits and a dash");
+            ledger.sends(self.table, key);
+            (ledger, key)
+        });
         let result = if !self.heads.is_empty() {
             let sql = std::str::from_utf8(&self.sql).expect("it is made of ASCII text alone");
             session.text(sql, StatementClass::Write).await
@@ -208,6 +250,9 @@ impl Transactions for Client {
         } else {
             session.execute(self.table, &[number]).await
         };
+        if let (Some((ledger, key)), Ok(_)) = (noted, &result) {
+            ledger.confirmed(self.table, key);
+        }
         result.map(|_| ())
     }
 }

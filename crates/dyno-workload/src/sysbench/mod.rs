@@ -28,6 +28,7 @@ use std::sync::Arc;
 use dyno_model::Name;
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
+use crate::ledger::{Ledger, NotedRows};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
     AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
@@ -97,10 +98,12 @@ fn plan(script: ScriptId, input: &PlanInput<'_>) -> Result<Arc<dyn Workload>, Pl
         shape: Shape::new(script, &settings),
         distribution: settings.distribution,
         table_size: settings.table_size,
+        notes_commits: false,
     }))
 }
 
 /// A script with its options.
+#[derive(Clone)]
 struct Sysbench {
     name: Name,
     options: Vec<(String, String)>,
@@ -108,6 +111,7 @@ struct Sysbench {
     shape: Shape,
     distribution: DistributionSpec,
     table_size: u64,
+    notes_commits: bool,
 }
 
 impl Sysbench {
@@ -151,6 +155,7 @@ struct SysbenchClients {
     sequences: Sequences,
     /// The rows that clients drew; none if each draws from a part of its own, or not at all.
     drawn: Option<Arc<DrawnKeys>>,
+    ledger: Option<Arc<Ledger>>,
 }
 
 /// What distinguishes one script from another.
@@ -266,13 +271,29 @@ impl Workload for Sysbench {
         matches!(self.shape, Shape::Insert)
     }
 
+    /// By the random digits of `c`.
+    fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
+        if !self.counts_commits() {
+            return Err("its audit does not count its transactions");
+        }
+        Ok(Arc::new(Sysbench { notes_commits: true, ..Sysbench::clone(&self) }))
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let drawn = self.shape.draws_from_all_rows().then(|| {
             let rows = self.distribution.over(self.table_size);
             let bins = KeyBins::of_neighbours(rows.n_items(), |row| rows.share_before(row));
             DrawnKeys::new(bins)
         });
-        Arc::new(SysbenchClients { script: self, sequences: Sequences::default(), drawn })
+        let ledger = self.notes_commits.then(|| {
+            Ledger::new(NotedRows {
+                tables: (1..=self.schema.n_tables).map(|n| format!("sbtest{n}")).collect(),
+                column: "c",
+                filled: self.schema.n_tables * self.schema.n_rows,
+                per_transaction: 1,
+            })
+        });
+        Arc::new(SysbenchClients { script: self, sequences: Sequences::default(), drawn, ledger })
     }
 }
 
@@ -297,6 +318,10 @@ impl Clients for SysbenchClients {
                 Box::pin(drive(RandomKeysClient::new(first, keys, n_ranges, delta), context))
             }
         }
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
     }
 
     fn counts(&self) -> Vec<u64> {
@@ -330,6 +355,7 @@ impl SysbenchClients {
             k: self.rows(),
             ids,
             text: RowText::new(),
+            ledger: self.ledger.clone(),
         }
     }
 

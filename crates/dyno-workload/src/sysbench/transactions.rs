@@ -4,8 +4,11 @@
 //! allocated when the client was made. A retry draws again: it is a new transaction of the same
 //! kind, as in sysbench. Duplicate keys and deadlocks are not handled here; they are returned.
 
+use std::sync::Arc;
+
 use dyno_units::RandomStream;
 
+use crate::ledger::Ledger;
 use crate::skew::DrawnByClient;
 use crate::{Session, StatementClass, StatementError, Transactions, Value};
 
@@ -201,6 +204,7 @@ pub(super) struct InsertClient {
     pub(super) k: Rows,
     pub(super) ids: InsertIds,
     pub(super) text: RowText,
+    pub(super) ledger: Option<Arc<Ledger>>,
 }
 
 /// Where the ids of inserted rows come from.
@@ -245,7 +249,15 @@ impl Transactions for InsertClient {
             Value::Text(pad),
         ];
         let n_left_out = usize::from(id.is_none());
+        let noted = self.ledger.as_deref().map(|ledger| {
+            let c = std::str::from_utf8(c).expect("it is made of digits and dashes");
+            ledger.sends(statement, c);
+            (ledger, c)
+        });
         session.execute(statement, &values[n_left_out..]).await?;
+        if let Some((ledger, c)) = noted {
+            ledger.confirmed(statement, c);
+        }
         Ok(())
     }
 }

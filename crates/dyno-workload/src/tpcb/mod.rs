@@ -13,6 +13,8 @@
 //! would not be comparable with PostgreSQL's; SQLite keeps what it has parsed. For those products
 //! the option is refused.
 //!
+//! In trials that promote a replica, the INSERT into the history names `filler` as well, which tells its rows apart.
+//!
 //! Departures from pgbench's tables are described in `schema`.
 
 mod audit;
@@ -34,9 +36,11 @@ use crate::{
     TextRows, Workload, drive,
 };
 
+use crate::ledger::{Ledger, NotedRows};
+
 use counts::Counts;
 use settings::{Protocol, Settings};
-use transactions::{Client, Script};
+use transactions::{Client, Naming, Script};
 
 const NAME: &str = "tpcb";
 
@@ -109,11 +113,11 @@ impl Workload for TpcB {
     }
 
     fn statements(&self, dialect: Dialect) -> Vec<Statement> {
-        let script = self.settings.script;
-        match self.settings.protocol {
-            Protocol::Prepared => script.statements(dialect),
+        let Settings { script, protocol, names_transactions, .. } = self.settings;
+        match protocol {
+            Protocol::Prepared => script.statements(dialect, names_transactions),
             Protocol::Simple => Vec::new(),
-            Protocol::Extended => script.unnamed_statements(dialect),
+            Protocol::Extended => script.unnamed_statements(dialect, names_transactions),
         }
     }
 
@@ -129,9 +133,22 @@ impl Workload for TpcB {
         self.settings.script != Script::SelectOnly
     }
 
+    /// In the column `filler` of the history, which pgbench leaves empty.
+    fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
+        if self.settings.script == Script::SelectOnly {
+            return Err("the workload only reads");
+        }
+        let settings = Settings { names_transactions: true, ..self.settings.clone() };
+        Ok(Arc::new(TpcB { options: self.options.clone(), settings }))
+    }
+
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let counts = Counts::new(&self.settings);
-        Arc::new(TpcBClients { workload: self, counts })
+        let ledger = self.settings.names_transactions.then(|| {
+            let tables = vec![schema::HISTORY.to_owned()];
+            Ledger::new(NotedRows { tables, column: "filler", filled: 0, per_transaction: 1 })
+        });
+        Arc::new(TpcBClients { workload: self, counts, ledger })
     }
 }
 
@@ -139,11 +156,18 @@ impl Workload for TpcB {
 struct TpcBClients {
     workload: Arc<TpcB>,
     counts: Counts,
+    ledger: Option<Arc<Ledger>>,
 }
 
 impl Clients for TpcBClients {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.workload.settings, self.counts.client()), context))
+        let naming = self.ledger.as_ref().map(Naming::new);
+        let client = Client::new(&self.workload.settings, self.counts.client(), naming);
+        Box::pin(drive(client, context))
+    }
+
+    fn ledger(&self) -> Option<&Ledger> {
+        self.ledger.as_deref()
     }
 
     fn audit(&self, totals: &AuditTotals, answers: &[TextRows]) -> Vec<AuditRow> {

@@ -20,6 +20,9 @@ use super::settings::{ACCOUNTS, Settings, TELLERS};
 /// pgbench makes their columns wider.
 const WIDE_SCALE: u64 = 20_000;
 
+/// The table that each transaction adds a row to.
+pub(super) const HISTORY: &str = "pgbench_history";
+
 /// The tables, in the order that [`fill_row`] knows.
 pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     let scale = settings.scale;
@@ -62,14 +65,14 @@ pub(super) fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
                 .collect(),
         },
         Table {
-            name: "pgbench_history".to_owned(),
+            name: HISTORY.to_owned(),
             create: format!(
-                "CREATE TABLE pgbench_history (tid int, bid int, aid {aid}, delta int, \
+                "CREATE TABLE {HISTORY} (tid int, bid int, aid {aid}, delta int, \
                  mtime {mtime}, filler char(22))"
             ),
             columns: names(&["tid", "bid", "aid", "delta"]),
             rows: 0,
-            after: after(dialect, "pgbench_history", None),
+            after: after(dialect, HISTORY, None),
         },
     ]
 }

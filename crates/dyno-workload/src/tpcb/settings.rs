@@ -67,6 +67,8 @@ pub(super) struct Settings {
     pub(super) fillfactor: u64,
     /// Of the accounts, counted from 0.
     pub(super) accounts: Distribution,
+    /// Whether rows of history say in `filler` which transaction made them.
+    pub(super) names_transactions: bool,
 }
 
 impl Settings {
@@ -86,6 +88,7 @@ impl Settings {
             },
             fillfactor: count(options, "fillfactor", 10, 100)?,
             accounts: DistributionSpec::from_options(options)?.over(scale * ACCOUNTS),
+            names_transactions: false,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! pgbench's built-in scripts: their statements, and what a client does in one transaction.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 
+use crate::ledger::Ledger;
 use crate::sysbench::distribution::Distribution;
 use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
 
@@ -70,24 +72,31 @@ impl Script {
     }
 
     /// Its lines as statements to prepare.
-    pub(super) fn statements(self, dialect: Dialect) -> Vec<Statement> {
-        let statement =
-            |line: &Line| Statement::new(dialect.placeholders(line.sql()), line.class());
+    pub(super) fn statements(self, dialect: Dialect, names_transactions: bool) -> Vec<Statement> {
+        let statement = |line: &Line| {
+            let sql = dialect.placeholders(line.sql(names_transactions));
+            Statement::new(sql, line.class())
+        };
         self.lines().iter().map(statement).collect()
     }
 
     /// Its lines as statements that are parsed each time; after them BEGIN and COMMIT, if it
     /// has them.
-    pub(super) fn unnamed_statements(self, dialect: Dialect) -> Vec<Statement> {
+    pub(super) fn unnamed_statements(
+        self,
+        dialect: Dialect,
+        names_transactions: bool,
+    ) -> Vec<Statement> {
         let ends = if self.has_begin() { &["BEGIN", "COMMIT"][..] } else { &[] };
         let ends = ends.iter().map(|sql| Statement::new(*sql, StatementClass::Other));
-        self.statements(dialect).into_iter().chain(ends).map(Statement::unnamed).collect()
+        let lines = self.statements(dialect, names_transactions).into_iter();
+        lines.chain(ends).map(Statement::unnamed).collect()
     }
 }
 
 impl Line {
-    /// Its text, with `?` for each of [`Line::values`].
-    fn sql(self) -> &'static str {
+    /// Its text, with `?` for each of [`Line::values`], and for the name of the transaction if it has one.
+    fn sql(self, names_transactions: bool) -> &'static str {
         match self {
             Line::UpdateAccount => {
                 "UPDATE pgbench_accounts SET abalance = abalance + ? WHERE aid = ?"
@@ -98,6 +107,10 @@ impl Line {
             }
             Line::UpdateBranch => {
                 "UPDATE pgbench_branches SET bbalance = bbalance + ? WHERE bid = ?"
+            }
+            Line::InsertHistory if names_transactions => {
+                "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime, filler) \
+                 VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP, ?)"
             }
             Line::InsertHistory => {
                 "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
@@ -135,8 +148,29 @@ struct Drawn {
     delta: i64,
 }
 
-/// Longest statement with its values, in bytes: 104 of the INSERT and four numbers.
+/// Longest statement with its values, in bytes: 115 of the INSERT, four numbers and a name.
 const STATEMENT_BYTES_MAX: usize = 256;
+
+/// What names the transactions of one client, and whether they were confirmed.
+pub(super) struct Naming {
+    ledger: Arc<Ledger>,
+    client: u64,
+    n_drawn: u64,
+    /// Fits into the 22 characters of `filler`.
+    name: String,
+}
+
+impl Naming {
+    pub(super) fn new(ledger: &Arc<Ledger>) -> Naming {
+        let client = ledger.client();
+        Naming { ledger: Arc::clone(ledger), client, n_drawn: 0, name: String::new() }
+    }
+
+    fn draw(&mut self) {
+        self.n_drawn += 1;
+        self.name = format!("{}-{}", self.client, self.n_drawn);
+    }
+}
 
 /// One client of any of the scripts.
 pub(super) struct Client {
@@ -146,12 +180,13 @@ pub(super) struct Client {
     accounts: Distribution,
     drawn: Drawn,
     drawing: Drawing,
+    naming: Option<Naming>,
     // Used again for each statement that goes as text.
     sql: String,
 }
 
 impl Client {
-    pub(super) fn new(settings: &Settings, drawing: Drawing) -> Client {
+    pub(super) fn new(settings: &Settings, drawing: Drawing, naming: Option<Naming>) -> Client {
         Client {
             script: settings.script,
             protocol: settings.protocol,
@@ -159,6 +194,7 @@ impl Client {
             accounts: settings.accounts,
             drawn: Drawn::default(),
             drawing,
+            naming,
             sql: String::with_capacity(STATEMENT_BYTES_MAX),
         }
     }
@@ -169,13 +205,19 @@ impl Client {
         line: Line,
         session: &mut Session,
     ) -> Result<(), StatementError> {
-        let (values, n) = line.values(&self.drawn);
+        let (numbers, mut n) = line.values(&self.drawn);
+        let [a, b, c, d] = numbers.map(Value::Integer);
+        let mut values = [a, b, c, d, Value::Null];
+        if let (Line::InsertHistory, Some(naming)) = (line, &self.naming) {
+            values[n] = Value::Text(naming.name.as_bytes());
+            n += 1;
+        }
         match self.protocol {
             Protocol::Prepared | Protocol::Extended => {
-                session.execute(statement, &values.map(Value::Integer)[..n]).await?
+                session.execute(statement, &values[..n]).await?
             }
             Protocol::Simple => {
-                write_text(&mut self.sql, line.sql(), &values[..n]);
+                write_text(&mut self.sql, line.sql(self.naming.is_some()), &values[..n]);
                 session.text(&self.sql, line.class()).await?
             }
         };
@@ -184,13 +226,19 @@ impl Client {
 }
 
 /// Writes `template` into `sql` with a value in place of each `?`.
-fn write_text(sql: &mut String, template: &str, values: &[i64]) {
+fn write_text(sql: &mut String, template: &str, values: &[Value<'_>]) {
     sql.clear();
     let mut values = values.iter();
     for (idx, part) in template.split('?').enumerate() {
         if idx > 0 {
             let value = values.next().expect("a line has as many values as places for them");
-            write!(sql, "{value}").expect("writing to a String cannot fail");
+            let written = match value {
+                Value::Integer(number) => write!(sql, "{number}"),
+                // A name: letters that need no escape.
+                Value::Text(name) => write!(sql, "'{}'", String::from_utf8_lossy(name)),
+                _ => unreachable!("a line has numbers and a name"),
+            };
+            written.expect("writing to a String cannot fail");
         }
         sql.push_str(part);
     }
@@ -210,6 +258,9 @@ impl Transactions for Client {
             (self.drawn.bid, self.drawn.tid) = (branch as i64 + 1, teller as i64 + 1);
             self.drawn.delta = random.below(2 * DELTA_MOST as u64 + 1) as i64 - DELTA_MOST;
         }
+        if let Some(naming) = &mut self.naming {
+            naming.draw();
+        }
         0
     }
 
@@ -222,6 +273,9 @@ impl Transactions for Client {
         let has_begin = self.script.has_begin();
         let lines = self.script.lines();
         let is_extended = self.protocol == Protocol::Extended;
+        if let Some(naming) = &self.naming {
+            naming.ledger.sends(0, &naming.name);
+        }
         if has_begin {
             match is_extended {
                 true => session.execute(lines.len(), &[]).await?,
@@ -236,6 +290,9 @@ impl Transactions for Client {
                 true => session.execute(lines.len() + 1, &[]).await?,
                 false => session.commit().await?,
             };
+        }
+        if let Some(naming) = &self.naming {
+            naming.ledger.confirmed(0, &naming.name);
         }
         Ok(())
     }
