@@ -1,8 +1,8 @@
 //! Which transactions the server confirmed, by a row that each of them makes: what a replica that was promoted lacks.
 //!
 //! Counts alone give a range, because a transaction without an answer may be among those that were found. So the
-//! clients note the row of each transaction before they send it, and take it out of the notes once it is confirmed. The
-//! rows that are left are looked up: all others that are found were confirmed.
+//! clients note the row of each transaction before they send it, and keep those that are not confirmed. These rows are
+//! looked up: all others that are found were confirmed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -57,18 +57,6 @@ impl Ledger {
         noted.n_clients
     }
 
-    /// A transaction with this row is about to be sent.
-    pub(crate) fn sends(&self, table: usize, text: &str) {
-        self.noted().unconfirmed.insert((table, text.to_owned()));
-    }
-
-    /// The server has confirmed the transaction with this row.
-    pub(crate) fn confirmed(&self, table: usize, text: &str) {
-        let mut noted = self.noted();
-        noted.unconfirmed.remove(&(table, text.to_owned()));
-        noted.confirmed += 1;
-    }
-
     /// Why no rows are looked up; none if they are.
     pub(crate) fn why_not(&self) -> Option<String> {
         let n = self.noted().unconfirmed.len();
@@ -117,6 +105,52 @@ impl Ledger {
     }
 }
 
+/// The row of a client's transaction under way. While transactions are confirmed, nothing is allocated or shared.
+pub(crate) struct Note {
+    ledger: Arc<Ledger>,
+    table: usize,
+    text: String,
+    is_open: bool,
+    confirmed: u64,
+}
+
+impl Note {
+    /// Of a client whose rows have texts of at most so many bytes.
+    pub(crate) fn new(ledger: &Arc<Ledger>, bytes_most: usize) -> Note {
+        let text = String::with_capacity(bytes_most);
+        Note { ledger: Arc::clone(ledger), table: 0, text, is_open: false, confirmed: 0 }
+    }
+
+    /// A transaction with this row is about to be sent.
+    pub(crate) fn sends(&mut self, table: usize, text: &str) {
+        self.keep();
+        self.table = table;
+        self.text.clear();
+        self.text.push_str(text);
+        self.is_open = true;
+    }
+
+    /// The server has confirmed it.
+    pub(crate) fn confirmed(&mut self) {
+        self.is_open = false;
+        self.confirmed += 1;
+    }
+
+    /// Keeps the last row if it was not confirmed.
+    fn keep(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.ledger.noted().unconfirmed.insert((self.table, self.text.clone()));
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        self.keep();
+        self.ledger.noted().confirmed += self.confirmed;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,10 +168,12 @@ mod tests {
         assert_eq!((ledger.client(), ledger.client()), (1, 2));
         let all = "SELECT (SELECT COUNT(*) FROM a) + (SELECT COUNT(*) FROM b), 0";
         assert_eq!(ledger.query().as_deref(), Some(all));
-        for text in ["1-1", "1-2", "2-1"] {
-            ledger.sends(1, text);
-        }
-        ledger.confirmed(1, "1-2");
+        let (mut one, mut two) = (Note::new(&ledger, 3), Note::new(&ledger, 3));
+        one.sends(1, "1-1");
+        one.sends(1, "1-2");
+        two.sends(1, "2-1");
+        one.confirmed();
+        drop((one, two));
         let found = format!("{all} + (SELECT COUNT(*) FROM b WHERE c IN ('1-1', '2-1'))");
         assert_eq!(ledger.query(), Some(found));
     }
@@ -146,10 +182,14 @@ mod tests {
     fn what_is_missing_is_exact_whatever_was_in_doubt() {
         let check = |found: [&str; 2], expected: Option<u64>| {
             let ledger = ledger(&["t"], 100, 5);
+            let mut note = Note::new(&ledger, 2);
             for n in 0..14 {
-                ledger.sends(0, &n.to_string());
+                note.sends(0, &n.to_string());
+                if n < 10 {
+                    note.confirmed();
+                }
             }
-            (0..10).for_each(|n| ledger.confirmed(0, &n.to_string()));
+            drop(note);
             let answer = vec![found.map(|text| Some(text.to_owned())).to_vec()];
             assert_eq!(ledger.lost(&answer, 10), expected, "{found:?}");
             assert_eq!(ledger.lost(&answer, 11), None);
@@ -248,11 +288,12 @@ mod tests {
     #[test]
     fn too_many_are_not_looked_up() {
         let ledger = ledger(&["t"], 0, 1);
-        (0..=LOOKED_UP_MOST).for_each(|n| ledger.sends(0, &n.to_string()));
+        let mut note = Note::new(&ledger, 5);
+        (0..=LOOKED_UP_MOST).for_each(|n| note.sends(0, &n.to_string()));
+        assert!(ledger.query().is_some());
+        drop(note);
         assert_eq!(ledger.query(), None);
         let why = "10001 transactions were not confirmed, and Dyno looks up 10000 at most";
         assert_eq!(ledger.why_not().as_deref(), Some(why));
-        ledger.confirmed(0, "7");
-        assert!(ledger.query().is_some());
     }
 }

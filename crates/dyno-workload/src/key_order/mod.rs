@@ -19,7 +19,7 @@ use dyno_model::{Name, name};
 use dyno_units::{RandomStream, Seed};
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::ledger::{Ledger, NotedRows};
+use crate::ledger::{Ledger, Note, NotedRows};
 use crate::row::push_decimal;
 use crate::{
     AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Session, Statement,
@@ -138,7 +138,7 @@ impl Workload for KeyOrder {
 /// Clients share nothing but what they note.
 impl Clients for KeyOrder {
     fn client(&self, context: ClientContext) -> ClientFuture {
-        Box::pin(drive(Client::new(&self.settings, self.ledger.clone()), context))
+        Box::pin(drive(Client::new(&self.settings, self.ledger.as_ref()), context))
     }
 
     fn ledger(&self) -> Option<&Ledger> {
@@ -159,7 +159,7 @@ struct Client {
     number: i64,
     /// Of the first row.
     first_key: [u8; schema::KEY_BYTES],
-    ledger: Option<Arc<Ledger>>,
+    note: Option<Note>,
     /// Of each table, up to the rows; none if one row is prepared.
     heads: Vec<String>,
     sql: Vec<u8>,
@@ -169,7 +169,7 @@ struct Client {
 const ROW_BYTES: usize = schema::KEY_BYTES + 20;
 
 impl Client {
-    fn new(settings: &Settings, ledger: Option<Arc<Ledger>>) -> Client {
+    fn new(settings: &Settings, ledger: Option<&Arc<Ledger>>) -> Client {
         let n_rows = settings.rows_per_transaction as usize;
         let heads: Vec<String> = if n_rows > 1 {
             (0..settings.tables).map(|idx| schema::insert_head(settings.key, idx)).collect()
@@ -183,7 +183,7 @@ impl Client {
             key: [0; schema::KEY_BYTES],
             number: 0,
             first_key: [0; schema::KEY_BYTES],
-            ledger,
+            note: ledger.map(|ledger| Note::new(ledger, schema::KEY_BYTES)),
             sql: Vec::with_capacity(longest + n_rows * ROW_BYTES),
             heads,
         }
@@ -236,12 +236,11 @@ impl Transactions for Client {
         session: &mut Session,
     ) -> Result<(), StatementError> {
         let number = Value::Integer(self.number);
-        let noted = self.ledger.as_deref().map(|ledger| {
+        if let Some(note) = &mut self.note {
             let key =
                 std::str::from_utf8(&self.first_key).expect("it is made of digits and a dash");
-            ledger.sends(self.table, key);
-            (ledger, key)
-        });
+            note.sends(self.table, key);
+        }
         let result = if !self.heads.is_empty() {
             let sql = std::str::from_utf8(&self.sql).expect("it is made of ASCII text alone");
             session.text(sql, StatementClass::Write).await
@@ -250,8 +249,8 @@ impl Transactions for Client {
         } else {
             session.execute(self.table, &[number]).await
         };
-        if let (Some((ledger, key)), Ok(_)) = (noted, &result) {
-            ledger.confirmed(self.table, key);
+        if let (Some(note), Ok(_)) = (&mut self.note, &result) {
+            note.confirmed();
         }
         result.map(|_| ())
     }

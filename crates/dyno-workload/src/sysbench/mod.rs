@@ -28,7 +28,7 @@ use std::sync::Arc;
 use dyno_model::Name;
 
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
-use crate::ledger::{Ledger, NotedRows};
+use crate::ledger::{Ledger, Note, NotedRows};
 use crate::skew::{DrawnKeys, KeyBins};
 use crate::{
     AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
@@ -355,7 +355,10 @@ impl SysbenchClients {
             k: self.rows(),
             ids,
             text: RowText::new(),
-            ledger: self.ledger.clone(),
+            note: self
+                .ledger
+                .as_ref()
+                .map(|ledger| Note::new(ledger, digits::text_len(digits::C_GROUPS))),
         }
     }
 

@@ -4,11 +4,9 @@
 //! allocated when the client was made. A retry draws again: it is a new transaction of the same
 //! kind, as in sysbench. Duplicate keys and deadlocks are not handled here; they are returned.
 
-use std::sync::Arc;
-
 use dyno_units::RandomStream;
 
-use crate::ledger::Ledger;
+use crate::ledger::Note;
 use crate::skew::DrawnByClient;
 use crate::{Session, StatementClass, StatementError, Transactions, Value};
 
@@ -204,7 +202,7 @@ pub(super) struct InsertClient {
     pub(super) k: Rows,
     pub(super) ids: InsertIds,
     pub(super) text: RowText,
-    pub(super) ledger: Option<Arc<Ledger>>,
+    pub(super) note: Option<Note>,
 }
 
 /// Where the ids of inserted rows come from.
@@ -249,14 +247,12 @@ impl Transactions for InsertClient {
             Value::Text(pad),
         ];
         let n_left_out = usize::from(id.is_none());
-        let noted = self.ledger.as_deref().map(|ledger| {
-            let c = std::str::from_utf8(c).expect("it is made of digits and dashes");
-            ledger.sends(statement, c);
-            (ledger, c)
-        });
+        if let Some(note) = &mut self.note {
+            note.sends(statement, std::str::from_utf8(c).expect("it is made of digits and dashes"));
+        }
         session.execute(statement, &values[n_left_out..]).await?;
-        if let Some((ledger, c)) = noted {
-            ledger.confirmed(statement, c);
+        if let Some(note) = &mut self.note {
+            note.confirmed();
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dyno_model::{Name, name};
 use dyno_units::RandomStream;
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Note};
 use crate::sysbench::distribution::Distribution;
 use crate::{Dialect, Session, Statement, StatementClass, StatementError, Transactions, Value};
 
@@ -151,24 +151,29 @@ struct Drawn {
 /// Longest statement with its values, in bytes: 115 of the INSERT, four numbers and a name.
 const STATEMENT_BYTES_MAX: usize = 256;
 
+/// Longest name of a transaction: what `filler` holds.
+const NAME_BYTES_MAX: usize = 22;
+
 /// What names the transactions of one client, and whether they were confirmed.
 pub(super) struct Naming {
-    ledger: Arc<Ledger>,
+    note: Note,
     client: u64,
     n_drawn: u64,
-    /// Fits into the 22 characters of `filler`.
     name: String,
 }
 
 impl Naming {
     pub(super) fn new(ledger: &Arc<Ledger>) -> Naming {
-        let client = ledger.client();
-        Naming { ledger: Arc::clone(ledger), client, n_drawn: 0, name: String::new() }
+        let note = Note::new(ledger, NAME_BYTES_MAX);
+        let name = String::with_capacity(NAME_BYTES_MAX);
+        Naming { note, client: ledger.client(), n_drawn: 0, name }
     }
 
     fn draw(&mut self) {
         self.n_drawn += 1;
-        self.name = format!("{}-{}", self.client, self.n_drawn);
+        self.name.clear();
+        write!(self.name, "{}-{}", self.client, self.n_drawn)
+            .expect("writing to a String cannot fail");
     }
 }
 
@@ -273,8 +278,8 @@ impl Transactions for Client {
         let has_begin = self.script.has_begin();
         let lines = self.script.lines();
         let is_extended = self.protocol == Protocol::Extended;
-        if let Some(naming) = &self.naming {
-            naming.ledger.sends(0, &naming.name);
+        if let Some(naming) = &mut self.naming {
+            naming.note.sends(0, &naming.name);
         }
         if has_begin {
             match is_extended {
@@ -291,8 +296,8 @@ impl Transactions for Client {
                 false => session.commit().await?,
             };
         }
-        if let Some(naming) = &self.naming {
-            naming.ledger.confirmed(0, &naming.name);
+        if let Some(naming) = &mut self.naming {
+            naming.note.confirmed();
         }
         Ok(())
     }
