@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use dyno_host::{ThreadGroup, ThreadGroups};
 use dyno_units::{Clock, Reading, SettingValue};
@@ -62,10 +62,12 @@ pub struct Products {
 impl Products {
     /// The built-in products.
     pub fn built_in() -> Products {
-        Products {
+        // Recipes are parsed, and each help text of the command line asks for the products.
+        static BUILT_IN: LazyLock<Products> = LazyLock::new(|| Products {
             all: FAMILIES.iter().flat_map(|family| (family.products)()).collect(),
             routers: FAMILIES.iter().flat_map(|family| (family.routers)()).collect(),
-        }
+        });
+        BUILT_IN.clone()
     }
 
     /// All routers, in the order in which help texts list them.
