@@ -514,7 +514,7 @@ fn fill(number: u64, row: &mut Row) {
 fn load(connection: &mut dyn Connection, table: &str, n: u64) -> String {
     let columns = "id INT PRIMARY KEY, t VARCHAR(200), b VARBINARY(20)";
     let quoted = format!("`{}`", table.replace('`', "``"));
-    text(connection, &format!("CREATE TABLE {quoted} ({columns})")).unwrap();
+    text(connection, &format!("CREATE TABLE {quoted} ({columns}) CHARACTER SET utf8mb4")).unwrap();
     let mut number = 0;
     let mut next_row = |row: &mut Row| {
         if number == n {
