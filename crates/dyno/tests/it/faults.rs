@@ -219,7 +219,7 @@ fn a_node_that_loses_its_cluster_joins_it_again() {
 /// was found of the fault, and the report.
 fn promoted(database: &str, job: &str) -> (Value, Value, String) {
     let fault = format!("do = \"kill\"\nat = \"3s\"\nthen = \"promote\"\n{job}");
-    let load = |seconds: u32| format!("clients = 4\nduration = \"{seconds}s\"");
+    let load = |seconds: u32| format!("clients = 4\nrate = 400\nduration = \"{seconds}s\"");
     let (summary, findings, report) =
         run_until(16, |seconds| run(database, &fault, &load(seconds)), went_on);
     let fault = &summary["steps"][0]["faults"][0];

@@ -37,7 +37,8 @@ impl ImageBench {
     /// None where no container can be run, with the reason printed.
     fn new() -> Option<ImageBench> {
         let bench = Workbench::new();
-        let folder = DataFolder::new();
+        // Container engines want a disk, and a short path.
+        let folder = DataFolder::on_disk();
         let root = folder.path().join("store").display().to_string();
         let engine = folder.path().join("engine");
         let text = format!("#!/bin/sh\nexec podman --root {root} --runroot {root}.run \"$@\"\n");
