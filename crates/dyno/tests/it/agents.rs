@@ -85,7 +85,10 @@ fn three_local_agents_do_what_three_workers_do() {
 #[test]
 fn servers_over_the_same_data_have_an_agent_each() {
     let bench = UpBench::new();
-    let cluster = ["mariadb", "--name", "here", "--cluster", "galera", "--nodes", "2"];
+    // On a busy machine, a node may be silent for longer than the five seconds after which it is put out.
+    let patience = "wsrep_provider_options=evs.suspect_timeout=PT1M;evs.inactive_timeout=PT2M";
+    let cluster =
+        ["mariadb", "--name=here", "--cluster=galera", "--nodes=2", "--setting", patience];
     let urls = bench.up(&cluster);
     let [first, second] = urls.lines().collect::<Vec<_>>()[..] else { panic!("{urls}") };
     let other = bench.up(&["mariadb", "--name", "other"]);

@@ -73,7 +73,8 @@ fn batches_are_sent_to_a_server_on_a_host_until_none_is_left() {
     assert!(figure(&trial, "job.server_rss_peak") > 1e6);
 }
 
-/// A command that copies the data with the product's own client, and uses what the setup left.
+/// A command that copies the data with the product's own client, and uses what the setup left. Its memory is read while
+/// it lasts.
 fn copying(product: &str) -> String {
     let client = match product {
         "mariadb" => {
@@ -84,7 +85,7 @@ fn copying(product: &str) -> String {
     format!(
         "setup = [\"sh\", \"-c\", \"id -u > $DYNO_SCRATCH/who\"]\n\
          command = [\"sh\", \"-c\", \"set -e; cd $DYNO_SCRATCH; test -s who; {client} > dump; \
-         echo bytes $(wc -c < dump); $DYNO_PROGRAM --version; env | sort\"]\n"
+         echo bytes $(wc -c < dump); sleep 1; $DYNO_PROGRAM --version; env | sort\"]\n"
     )
 }
 
