@@ -40,7 +40,7 @@ impl DataBench {
         let folder = self.folder.text();
         let mut arguments = vec!["bench", "oltp_write_only", "--on", product];
         arguments.extend(["--data-folder", folder, "--table-size", rows]);
-        arguments.extend(["--duration", "300ms", "--warm-up", "0s"]);
+        arguments.extend(["--duration", "1s", "--warm-up", "0s"]);
         arguments.extend(more);
         arguments
     }
