@@ -1,7 +1,7 @@
 //! What Ctrl-C (SIGINT), SIGTERM and SIGHUP do to a command; docs/signals.md has the table.
 //!
-//! All commands listen from their beginning on. The first signal ends a command as it has wished ([`on_first`]), or at
-//! once if it has nothing to put in order; the second one ends every command at once.
+//! Every command listens from its start. The first signal does what the command has asked for ([`on_first`]), or ends a
+//! command that has asked for nothing; the second one ends every command at once.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
