@@ -9,7 +9,7 @@ use dyno_units::SettingValue;
 use super::install::Install;
 use super::{galera, group, replica};
 use crate::private::ServerFolder;
-use crate::{DeployError, Listening, Part};
+use crate::{DeployError, Listening, Part, ServerSpec};
 
 /// The name of the socket in its folder.
 pub(super) const SOCKET: &str = "server.sock";
@@ -79,7 +79,23 @@ pub(super) struct OptionFile<'a> {
     pub(super) open: Option<&'a Listening>,
 }
 
-impl OptionFile<'_> {
+impl<'a> OptionFile<'a> {
+    /// The input for this server, in this folder.
+    pub(super) fn of(
+        spec: &'a ServerSpec,
+        folder: &'a ServerFolder,
+        install: &'a Install,
+    ) -> OptionFile<'a> {
+        OptionFile {
+            folder,
+            install,
+            engine: spec.engine.as_deref(),
+            settings: &spec.settings,
+            part: &spec.part,
+            open: spec.open.as_ref(),
+        }
+    }
+
     /// The file's text.
     ///
     /// The server's own defaults apply unless a setting of the study changes them, except for

@@ -67,14 +67,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     }
     let folder = ServerFolder::make(place, &spec.product)?;
     check_path(&install, folder.path())?;
-    let option_file = OptionFile {
-        folder: &folder,
-        install: &install,
-        engine: spec.engine.as_deref(),
-        settings: &spec.settings,
-        part: &spec.part,
-        open: spec.open.as_ref(),
-    };
+    let option_file = OptionFile::of(spec, &folder, &install);
     folder.write("my.cnf", &option_file.text()?)?;
     let ports = replica::ports(&spec.part);
     let open = spec.open.as_ref().map(|listening| listening.address);
@@ -493,14 +486,7 @@ mod tests {
             let setting = (setting.to_owned(), dyno_units::SettingValue::Integer(7));
             let engine = engine.map(str::to_owned);
             let spec = ServerSpec { settings: [setting].into(), engine, part, ..spec(None) };
-            let option_file = OptionFile {
-                folder: &folder,
-                install: &install,
-                engine: spec.engine.as_deref(),
-                settings: &spec.settings,
-                part: &spec.part,
-                open: None,
-            };
+            let option_file = OptionFile::of(&spec, &folder, &install);
             let found = initialising(&option_file, &spec).unwrap();
             assert!(!found.reads.concat().contains(&folder.path().display().to_string()));
             (found.shape, found.reads)
