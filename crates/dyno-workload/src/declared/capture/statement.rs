@@ -71,7 +71,7 @@ pub(super) fn is_routine(verb: &str) -> bool {
 }
 
 /// Words after which a minus belongs to the number.
-const BEFORE_VALUE: &[&str] = &[
+const BEFORE_NUMBER: &[&str] = &[
     "select",
     "returning",
     "when",
@@ -608,7 +608,7 @@ impl Former<'_> {
         match at.checked_sub(1).map(|idx| &self.scanned.tokens[idx]) {
             None => true,
             Some(Token::Sign(sign)) => "(,=<>+*/%|&^".contains(*sign),
-            Some(Token::Word(word)) => BEFORE_VALUE.contains(&word.as_str()),
+            Some(Token::Word(word)) => BEFORE_NUMBER.contains(&word.as_str()),
             Some(Token::Quoted(_)) => false,
         }
     }
