@@ -157,6 +157,7 @@ fn what_cannot_be_is_refused_before_the_load() {
     fs::remove_dir_all(folder.path()).unwrap();
     fs::write(folder.path(), "a file").unwrap();
     let gone = message(connection, SET);
+    fs::remove_file(folder.path()).unwrap();
     assert!(!gone.is_empty());
     assert!(connection.query("SELECT 1").unwrap_err().message.contains("is not an operation"));
 }
