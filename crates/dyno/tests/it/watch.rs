@@ -33,7 +33,7 @@ fn a_server_is_watched_by_its_url_and_not_touched() {
     let lines: Vec<&str> = answer.out.lines().filter(|line| line.contains(" s · ")).collect();
     assert_eq!(lines.len(), 4, "{}", answer.out);
     for words in ["server ", "other processes ", "statements ", "backlog ", "CPU "] {
-        assert!(lines[3].contains(words), "{words} is not in {}", lines[3]);
+        assert!(lines.iter().any(|line| line.contains(words)), "{words}: {}", answer.out);
     }
     assert_eq!(state(&standing), before, "watching changes nothing");
     let events = trial_folder(&bench.path("record"), 1).join("events.jsonl.gz");
