@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use crate::ReadError;
-use crate::columns::VALUES_MOST;
+use crate::columns::take;
 use crate::reader::Checksums;
 use crate::readings::LogLines;
 
@@ -19,7 +19,7 @@ type Spans = Vec<(u64, u64)>;
 type Columns = BTreeMap<String, Vec<Option<f64>>>;
 
 /// Why a log is not laid beside its intervals: each name takes a value for each of them.
-const TOO_MANY: &str = "it names more readings for this many intervals than any trial of Dyno's";
+const TOO_MANY: &str = "it names more readings for this many intervals than any run of Dyno's";
 
 /// The end of an interval, to which readings belong that are less than half its length away.
 #[derive(Clone, Copy)]
@@ -58,21 +58,10 @@ pub(crate) fn columns(
     loads: &[Spans],
     checksums: &Checksums,
 ) -> Result<Vec<Columns>, ReadError> {
-    columns_within(VALUES_MOST, log, loads, checksums)
-}
-
-/// The same with another limit for the values of all columns together.
-fn columns_within(
-    values_most: usize,
-    log: &Path,
-    loads: &[Spans],
-    checksums: &Checksums,
-) -> Result<Vec<Columns>, ReadError> {
     let cells = cells(loads);
     let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
     let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();
     let mut lines = LogLines::open(log)?;
-    let mut left = values_most;
     while let Some(line) = lines.next()? {
         let at = line.at_ns;
         let first = cells.partition_point(|cell| cell.end_ns.saturating_add(longest) < at);
@@ -89,7 +78,9 @@ fn columns_within(
                     Entry::Occupied(column) => column.into_mut(),
                     Entry::Vacant(place) => {
                         let n = loads[cell.load].len();
-                        left = left.checked_sub(n).ok_or_else(|| ReadError::new(log, TOO_MANY))?;
+                        if !take(n) {
+                            return Err(ReadError::new(log, TOO_MANY));
+                        }
                         place.insert(Column { values: vec![None; n], near: [None; 2] })
                     }
                 };
@@ -130,6 +121,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::columns::within;
     use crate::readings::ReadingsLog;
 
     /// Writes a log of these times, each with its own number as the value of `x`, and of `y` each
@@ -164,7 +156,7 @@ mod tests {
         log.finish().expect("ended");
         let none = Checksums::read(folder.path()).expect("there are none");
         let spans = |n: u64| (0..n).map(|nth| (10 * nth, 10)).collect();
-        let read = |n: u64| columns_within(100_000, &path, &[spans(n)], &none);
+        let read = |n: u64| within(100_000, || columns(&path, &[spans(n)], &none));
         assert_eq!(read(50).expect("it can be read")[0].len(), 2_000);
         let error = read(51).expect_err("102,000 values").to_string();
         assert!(error.contains("more readings"), "{error}");

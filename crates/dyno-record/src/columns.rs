@@ -23,22 +23,40 @@ type Columns = BTreeMap<String, Vec<Option<f64>>>;
 /// A column of up to so many values is written as an array.
 const PLAIN: usize = 900;
 
-/// The most values that the columns of one trial may have together when they are unpacked: two hours
+/// The most values that the columns of a trial that is read alone may have together when they are unpacked: two hours
 /// of 9,000 readings. A record may have come from anybody, and packed zeros take a thousandth.
 pub(crate) const VALUES_MOST: usize = 1 << 26;
 
 /// The longest that one value is written, with its comma: 64 bits as decimal digits, unshortened.
 const VALUE_BYTES_MOST: u64 = 512;
 
+/// Values for each byte of a run's files: those of busy machines have one to four.
+const VALUES_OF_BYTE: u64 = 16;
+
 thread_local! {
-    /// How many values the file that is being read may still unpack. Serde hands nothing through.
+    /// How many values what is being read may still unpack. Serde hands nothing through.
     static LEFT: Cell<usize> = const { Cell::new(VALUES_MOST) };
 }
 
-/// Reads a file whose packed columns may have so many values together ([`VALUES_MOST`]).
+/// Reads something whose packed columns may have so many values together.
 pub(crate) fn within<T>(values_most: usize, read: impl FnOnce() -> T) -> T {
-    LEFT.set(values_most);
-    read()
+    let before = LEFT.replace(values_most);
+    let found = read();
+    LEFT.set(before);
+    found
+}
+
+/// The most values that the columns of a whole run may have together, by the bytes of its files: however many trials
+/// it has, small files take little memory.
+pub(crate) fn values_most(bytes: u64) -> usize {
+    let by_bytes = usize::try_from(bytes.saturating_mul(VALUES_OF_BYTE)).unwrap_or(usize::MAX);
+    VALUES_MOST.max(by_bytes)
+}
+
+/// Takes the room of so many values; whether there was any.
+pub(crate) fn take(n_values: usize) -> bool {
+    let left = LEFT.get().checked_sub(n_values);
+    left.inspect(|left| LEFT.set(*left)).is_some()
 }
 
 /// For serde's `with`.
@@ -75,7 +93,7 @@ fn packed(column: &[Option<f64>]) -> String {
 
 /// Why a column cannot be unpacked.
 const DAMAGED: &str = "a packed column is damaged";
-const TOO_LONG: &str = "its packed columns have more values than any trial of Dyno's";
+const TOO_LONG: &str = "its packed columns have more values than those of any run of Dyno's";
 
 fn unpacked(text: &str, values_most: usize) -> Result<Vec<Option<f64>>, &'static str> {
     let deflated = STANDARD.decode(text).map_err(|_| DAMAGED)?;
@@ -136,7 +154,7 @@ impl<'de> Visitor<'de> for ColumnVisitor {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Column, E> {
         let column = unpacked(text, LEFT.get()).map_err(E::custom)?;
-        LEFT.set(LEFT.get() - column.len());
+        take(column.len());
         Ok(Column(column))
     }
 }
@@ -195,8 +213,13 @@ mod tests {
         };
         let good = format!("\"x\":\"{bomb}\"");
         assert!(read(&good).is_ok());
-        // Each file has all the room.
-        assert!(read(&good).is_ok());
+        // Each has all the room, and what is read within something else takes none of its.
+        let both =
+            within(1_000_000, || [read(&good).is_ok(), read(&good).is_ok(), take(1_000_000)]);
+        assert_eq!(both, [true; 3]);
+        let of_run = |text: &str| serde_json::from_str::<Holder>(text).is_ok();
+        let text = format!("{{\"readings\":{{{good}}}}}");
+        assert_eq!(within(1_000_000, || [of_run(&text), of_run(&text)]), [true, false]);
         let error = read(&format!("{good},\"y\":\"{bomb}\"")).unwrap_err();
         assert!(error.contains("more values"), "{error}");
         // One value without an end is no value.

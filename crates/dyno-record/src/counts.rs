@@ -9,8 +9,8 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a series: of more than a month of tenths of a second.
-const BYTES_MOST: u64 = 64 << 20;
+/// The most bytes of a series: more than nine days of tenths of a second, with two bytes each.
+const BYTES_MOST: u64 = 16 << 20;
 
 /// A series of counts, each an unsigned LEB128 number, the whole deflated, as base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

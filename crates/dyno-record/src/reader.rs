@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dyno_units::Registry;
+use dyno_units::{Registry, clean_text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::columns::{VALUES_MOST, within};
+use crate::columns::{VALUES_MOST, values_most, within};
 use crate::consistency::check_trial;
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
@@ -29,9 +29,9 @@ pub struct Run {
     pub voids: Vec<VoidBlock>,
 }
 
-/// A record that could not be read.
+/// A record that could not be read, as one line: paths and reasons quote what is in the record.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {reason}", path.display())]
+#[error("cannot read {}: {reason}", clean_text(&path.to_string_lossy()))]
 pub struct ReadError {
     /// The file or folder.
     pub path: PathBuf,
@@ -41,7 +41,7 @@ pub struct ReadError {
 
 impl ReadError {
     pub(crate) fn new(path: &Path, reason: impl ToString) -> ReadError {
-        ReadError { path: path.to_owned(), reason: reason.to_string() }
+        ReadError { path: path.to_owned(), reason: clean_text(&reason.to_string()) }
     }
 }
 
@@ -87,8 +87,23 @@ impl Run {
 /// contradicts another.
 pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     let manifest = read_manifest(folder)?;
+    let folders = trial_folders(folder);
+    let trials = within(values_most(n_bytes(&folders)), || read_trials(folders))?;
+    let run = Run { folder: folder.to_owned(), manifest, trials, voids: Vec::new() };
+    run.check()?;
+    Ok(Run { voids: read_voids(folder)?, ..run })
+}
+
+/// The bytes of the files of trials that columns come from.
+fn n_bytes(folders: &[(u32, PathBuf)]) -> u64 {
+    let files = folders.iter().flat_map(|(_, trial)| [trial.join(SUMMARY), trial.join(READINGS)]);
+    files.filter_map(|path| fs::symlink_metadata(path).ok()).map(|facts| facts.len()).sum()
+}
+
+/// Reads the summaries of the trials that have ended, in the order of their numbers.
+fn read_trials(folders: Vec<(u32, PathBuf)>) -> Result<Vec<TrialSummary>, ReadError> {
     let mut trials: Vec<TrialSummary> = Vec::new();
-    for (number, trial) in trial_folders(folder) {
+    for (number, trial) in folders {
         let path = trial.join(SUMMARY);
         // A link or a FIFO of that name is an error, and no trial that has not ended.
         if fs::symlink_metadata(&path).is_err() {
@@ -107,9 +122,7 @@ pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
         trials.push(summary);
     }
     trials.sort_by_key(|trial| trial.number);
-    let run = Run { folder: folder.to_owned(), manifest, trials, voids: Vec::new() };
-    run.check()?;
-    Ok(Run { voids: read_voids(folder)?, ..run })
+    Ok(trials)
 }
 
 /// The digests that were noted when a trial ended, by file name; none in records of before that.
@@ -185,19 +198,31 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
             "it is not a run folder (it has no manifest.json); name one such as runs/quickstart";
         return Err(ReadError::new(folder, reason));
     }
-    let value: serde_json::Value = read_json(&path)?;
-    match value.get("format").and_then(serde_json::Value::as_u64) {
+    let bytes = read_bounded(&path, MANIFEST_MOST).map_err(|error| ReadError::new(&path, error))?;
+    // Not as a tree of whatever is there: a list of small objects takes a hundred times its bytes.
+    let version: Version = parse(&path, &bytes)?;
+    match version.format {
         Some(format) if format > u64::from(FORMAT) => Err(ReadError::new(
             &path,
             format!(
                 "the record has format {format}, but this version of Dyno reads formats up to \
                  {FORMAT}; use the version that wrote it ({}) or a newer one",
-                value.get("dyno").and_then(serde_json::Value::as_str).unwrap_or("version unknown")
+                version.dyno.as_deref().unwrap_or("version unknown")
             ),
         )),
-        Some(_) => serde_json::from_value(value).map_err(|error| ReadError::new(&path, error)),
+        Some(_) => parse(&path, &bytes),
         None => Err(ReadError::new(&path, "it has no `format`: this is not a record of Dyno")),
     }
+}
+
+/// The most bytes of a manifest: half a million trials.
+const MANIFEST_MOST: u64 = 64 << 20;
+
+/// What a manifest says of its version.
+#[derive(Deserialize)]
+struct Version {
+    format: Option<u64>,
+    dyno: Option<String>,
 }
 
 /// The trials' folders by trial number. Those of earlier tries, which were moved aside, are left out,
@@ -224,11 +249,12 @@ pub fn trial_folders(folder: &Path) -> Vec<(u32, PathBuf)> {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ReadError> {
-    parse(path, &read_bounded(path, WHOLE_MOST).map_err(|error| ReadError::new(path, error))?)
+    let bytes = read_bounded(path, WHOLE_MOST).map_err(|error| ReadError::new(path, error))?;
+    within(VALUES_MOST, || parse(path, &bytes))
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> {
-    within(VALUES_MOST, || serde_json::from_slice(text))
+    serde_json::from_slice(text)
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
 
@@ -276,4 +302,76 @@ fn check_indexes(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunWriter;
+    use crate::writer::tests::{manifest, summary, trial};
+
+    fn run_of(trials: Vec<TrialSummary>) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunWriter::create(&folder.path().join("run"), &manifest("2-a")).unwrap();
+        for one in trials {
+            run.begin_trial(&trial(one.number), "base").unwrap().finish(one).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn what_a_record_puts_into_an_error_is_one_short_line() {
+        let folder = run_of(vec![summary(1)]);
+        let run = folder.path().join("run");
+        let (_, trial) = trial_folders(&run).remove(0);
+        let named = run.join("trials/0001-a\n::error::x\u{1b}[8m");
+        fs::rename(trial, &named).unwrap();
+        fs::remove_file(named.join(CHECKSUMS)).unwrap();
+        let path = named.join(SUMMARY);
+        let text = fs::read_to_string(&path).unwrap();
+        let check = |state: &str| {
+            let changed = text.replace("\"finished\"", &serde_json::to_string(state).unwrap());
+            assert_ne!(changed, text);
+            fs::write(&path, changed).unwrap();
+            let error = read_run(&run).unwrap_err().to_string();
+            assert!(error.contains("0001-a ::error"), "{error}");
+            assert!(error.contains("damaged") && error.len() < 10_000, "{error}");
+            assert!(!error.contains(dyno_units::is_unsafe_char), "{error:?}");
+        };
+        check("gone\n\u{1b}[2J::stop-commands::x");
+        check(&"x".repeat(100_000));
+    }
+
+    #[test]
+    fn columns_of_all_trials_share_one_room() {
+        let with_column = |number: u32| {
+            let mut one = summary(number);
+            let start_s: Vec<f64> = (0..2_000).map(f64::from).collect();
+            one.steps[0].readings = [("x".to_owned(), vec![None; start_s.len()])].into();
+            one.steps[0].intervals.start_s = start_s;
+            one
+        };
+        let folder = run_of(vec![with_column(1), with_column(2)]);
+        let folders = trial_folders(&folder.path().join("run"));
+        let read = |n: usize| within(n, || read_trials(folders.clone()));
+        assert_eq!(read(4_000).unwrap().len(), 2);
+        let error = read(3_999).unwrap_err().to_string();
+        assert!(error.contains("more values"), "{error}");
+        // Small files have the room of a trial, large ones room by their bytes.
+        assert_eq!([0, 1 << 20, 1 << 30].map(values_most), [VALUES_MOST, VALUES_MOST, 16 << 30]);
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_one_and_not_as_a_tree_of_anything() {
+        let folder = run_of(Vec::new());
+        let run = folder.path().join("run");
+        let path = run.join(MANIFEST);
+        let text = fs::read_to_string(&path).unwrap();
+        let more = format!(",\"more\":{}1{}}}", "[".repeat(1_000), "]".repeat(1_000));
+        fs::write(&path, text.trim_end().strip_suffix('}').unwrap().to_owned() + &more).unwrap();
+        assert_eq!(read_manifest(&run).unwrap(), manifest("2-a"));
+        fs::File::create(&path).unwrap().set_len(MANIFEST_MOST + 1).unwrap();
+        let error = read_manifest(&run).unwrap_err().to_string();
+        assert!(error.contains("larger than 64 MiB"), "{error}");
+    }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::columns::{VALUES_MOST, within};
 use crate::files::{append, read_bounded, with_suffix};
 use crate::writer::{EVENTS, INTERVALS, READINGS, SUMMARY, write_summary};
 use crate::{
@@ -153,11 +154,11 @@ impl TrialReceiver {
         }
         let bytes = read_bounded(&self.coming(SUMMARY), WHOLE_MOST);
         let bytes = bytes.map_err(|error| format!("its summary cannot be read: {error}"))?;
-        let mut summary: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| format!("its summary cannot be read: {error}"))?;
-        clean(&mut summary);
-        let summary: TrialSummary = serde_json::from_value(summary)
-            .map_err(|error| format!("its summary cannot be read: {error}"))?;
+        let unread = |error: String| format!("its summary cannot be read: {}", clean_text(&error));
+        // As a summary first: as a tree of whatever is there it could take a hundred times its bytes.
+        let summary: TrialSummary = within(VALUES_MOST, || serde_json::from_slice(&bytes))
+            .map_err(|error| unread(error.to_string()))?;
+        let summary = cleaned(&summary).map_err(unread)?;
         let TrialPlan { number, variant, repetition, block } = self.planned;
         let is_it = (summary.number, summary.variant, summary.repetition, summary.block)
             == (number, variant, repetition, block);
@@ -177,7 +178,7 @@ impl TrialReceiver {
 pub fn cleaned<T: Serialize + DeserializeOwned>(value: &T) -> Result<T, String> {
     let mut json = serde_json::to_value(value).map_err(|error| error.to_string())?;
     clean(&mut json);
-    serde_json::from_value(json).map_err(|error| error.to_string())
+    within(VALUES_MOST, || serde_json::from_value(json)).map_err(|error| error.to_string())
 }
 
 fn clean(value: &mut Value) {

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
+use serde::Deserialize;
 
-use crate::files::Log;
+use crate::files::{Log, with_suffix};
 use crate::reader::trial_folders;
 use crate::readings::LogLines;
 use crate::writer::READINGS;
@@ -82,7 +83,9 @@ fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let built = build(&part, folder, &run);
     let io =
         |error: std::io::Error| QueryError(format!("cannot write {}: {error}", part.display()));
-    let named = built.and_then(|()| std::fs::rename(&part, &path).map_err(io));
+    // What SQLite keeps beside a file would be taken for this one's: a journal has the next client undo what was written.
+    let alone = built.and_then(|()| remove_companions(&path));
+    let named = alone.and_then(|()| std::fs::rename(&part, &path).map_err(io));
     if named.is_err() {
         let _ = std::fs::remove_file(&part);
     }
@@ -108,6 +111,23 @@ fn remove_parts(folder: &Path) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
+}
+
+/// Removes what SQLite keeps beside a database of this name: a rollback journal, a write-ahead log and its index.
+fn remove_companions(path: &Path) -> Result<(), QueryError> {
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let companion = with_suffix(path, suffix);
+        match std::fs::remove_file(&companion) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(QueryError(format!(
+                    "cannot remove {}: {error}; remove it, or copy the record",
+                    companion.display()
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Builds the file at `part`.
@@ -341,6 +361,15 @@ fn insert_probes(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result
     Ok(())
 }
 
+/// What all events have, also those of other versions.
+#[derive(Deserialize)]
+struct EventHead {
+    #[serde(default)]
+    at_ns: f64,
+    unix_ms: Option<u64>,
+    event: Option<String>,
+}
+
 fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
     let plain = folder.join("events.jsonl");
     let packed = folder.join("events.jsonl.gz");
@@ -355,14 +384,14 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
     while log.read_line(&mut line).is_ok_and(|n| n > 0) {
         // The last line of a trial that was killed may be cut short.
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
-        let Ok(value) = serde_json::from_str::<serde_json::Value>(&text) else { break };
+        let Ok(head) = serde_json::from_str::<EventHead>(&text) else { break };
         to.execute(
             "INSERT INTO event VALUES(?, ?, ?, ?, ?)",
             params![
                 trial,
-                value["at_ns"].as_f64().unwrap_or_default() / 1e9,
-                value["unix_ms"].as_i64(),
-                value["event"].as_str(),
+                head.at_ns / 1e9,
+                head.unix_ms.and_then(|ms| i64::try_from(ms).ok()),
+                head.event,
                 text
             ],
         )?;
@@ -469,5 +498,34 @@ mod tests {
         check("SELECT * FROM trial");
         check("SELECT * FROM event WHERE event = 'noted'");
         assert!(!folder.path().join("x").exists());
+    }
+
+    #[test]
+    fn files_that_sqlite_would_take_for_parts_of_the_new_one_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        RunWriter::create(&path, &manifest("2-a")).unwrap();
+        // A journal that SQLite would roll back: of another database, cut off within a transaction.
+        let other = folder.path().join("other");
+        let writing = Connection::open(&other).unwrap();
+        writing
+            .execute_batch(
+                "CREATE TABLE t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+                 LIMIT 500) SELECT i, zeroblob(1000) AS b FROM n; PRAGMA cache_size = 1; BEGIN; \
+                 UPDATE t SET i = i + 1",
+            )
+            .unwrap();
+        let kept_beside = |suffix: &str| path.join(format!("record.sqlite{suffix}"));
+        let journal = std::fs::read(folder.path().join("other-journal")).unwrap();
+        assert!(journal.starts_with(&[0xd9, 0xd5, 0x05, 0xf9]));
+        std::fs::write(kept_beside("-journal"), &journal).unwrap();
+        std::fs::write(kept_beside("-wal"), "anything").unwrap();
+        std::os::unix::fs::symlink(&other, kept_beside("-shm")).unwrap();
+        let title = query(&path, "SELECT value FROM run WHERE name = 'title'").unwrap();
+        assert_eq!(title.rows, [[Some(manifest("2-a").title)]]);
+        for suffix in ["-journal", "-wal", "-shm"] {
+            assert!(!kept_beside(suffix).exists(), "{suffix}");
+        }
+        assert!(other.exists());
     }
 }

@@ -142,11 +142,18 @@ impl EncodedHistogram {
 /// size of a word is left out.
 const DEFLATED: u32 = 0x1c84_9304;
 const PLAIN: u32 = 0x1c84_9303;
+/// Bytes of a histogram before its counts.
+const HEAD: usize = 40;
 /// Bits of the first word that tell an encoding.
 const COOKIE: u32 = !0xf0;
 
-/// The most bytes that a histogram is inflated to: more than one of five digits can have.
-const PLAIN_MOST: usize = 1 << 26;
+/// The digits, the shortest and the longest time of all of Dyno's histograms ([`new_histogram`](crate::new_histogram)), as
+/// a histogram has them in its head. What has others was not written by Dyno: with more digits, a few bytes stand for a
+/// table of 50 MB.
+const BOUNDS: (u32, u64, u64) = (3, 1, 3_600_000_000_000);
+
+/// The most bytes that a histogram is inflated to: more than 34,000 places of nine bytes.
+const PLAIN_MOST: usize = 1 << 19;
 
 /// Where histograms are unpacked, one after the other: what unpacking needs is made once.
 pub(crate) struct Room {
@@ -160,7 +167,7 @@ impl Room {
         Room { packed: Vec::new(), plain: vec![0; 1 << 14], inflate: Decompress::new(true) }
     }
 
-    /// The V2 encoding of a histogram in this text, inflated as far as it may be.
+    /// The V2 encoding of one of Dyno's histograms in this text, inflated.
     pub(crate) fn plain(&mut self, text: &str) -> Option<&[u8]> {
         self.packed.clear();
         STANDARD.decode_vec(text, &mut self.packed).ok()?;
@@ -169,20 +176,20 @@ impl Room {
         }
         let n = self.unpack()?;
         let plain = &self.plain[..n];
+        let bounds = (word(plain, 12)?, long(plain, 16)?, long(plain, 24)?);
+        if word(plain, 0)? & COOKIE != PLAIN || bounds != BOUNDS {
+            return None;
+        }
         // What it says of its length is what is there: it decides how much is set aside.
         let payload = word(plain, 4)? as usize;
-        (plain.len() >= 40 && payload <= plain.len() - 40).then_some(plain)
+        (plain.len() >= HEAD && payload <= plain.len() - HEAD).then_some(plain)
     }
 
     /// Walks an HdrHistogram, V2 encoded, deflated, base64.
     fn walk(&mut self, text: &str, visit: impl FnMut(u64, u64)) -> Option<()> {
-        self.packed.clear();
-        STANDARD.decode_vec(text, &mut self.packed).ok()?;
-        if word(&self.packed, 0)? & COOKIE != DEFLATED {
-            return None;
-        }
-        let n = self.unpack()?;
-        walk_plain(&self.plain[..n], visit)
+        let plain = self.plain(text)?;
+        let payload = plain.get(HEAD..HEAD + word(plain, 4)? as usize)?;
+        walk_payload(payload, visit)
     }
 
     /// Inflates what is packed, and returns how many bytes that gave. All at once: so it goes
@@ -204,19 +211,8 @@ impl Room {
     }
 }
 
-/// Walks an HdrHistogram, V2 encoded.
-fn walk_plain(bytes: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
-    let (head, payload) = bytes.split_at_checked(40)?;
-    if word(head, 0)? & COOKIE != PLAIN {
-        return None;
-    }
-    let digits = word(head, 12)?;
-    let lowest = (u64::from(word(head, 16)?) << 32) | u64::from(word(head, 20)?);
-    if !(1..=5).contains(&digits) || lowest == 0 {
-        return None;
-    }
-    let layout = Layout::new(digits, lowest);
-    let payload = payload.get(..word(head, 4)? as usize)?;
+/// Walks the counts of one of Dyno's histograms.
+fn walk_payload(payload: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
     let (mut at, mut index) = (0, 0_u64);
     while at < payload.len() {
         let count = zigzag(payload, &mut at)?;
@@ -225,7 +221,7 @@ fn walk_plain(bytes: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
             continue;
         }
         if count > 0 {
-            visit(layout.middle(index)?, count.unsigned_abs());
+            visit(middle(index)?, count.unsigned_abs());
         }
         index += 1;
     }
@@ -234,6 +230,10 @@ fn walk_plain(bytes: &[u8], mut visit: impl FnMut(u64, u64)) -> Option<()> {
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some((u64::from(word(bytes, at)?) << 32) | u64::from(word(bytes, at + 4)?))
 }
 
 /// A ZigZag LEB128 number of at most nine bytes, the ninth of which is whole.
@@ -259,34 +259,22 @@ fn zigzag(bytes: &[u8], at: &mut usize) -> Option<i64> {
     Some((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-/// Where the buckets of a histogram lie.
-struct Layout {
-    /// log2 of half the places of a bucket.
-    half: u32,
-    /// log2 of the smallest time, rounded down.
-    unit: u32,
-}
+/// log2 of half the places of a bucket with three digits.
+const HALF: u32 = 10;
 
-impl Layout {
-    fn new(digits: u32, lowest: u64) -> Layout {
-        let places = (2 * 10_u64.pow(digits)).next_power_of_two();
-        Layout { half: places.trailing_zeros() - 1, unit: lowest.ilog2() }
+/// The middle of the place with this index, as HdrHistogram's `median_equivalent` has it.
+fn middle(index: u64) -> Option<u64> {
+    let bucket = (index >> HALF).saturating_sub(1);
+    let place = if bucket == 0 && index < (1 << HALF) {
+        index
+    } else {
+        (index & ((1 << HALF) - 1)) + (1 << HALF)
+    };
+    let shift = u32::try_from(bucket).ok()?;
+    if shift > 62 || place.leading_zeros() <= shift {
+        return None;
     }
-
-    /// The middle of the place with this index, as HdrHistogram's `median_equivalent` has it.
-    fn middle(&self, index: u64) -> Option<u64> {
-        let bucket = (index >> self.half).saturating_sub(1);
-        let place = if bucket == 0 && index < (1 << self.half) {
-            index
-        } else {
-            (index & ((1 << self.half) - 1)) + (1 << self.half)
-        };
-        let shift = u32::try_from(bucket).ok()?.checked_add(self.unit)?;
-        if shift > 62 || place.leading_zeros() <= shift {
-            return None;
-        }
-        Some((place << shift) + ((1_u64 << shift) >> 1))
-    }
+    Some((place << shift) + ((1_u64 << shift) >> 1))
 }
 
 #[cfg(test)]
@@ -350,31 +338,52 @@ mod tests {
         assert_eq!(read().0, LogEnd::Cut);
     }
 
+    /// The text of a histogram with these bounds and counts.
+    fn packed((digits, lowest, highest): (u32, u64, u64), payload: &[u8]) -> EncodedHistogram {
+        use std::io::Write;
+        let mut plain = (PLAIN | 0x10).to_be_bytes().to_vec();
+        for number in [payload.len() as u32, 0, digits] {
+            plain.extend(number.to_be_bytes());
+        }
+        plain.extend(lowest.to_be_bytes());
+        plain.extend(highest.to_be_bytes());
+        plain.extend(1.0_f64.to_be_bytes());
+        plain.extend(payload);
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(&plain).unwrap();
+        let mut packed = DEFLATED.to_be_bytes().to_vec();
+        packed.extend([0; 4]);
+        packed.extend(packer.finish().unwrap());
+        EncodedHistogram(STANDARD.encode(packed))
+    }
+
     #[test]
     fn a_damaged_payload_is_told_and_does_not_panic() {
-        use std::io::Write;
-        let check = |digits: u32, lowest: u64, payload: &[u8]| {
-            let mut plain = PLAIN.to_be_bytes().to_vec();
-            for number in [payload.len() as u32, 0, digits] {
-                plain.extend(number.to_be_bytes());
-            }
-            plain.extend(lowest.to_be_bytes());
-            plain.extend([0; 16]);
-            plain.extend(payload);
-            let mut packer =
-                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-            packer.write_all(&plain).unwrap();
-            let mut packed = DEFLATED.to_be_bytes().to_vec();
-            packed.extend([0; 4]);
-            packed.extend(packer.finish().unwrap());
-            EncodedHistogram(STANDARD.encode(packed)).walk(&mut |_, _| {})
-        };
-        assert_eq!(check(3, 1, &[2, 2]), Some(()));
+        let check = |payload: &[u8]| packed(BOUNDS, payload).walk(&mut |_, _| {});
+        assert_eq!(check(&[2, 2]), Some(()));
         // A run of zeros beyond all places, then a count.
-        assert_eq!(check(3, 1, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2]), None);
-        assert_eq!(check(3, 0, &[2]), None);
-        assert_eq!(check(9, 1, &[2]), None);
-        assert_eq!(check(3, 1, &[0x80]), None);
+        assert_eq!(check(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2]), None);
+        assert_eq!(check(&[0x80]), None);
+    }
+
+    #[test]
+    fn a_few_bytes_stand_for_no_large_table_and_no_long_walk() {
+        let check = |bounds: (u32, u64, u64), payload: &[u8], is_taken: bool| {
+            let text = packed(bounds, payload);
+            assert_eq!(text.decode().is_some(), is_taken, "decoded: {bounds:?}");
+            assert_eq!(text.walk(&mut |_, _| {}).is_some(), is_taken, "walked: {bounds:?}");
+        };
+        let (digits, lowest, highest) = BOUNDS;
+        check(BOUNDS, &[2, 2], true);
+        check((5, lowest, 1 << 62), &[2], false);
+        check((5, lowest, highest), &[2], false);
+        check((digits, 2, highest), &[2], false);
+        check((digits, 0, highest), &[2], false);
+        check((digits, lowest, u64::MAX), &[2], false);
+        check(BOUNDS, &vec![0; PLAIN_MOST], false);
+        // All places of all buckets, with the longest counts.
+        let longest = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01].repeat(30_000);
+        assert_eq!(packed(BOUNDS, &longest).walk(&mut |_, _| {}), Some(()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use dyno_units::clean_text;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
@@ -53,7 +54,8 @@ pub enum WriteErrorKind {
 impl WriteErrorKind {
     /// What could not be done.
     fn lead(self, path: &Path) -> String {
-        let path = path.display();
+        // A folder of a run may have any name.
+        let path = clean_text(&path.to_string_lossy());
         match self {
             WriteErrorKind::Usage => format!("cannot use {path} as the run's folder"),
             WriteErrorKind::Failed | WriteErrorKind::Held => format!("cannot write {path}"),
