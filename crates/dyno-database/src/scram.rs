@@ -247,7 +247,7 @@ pub(crate) fn endpoint_hash(certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Splits off one DER element: its tag, its contents, what follows it.
-fn cut_der(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn cut_der(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [tag, first, rest @ ..] = bytes else { return None };
     let (length, rest) = match *first {
         short @ 0..=0x7f => (usize::from(short), rest),

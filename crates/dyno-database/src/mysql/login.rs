@@ -4,6 +4,7 @@ use std::io;
 
 use dyno_workload::{ConnectError, StatementError};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
+use mysql_common::crypto::der::{PubKeyFileType, pem_to_der};
 use mysql_common::crypto::rsa::PublicKey;
 use mysql_common::packets::AuthPlugin;
 
@@ -12,6 +13,7 @@ use super::protocol::greeting::{Answer, Greeting, wanted};
 use super::protocol::packets::{ERROR, OK, read_error};
 use super::protocol::{Fields, Negotiated, capability, not_understood};
 use crate::cleaner::Cleaner;
+use crate::scram::cut_der;
 use crate::transport::Transport;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{Address, Endpoint, Secret, TlsMode};
@@ -24,6 +26,15 @@ const MORE: u8 = 0x01;
 const FULL_AUTHENTICATION: u8 = 0x04;
 /// No plug-in needs more packets than this.
 const MAX_PACKETS: usize = 16;
+/// How a public key begins (PEM).
+const KEY_BEGINS: &[u8] = b"-----BEGIN";
+/// The longest RSA keys that servers make, with room to spare.
+const KEY_BITS_MOST: u64 = 16_384;
+const EXPONENT_BITS_MOST: u64 = 64;
+/// Tags of the elements of a key (DER).
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+const SEQUENCE: u8 = 0x30;
 
 /// A channel after authentication, with what the server reported.
 pub(super) struct Login {
@@ -179,13 +190,18 @@ impl Proof {
                 format!("the server's public key in {} cannot be read: {error}", path.display())
             })
         });
+        let key = key.transpose()?;
+        let password = endpoint.password.clone().unwrap_or_else(|| Secret::new(""));
+        if let Some(key) = &key {
+            check_key(key, &password)?;
+        }
         Ok(Proof {
             plugin: greeting.plugin.clone(),
             nonce: greeting.nonce.clone(),
-            password: endpoint.password.clone().unwrap_or_else(|| Secret::new("")),
+            password,
             is_local: matches!(endpoint.address, Address::Unix(_)),
             is_verified: matches!(endpoint.tls, TlsMode::Verify { .. }),
-            key: key.transpose()?,
+            key,
             advice: endpoint.trust_advice(),
             procedure: None,
         })
@@ -266,7 +282,7 @@ impl Proof {
 
     /// The plug-in's answer to a challenge; none if it sends no packet.
     fn respond(&mut self, challenge: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        check_key(challenge)?;
+        check_key(challenge, &self.password)?;
         if challenge == [FULL_AUTHENTICATION]
             && self.key.is_none()
             && AuthPlugin::from_bytes(&self.plugin) == AuthPlugin::CachingSha2Password
@@ -287,19 +303,49 @@ impl Proof {
     }
 }
 
-/// Refuses public keys too short to encrypt anything, which the arithmetic does not expect.
-fn check_key(challenge: &[u8]) -> Result<(), String> {
-    // A nonce or a state is never as long as the shortest key in PEM.
-    if challenge.len() <= 64 {
+/// Refuses a public key that the library's arithmetic does not expect, and would panic or compute for hours with. What
+/// is no key the plug-in refuses itself.
+fn check_key(text: &[u8], password: &Secret) -> Result<(), String> {
+    if !text.windows(KEY_BEGINS.len()).any(|some| some == KEY_BEGINS) {
         return Ok(());
     }
-    match PublicKey::from_pem(challenge) {
-        Ok(key) if key.num_octets() < 128 => Err(format!(
-            "the server's public key has {} bits, too few to be secure",
-            key.num_octets() * 8
-        )),
-        _ => Ok(()),
+    let refused = |why: &str| Err(format!("the server's public key {why}"));
+    let Ok((der, kind)) = pem_to_der(text) else { return Ok(()) };
+    if !is_rsa_key(&der, kind) {
+        return refused("is malformed");
     }
+    let Ok(key) = PublicKey::from_pem(text) else { return refused("is malformed") };
+    let (n_octets, n_bits) = (key.num_octets(), key.modulus().bits());
+    if n_octets < 128 {
+        return refused(&format!("has {} bits, too few to be secure", n_octets * 8));
+    }
+    if n_bits > KEY_BITS_MOST || key.exponent().bits() > EXPONENT_BITS_MOST {
+        return refused("has more bits than any server's");
+    }
+    // The password ends with a zero byte, and OAEP takes two digests of SHA-1 and two bytes.
+    match password.reveal().len() + 1 + 42 > n_octets {
+        true => refused("is too short for this password"),
+        false => Ok(()),
+    }
+}
+
+/// Whether each element of a key's encoding (RFC 8017, A.1.1; RFC 5280, 4.1) is one, and lies within the one around it.
+fn is_rsa_key(der: &[u8], kind: PubKeyFileType) -> bool {
+    let element = |bytes, tag| match cut_der(bytes) {
+        Some((found, contents, rest)) if found == tag => Some((contents, rest)),
+        _ => None,
+    };
+    let key = match kind {
+        PubKeyFileType::Pkcs1 => Some(der),
+        PubKeyFileType::Pkcs8 => element(der, SEQUENCE)
+            .and_then(|(contents, _)| element(contents, SEQUENCE))
+            .and_then(|(_, rest)| element(rest, BIT_STRING))
+            .and_then(|(bits, _)| bits.strip_prefix(&[0])),
+    };
+    key.and_then(|key| element(key, SEQUENCE))
+        .and_then(|(contents, _)| element(contents, INTEGER))
+        .and_then(|(_, rest)| element(rest, INTEGER))
+        .is_some()
 }
 
 impl Context for &Proof {

@@ -307,6 +307,70 @@ fn plugins_that_cannot_be_served_are_reported() {
     check(short_key, Err("too few to be secure"));
 }
 
+/// A key of these bytes, as a server sends it.
+fn pem(title: &str, der: &[u8]) -> Vec<u8> {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    format!("-----BEGIN {title}-----\n{text}\n-----END {title}-----\n").into_bytes()
+}
+
+/// A key with these bytes of a modulus and an exponent.
+fn rsa_key(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
+    let element = |tag: u8, contents: &[u8]| {
+        let length = (contents.len() as u32).to_be_bytes();
+        [&[tag, 0x84], &length[..], contents].concat()
+    };
+    let numbers = [element(INTEGER, modulus), element(INTEGER, exponent)].concat();
+    pem("RSA PUBLIC KEY", &element(SEQUENCE, &numbers))
+}
+
+#[test]
+fn a_forged_public_key_is_refused() {
+    let native = scramble_native(NONCE, b"hush").unwrap();
+    let refused = |key: &[u8], expected: &str| {
+        // Whoever answers at the port may send it, before anybody has logged in.
+        let over_tcp = vec![
+            Step::Send(greeting("mysql_native_password", MOST)),
+            Step::Expect(answered(&native, "mysql_native_password")),
+            Step::Send([&[MORE], key].concat()),
+            Step::ExpectEnd,
+        ];
+        check_over_tcp(over_tcp, "", Err(expected));
+        let by_socket = vec![
+            Step::Send(greeting("some_plugin", MOST)),
+            Step::Expect(answered(b"", "mysql_native_password")),
+            Step::Send(switch_to("sha256_password", OTHER_NONCE)),
+            Step::Expect(vec![1]),
+            Step::Send([&[MORE], key].concat()),
+        ];
+        check(by_socket, Err(expected));
+    };
+    for der in [&b""[..], &[0x30], &[0x30, 0x80], &[0x30, 0x82, 1, 0x22], &[0x30, 2, 0x30, 9]] {
+        refused(&pem("PUBLIC KEY", der), "is malformed");
+        refused(&pem("RSA PUBLIC KEY", der), "is malformed");
+    }
+    refused(&rsa_key(&[], &[3]), "too few to be secure");
+    refused(&rsa_key(&[0xff; 4096], &[3]), "more bits than any server's");
+    refused(&rsa_key(&[0xff; 128], &[0xff; 4096]), "more bits than any server's");
+}
+
+#[test]
+fn a_key_that_is_too_short_for_the_password_is_refused() {
+    // The longest that OAEP takes has 86 bytes and a zero byte; there the library subtracts too much.
+    let check = |length: usize, is_good: bool| {
+        let password = Secret::new("x".repeat(length));
+        let checked = check_key(RSA_KEY, &password);
+        assert_eq!(checked.is_ok(), is_good, "{length}: {checked:?}");
+        if is_good {
+            let zeroed = [password.reveal().as_bytes(), b"\0"].concat();
+            assert!(mysql_common::crypto::encrypt(&zeroed, RSA_KEY).is_ok());
+        }
+    };
+    check(85, true);
+    check(86, false);
+    check(200, false);
+}
+
 #[test]
 fn refusals_are_reported_in_the_servers_words() {
     let denied = b"\xff\x15\x04#28000Access denied for user 'me'@'localhost'".to_vec();
@@ -373,6 +437,23 @@ proptest::proptest! {
             proptest::prop_assert!(error.len() < 5000 && !error.contains("hush"), "{}", error);
         }
         server.join().unwrap();
+    }
+}
+
+proptest::proptest! {
+    /// What is not refused can be encrypted with.
+    #[test]
+    fn no_damaged_key_makes_it_panic(
+        at in 0_usize..162, byte: u8, cut in 0_usize..163, is_short: bool,
+    ) {
+        let (mut der, _) = pem_to_der(RSA_KEY).unwrap();
+        der[at] = byte;
+        der.truncate(if is_short { cut } else { der.len() });
+        for key in [pem("PUBLIC KEY", &der), pem("RSA PUBLIC KEY", &der)] {
+            if check_key(&key, &Secret::new("hush")).is_ok() {
+                let _ = mysql_common::crypto::encrypt(b"hush\0", &key);
+            }
+        }
     }
 }
 
