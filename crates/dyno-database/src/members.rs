@@ -246,10 +246,8 @@ pub fn tables_that_differ(
     let mut connections = [connect(first)?, connect(other)?];
     // A large table takes its time.
     connections.iter_mut().for_each(|connection| connection.set_cold_limit(0));
-    let tables = |connection: &mut dyn Connection| -> Result<Vec<String>, String> {
-        let rows = connection.query(list).map_err(|error| error.to_string())?;
-        Ok(rows.into_iter().flatten().flatten().collect())
-    };
+    let tables =
+        |connection| crate::sql::listed_tables(connection, list).map_err(|error| error.to_string());
     let [first, other] = &mut connections;
     let all = tables(first.as_mut())?;
     let theirs = tables(other.as_mut())?;
@@ -262,5 +260,6 @@ pub fn tables_that_differ(
             differing.push(table.clone());
         }
     }
+    let differing = differing.iter().map(|table| first.shown(table)).collect();
     Ok((differing, all.len()))
 }

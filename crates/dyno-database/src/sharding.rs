@@ -191,6 +191,15 @@ pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows
     connection.query(sql).map_err(|error| DeployError::new(error.to_string()))
 }
 
+/// The tables of a connection's catalog.
+fn listed(
+    sharding: &dyn Sharding,
+    connection: &mut dyn Connection,
+) -> Result<Vec<String>, DeployError> {
+    let listed = crate::sql::listed_tables(connection, sharding.tables());
+    listed.map_err(|error| DeployError::new(error.to_string()))
+}
+
 /// The texts in the first column.
 pub(crate) fn names(rows: &TextRows) -> Vec<String> {
     rows.iter().filter_map(|row| cell(row, 0)).map(str::to_owned).collect()
@@ -250,7 +259,7 @@ pub fn split(
         return Ok(Split { tables: 0, each: Vec::new() });
     };
     check_catalog(sharding, first.as_mut())?;
-    let tables = names(&ask(first.as_mut(), sharding.tables())?);
+    let tables = listed(sharding, first.as_mut())?;
     let each = match by {
         SplitBy::Table => split_by_table(sharding, router.as_mut(), &mut connections, &tables)?,
         SplitBy::Key => split_by_key(sharding, router.as_mut(), first.as_mut(), shards, &tables)?,
@@ -428,7 +437,7 @@ fn counts(
     sharding: &dyn Sharding,
     connection: &mut dyn Connection,
 ) -> Result<BTreeMap<String, u64>, DeployError> {
-    let tables = names(&ask(connection, sharding.tables())?);
+    let tables = listed(sharding, connection)?;
     tables.into_iter().map(|table| Ok((table.clone(), count(connection, &table)?))).collect()
 }
 
@@ -438,7 +447,7 @@ fn misplaced(
     connection: &mut dyn Connection,
     part: (u32, u32),
 ) -> Result<Vec<String>, DeployError> {
-    let tables = names(&ask(connection, sharding.tables())?);
+    let tables = listed(sharding, connection)?;
     let columns = split_columns(sharding, connection, &tables)?;
     let mut found = Vec::new();
     for (table, column) in tables.into_iter().zip(columns) {

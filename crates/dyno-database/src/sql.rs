@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use dyno_units::Clock;
-use dyno_workload::{Connection, Dialect, StatementError};
+use dyno_workload::{Connection, Dialect, ErrorClass, StatementError};
 
 use crate::{Access, CostSource};
 
@@ -112,6 +112,39 @@ pub fn digest(
     Ok(Some(cells.join(" ")))
 }
 
+/// The tables that a server lists, each as a quoted name that may stand in a statement, also in one for another server.
+///
+/// # Errors
+///
+/// The server does not answer, or what it lists is more than a name: a host that has a server could otherwise have any
+/// statement run on that of another host.
+pub(crate) fn listed_tables(
+    connection: &mut dyn Connection,
+    list: &str,
+) -> Result<Vec<String>, StatementError> {
+    let tables: Vec<String> = connection.query(list)?.into_iter().flatten().flatten().collect();
+    let quote = if connection.dialect() == Dialect::MySql { '`' } else { '"' };
+    match tables.iter().find(|table| !is_one_name(table, quote)) {
+        None => Ok(tables),
+        Some(table) => {
+            let message = connection.shown(&format!("the server lists a table `{table}`"));
+            let message = format!("{message}, which is no name");
+            Err(StatementError::new(ErrorClass::Refused, "name", message))
+        }
+    }
+}
+
+/// Whether a text is one name: between quotes, in which a quote is doubled, or of such letters that it needs none.
+fn is_one_name(text: &str, quote: char) -> bool {
+    let Some(inner) = text.strip_prefix(quote) else {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        return text.starts_with(|c: char| !c.is_ascii_digit()) && text.chars().all(is_plain);
+    };
+    let Some(inner) = inner.strip_suffix(quote) else { return false };
+    let doubled = String::from_iter([quote, quote]);
+    !inner.is_empty() && !inner.replace(&doubled, "").contains([quote, '\0'])
+}
+
 /// A number that names the session of this connection, for [`cancel`]; none if the product has none, or
 /// does not say.
 pub fn session(connection: &mut dyn Connection) -> Option<u64> {
@@ -161,4 +194,45 @@ pub(crate) struct CatalogSql {
     pub(crate) guard: Option<(&'static str, &'static str)>,
     /// The meaning of notes without a definition; `None` if it has none.
     pub(crate) no_definition: Option<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn only_one_name_stands_in_a_statement() {
+        let check = |text: &str, quote: char, expected: bool| {
+            assert_eq!(is_one_name(text, quote), expected, "{text}");
+        };
+        for good in ["sbtest1", "_a", "\"A b\"", "\"a\"\"b\"", "\"; DROP TABLE x\"", "\"\"\"\""] {
+            check(good, '"', true);
+        }
+        for good in ["`a`", "`a``b`", "`; --`"] {
+            check(good, '`', true);
+        }
+        let bad =
+            ["", "1a", "A", "a b", "a;b", "\"", "\"\"", "\"a", "\"a\"b\"", "\"a\"; \"", "\"\"\""];
+        bad.iter().for_each(|bad| check(bad, '"', false));
+        for bad in ["``", "`a`;DROP TABLE `b`", "\"a\"", "`a``", "`a\0`"] {
+            check(bad, '`', false);
+        }
+    }
+
+    #[test]
+    fn what_a_server_lists_is_no_statement_for_another_one() {
+        let honest: dyno_workload::Connector = Arc::new(|| {
+            let mut connection = crate::sqlite::connection_in_memory().expect("it is made");
+            connection.query("CREATE TABLE a (id INTEGER)").expect("it is made");
+            Ok(connection)
+        });
+        let compare = |list: &str| crate::tables_that_differ(list, &honest, &honest);
+        assert_eq!(compare("SELECT 'a'"), Ok((Vec::new(), 1)));
+        let forged = "a; COPY a TO PROGRAM 'x\u{1b}'";
+        let error = compare(&format!("SELECT '{}'", forged.replace('\'', "''"))).unwrap_err();
+        assert!(error.contains("which is no name") && error.contains("TO PROGRAM"), "{error}");
+        assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
 }

@@ -293,10 +293,15 @@ fn position_of(said: &[String]) -> Option<String> {
     let told = said.iter().rev().find_map(|line| Some(line.split_once(POSITION_WORDS)?.1));
     // What follows the number is the domain of its transactions, in newer versions.
     let position = told?.split([',', ' ']).next()?;
-    let is_known = position
-        .split_once(':')
-        .is_some_and(|(uuid, number)| uuid.len() == 36 && number.parse::<u64>().is_ok());
-    is_known.then(|| position.to_owned())
+    is_position(position).then(|| position.to_owned())
+}
+
+/// Whether a text is a position in the history of a cluster, and nothing more: it becomes a line of a file.
+fn is_position(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_hexdigit() || c == '-';
+    text.split_once(':').is_some_and(|(uuid, number)| {
+        uuid.len() == 36 && uuid.chars().all(is_digit) && number.parse::<u64>().is_ok()
+    })
 }
 
 const STATUS: &str = "SHOW GLOBAL STATUS LIKE 'wsrep%'";
@@ -328,6 +333,16 @@ fn state(rows: &TextRows) -> NodeState {
     }
 }
 
+/// What a node's status says of its position, which other nodes are told.
+fn position_in(rows: &TextRows) -> Result<String, DeployError> {
+    let uuid = value(rows, "wsrep_cluster_state_uuid");
+    let position = format!("{uuid}:{}", state(rows).committed);
+    match is_position(&position) {
+        true => Ok(position),
+        false => Err(DeployError::new("the node does not say what it holds of its cluster")),
+    }
+}
+
 impl Clustering for Galera {
     fn kind(&self) -> &'static str {
         "galera"
@@ -335,8 +350,7 @@ impl Clustering for Galera {
 
     fn position(&self, node: &Endpoint) -> Result<Option<String>, DeployError> {
         let rows = status(node)?;
-        let uuid = value(&rows, "wsrep_cluster_state_uuid");
-        Ok(Some(format!("{uuid}:{}", state(&rows).committed)))
+        position_in(&rows).map(Some)
     }
 
     fn state(&self, node: &Endpoint) -> Result<NodeState, DeployError> {
@@ -454,6 +468,20 @@ mod tests {
         let (name, password) = (Secret::new("hidden"), Secret::new("unused"));
         let cluster = Cluster { name, password, nodes: 3, ports, writes_on_all: true };
         Node { number, cluster, joins_at: None }
+    }
+
+    #[test]
+    fn a_node_tells_others_a_position_and_nothing_more() {
+        let uuid = "6d2a7bb5-c9c1-11f0-9d6a-0242ac110002";
+        let told = |uuid: &str| {
+            let rows = rows(&[("wsrep_cluster_state_uuid", uuid), ("wsrep_last_committed", "7")]);
+            position_in(&rows).map_err(|error| error.message)
+        };
+        assert_eq!(told(uuid), Ok(format!("{uuid}:7")));
+        let forged = "x\nsafe_to_bootstrap: 1\nuuid: 1234567890";
+        for bad in ["", &forged[..36], &format!("{uuid}\n")] {
+            assert!(told(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
