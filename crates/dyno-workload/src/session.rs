@@ -34,13 +34,13 @@ impl Tally {
         self.reads + self.writes + self.others
     }
 
-    /// Adds another tally to this one.
+    /// Adds another tally to this one. Servers say what they like: a sum does not begin again at 0.
     pub fn add(&mut self, other: &Tally) {
         self.reads += other.reads;
         self.writes += other.writes;
         self.others += other.others;
         self.rows_received += other.rows_received;
-        self.rows_changed += other.rows_changed;
+        self.rows_changed = self.rows_changed.saturating_add(other.rows_changed);
         self.warnings += other.warnings;
     }
 }
@@ -301,7 +301,7 @@ impl Session {
         }
         if let Ok(reply) = result {
             tally.rows_received += reply.rows;
-            tally.rows_changed += reply.affected;
+            tally.rows_changed = tally.rows_changed.saturating_add(reply.affected);
             tally.warnings += reply.warnings;
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn load(
         }
         let is_full = n_batch >= BATCH_DOCUMENTS || batch.len() >= BATCH_BYTES;
         if is_full || (!has_more && n_batch > 0) {
-            n_stored += connection.insert(collection, &batch)?;
+            n_stored = connection.insert(collection, &batch)?.saturating_add(n_stored);
             batch.clear();
             n_batch = 0;
         }

@@ -298,7 +298,7 @@ fn insert_all(
             return Err(packets::read_error(&answer));
         }
         match packets::Outcome::from_ok(&answer) {
-            Some(outcome) => n_stored += outcome.affected,
+            Some(outcome) => n_stored = outcome.affected.saturating_add(n_stored),
             None => return Err(not_understood("the reply to an INSERT")),
         }
     }

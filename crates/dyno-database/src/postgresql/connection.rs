@@ -27,8 +27,8 @@ use crate::waiting::SET_UP_LIMIT;
 
 use super::prepared::{Expected, Prepared, TEXT_COLUMNS, check_text, is_commit, refused};
 use super::protocol::{
-    HEADER_BYTES, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage, column_names, row_texts,
-    write_parse_named, write_query, write_unprepared,
+    HEADER_BYTES, NOTICES_MOST, ProtocolError, ReplyScanner, SYNC, Scan, ServerMessage,
+    column_names, row_texts, write_parse_named, write_query, write_unprepared,
 };
 use super::wire::{Wire, WireError, closed};
 use copy::write_copy_fail;
@@ -380,8 +380,15 @@ impl PgConnection {
     /// The first error in between is returned when the server is ready again. True for `stop`.
     fn converse(&mut self, stop: u8, on_message: OnMessage<'_>) -> Result<bool, StatementError> {
         let mut failure = None;
+        let mut n_asides = 0;
         loop {
             let tag = self.wire.next_message()?;
+            // Rows are bounded by whoever keeps them, but notices and results of others would come without end.
+            n_asides += u64::from(tag != b'D');
+            if n_asides > NOTICES_MOST {
+                let why = format!("more than {NOTICES_MOST} notices or results for one statement");
+                return Err(WireError::from(ProtocolError(why)).into());
+            }
             let body = self.wire.body();
             match tag {
                 b'E' => {

@@ -9,6 +9,7 @@ use dyno_model::names;
 use dyno_workload::{ErrorClass, Reply, Row, Statement, StatementClass, StatementError};
 use proptest::prelude::*;
 
+use super::protocol::NOTICES_MOST;
 use super::*;
 use crate::{Address, Secret, TlsMode};
 
@@ -74,6 +75,28 @@ fn broken_logins_are_reported() {
     check(&[scram, welcome()].concat(), "without proving its identity");
     let full = message(b'E', b"VFATAL\0C53300\0Msorry, too many clients already\0\0");
     check(&full, "raise its `max_connections`");
+}
+
+#[test]
+fn a_cold_statement_does_not_listen_to_messages_without_end() {
+    // Notices, results, empty statements, and settings that have changed.
+    for [tag, body] in [[&b"N"[..], b"\0"], [b"C", b"x\0"], [b"I", b""], [b"S", b"a\0b\0"]] {
+        let most = usize::try_from(NOTICES_MOST).unwrap();
+        let said = |n: usize| message(tag[0], body).repeat(n);
+        let ask = |bytes: Vec<u8>| {
+            let ready = message(b'Z', b"I");
+            let (_folder, endpoint) =
+                server_saying([welcome(), bytes, ready].concat(), TlsMode::Off);
+            let mut connection = connect(&endpoint).unwrap();
+            // As work is done that may take any time.
+            connection.set_cold_limit(0);
+            connection.query("CREATE INDEX")
+        };
+        assert!(ask(said(most - 1)).is_ok());
+        let error = ask(said(most)).expect_err("it is too much");
+        assert_eq!(error.class, ErrorClass::Disconnected);
+        assert!(error.message.contains("more than 1000000 notices or results"), "{error}");
+    }
 }
 
 /// A server on TCP that asks for the password so; the error, and what it received.

@@ -21,4 +21,4 @@ pub(super) use frame::{
 };
 pub(super) use keep::{column_names, column_types};
 pub(super) use message::ServerMessage;
-pub(super) use reply::{ReplyScanner, Scan, command_rows};
+pub(super) use reply::{NOTICES_MOST, ReplyScanner, Scan, command_rows};

@@ -11,8 +11,8 @@ use super::message::{Notices, ServerMessage};
 /// Longest message that has to be complete (an error, a notice), in bytes.
 const WHOLE_MAX: usize = 16 << 20;
 
-/// The most notices of one statement.
-const NOTICES_MOST: u64 = 1_000_000;
+/// The most notices of one statement: whoever sends them without end would be listened to without end.
+pub(in crate::postgresql) const NOTICES_MOST: u64 = 1_000_000;
 
 /// The progress of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl ReplyScanner {
     fn take_whole(&mut self, tag: u8, body: &[u8]) -> Result<Scan, ProtocolError> {
         match tag {
             b'C' => {
-                self.reply.affected += command_rows(body)?;
+                self.reply.affected = self.reply.affected.saturating_add(command_rows(body)?);
                 self.keeper.end_result()?;
                 self.has_rolled_back |= body == b"ROLLBACK\0";
                 if self.ends_at_command {
@@ -204,7 +204,6 @@ impl ReplyScanner {
             }
             b'N' => {
                 self.reply.warnings += 1;
-                // Whoever sends them without end would be listened to without end.
                 if self.reply.warnings > NOTICES_MOST {
                     let why = format!("more than {NOTICES_MOST} notices for one statement");
                     return Err(ProtocolError(why));
@@ -244,6 +243,17 @@ pub(in crate::postgresql) fn command_rows(body: &[u8]) -> Result<u64, ProtocolEr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_that_cannot_have_been_changed_are_no_small_number() {
+        let body = b"UPDATE 18446744073709551615\0";
+        let length = u32::try_from(body.len() + 4).expect("it is short").to_be_bytes();
+        let results = [&b"C"[..], &length, body].concat().repeat(2);
+        let mut scanner = ReplyScanner::default();
+        scanner.begin(None);
+        assert_eq!(scanner.scan(&results), Ok((results.len(), Scan::More)));
+        assert_eq!(scanner.finish().expect("no error").affected, u64::MAX);
+    }
 
     #[test]
     fn notices_without_end_are_not_listened_to() {
