@@ -209,8 +209,7 @@ fn source(
                 key = bounds.0,
                 name = bounds.1
             ))?;
-            // The server says how many rows there are.
-            let n_pieces = n_rows.div_ceil(rows_per_file).min(PIECES_MOST);
+            let n_pieces = n_rows.div_ceil(rows_per_file);
             ranges(&bounds.0, found.first().map_or(&[], Vec::as_slice), n_pieces)
         }
         _ => vec![String::new()],
@@ -230,12 +229,20 @@ fn is_whole_number(columns: &[Column], name: &str) -> bool {
     columns.iter().any(|one| one.name == name && kinds.contains(&one.data_type.as_str()))
 }
 
-/// Conditions that cut the values of a key into ranges of the same width, from its least and its greatest.
+/// Conditions that cut the values of a key into ranges of the same width, from its least and its greatest. The server says
+/// what these are, and how many rows there are: if they cannot be those of a key, all rows are one piece.
 fn ranges(key: &str, bounds: &[Option<String>], n_pieces: u64) -> Vec<String> {
-    let number = |idx: usize| bounds.get(idx)?.as_deref()?.parse::<i128>().ok();
-    let (Some(least), Some(most)) = (number(0), number(1)) else { return vec![String::new()] };
+    let known = i128::from(i64::MIN)..=i128::from(u64::MAX);
+    let number = |idx: usize| {
+        let number = bounds.get(idx)?.as_deref()?.parse().ok()?;
+        known.contains(&number).then_some(number)
+    };
+    let (least, most) = match (number(0), number(1)) {
+        (Some(least), Some(most)) if least <= most => (least, most),
+        _ => return vec![String::new()],
+    };
     let n_values = most - least + 1;
-    let n_pieces = i128::from(n_pieces).min(n_values);
+    let n_pieces = i128::from(n_pieces.min(PIECES_MOST)).min(n_values);
     let begins = |idx: i128| least + n_values * idx / n_pieces;
     let piece = |idx: i128| match (idx > 0, idx + 1 < n_pieces) {
         (false, false) => String::new(),
@@ -345,5 +352,18 @@ mod tests {
             &["`a` < 9223372036854775808", "`a` >= 9223372036854775808"],
         );
         assert_eq!(ranges("`a`", &[None, None], 3), [""]);
+    }
+
+    #[test]
+    fn forged_bounds_of_a_key_lose_no_rows_and_make_no_endless_list() {
+        let (least, most) = (i128::MIN.to_string(), i128::MAX.to_string());
+        check([&least, &most], 3, &[""]);
+        check(["7", "6"], 3, &[""]);
+        check(["9", "0"], 3, &[""]);
+        check(["0", "18446744073709551616"], 3, &[""]);
+        check(["-9223372036854775809", "0"], 3, &[""]);
+        let bounds = ["-9223372036854775808", "18446744073709551615"];
+        let pieces = ranges("`a`", &bounds.map(|text| Some(text.to_owned())), u64::MAX);
+        assert_eq!(pieces.len() as u64, PIECES_MOST);
     }
 }

@@ -205,6 +205,9 @@ fn what_a_server_may_send_is_bounded() {
     let (start, next) = result(&[0xfd, 0xff, 0xff, 0], &[]);
     let named = [&b"\x03def\0\0\0\xfc\0\x20"[..], &LONG[..0x2000], &DEFINITION[9..]].concat();
     check_bounded(&start, &named, next, "larger than 64 MiB");
+    // Results of one statement: each says that another one follows.
+    let more = [0, 0, 0, status::MORE_RESULTS as u8, 0, 0, 0];
+    check_bounded(b"", &more, 1, "more than 1000000 results for one statement");
 }
 
 /// What the measured path keeps of a reply is bounded, too.
