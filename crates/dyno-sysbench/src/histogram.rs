@@ -63,6 +63,11 @@ impl Histogram {
         Histogram { scale: Scale::new(size, min, max), counts: vec![0; size] }
     }
 
+    /// The number of its buckets.
+    pub fn size(&self) -> usize {
+        self.counts.len()
+    }
+
     /// Adds a value.
     pub fn update(&mut self, value: f64) {
         self.counts[self.scale.bucket(value)] += 1;

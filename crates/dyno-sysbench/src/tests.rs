@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
+mod hostile;
+
 #[derive(Default)]
 struct Page {
     text: Mutex<String>,

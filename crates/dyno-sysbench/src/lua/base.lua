@@ -7,6 +7,11 @@
 local host, op = ...
 local shared = { host = host, op = op }
 
+-- A script may replace whatever it finds by a name, and goes on where a guard's `error` no longer stops it. So functions of
+-- these files call nothing by its name (a test sees to it): they have what they need from here.
+local error, pcall, type, tostring, tonumber, select = error, pcall, type, tostring, tonumber, select
+local setmetatable, raw_get, words, format_text, concat = setmetatable, rawget, string.match, string.format, table.concat
+
 -- A coroutine that Dyno resumes asks by yielding. One that the script made passes the question on.
 local yield, raw_resume, create = coroutine.yield, coroutine.resume, coroutine.create
 local PASSED = {}
@@ -36,6 +41,9 @@ local function follow(co, ok, first, ...)
 end
 
 resume = function(co, ...)
+  if type(co) ~= "thread" then
+    error("bad argument #1 to 'resume' (coroutine expected)", 2)
+  end
   if n_inner >= MOST_NESTED then
     return false, "C stack overflow"
   end
@@ -71,24 +79,24 @@ end
 
 -- Each call that calls the script back takes eight kibibytes of that stack.
 local MOST_GSUBS = 100
-local raw_gsub, attempted, type_of, fail = string.gsub, pcall, type, error
+local raw_gsub = string.gsub
 local n_gsubs = 0
 local function left(ok, ...)
   n_gsubs = n_gsubs - 1
   if not ok then
-    fail((...), 0)
+    error((...), 0)
   end
   return ...
 end
 function string.gsub(text, pattern, by, n)
-  local kind = type_of(by)
+  local kind = type(by)
   if kind ~= "function" and kind ~= "table" then
     return raw_gsub(text, pattern, by, n)
   elseif n_gsubs >= MOST_GSUBS then
-    fail("C stack overflow", 2)
+    error("C stack overflow", 2)
   end
   n_gsubs = n_gsubs + 1
-  return left(attempted(raw_gsub, text, pattern, by, n))
+  return left(pcall(raw_gsub, text, pattern, by, n))
 end
 
 -- A literal of 64 bits makes LuaJIT load its own library, which only this file uses: for numbers of 64 bits,
@@ -103,7 +111,8 @@ end
 
 local no_result_methods = {}
 shared.no_result_methods = no_result_methods
-real_ffi.cdef("typedef struct dyno_no_result { char unused_; } dyno_no_result;")
+-- A type without a size: a script could compute with pointers to any other, and read or write where they lead.
+real_ffi.cdef("typedef struct dyno_no_result dyno_no_result;")
 real_ffi.metatype("dyno_no_result", {
   __index = function(_, key)
     return no_result_methods[key]
@@ -119,14 +128,13 @@ shared.NO_RESULT = real_ffi.cast("dyno_no_result *", 0)
 -- A script calls this before each turn of a loop and each run of a function (see `watched.rs`).
 local PERIOD = 10000
 local n_turns = 0
-local raise = error
 
 -- Once it is to stop, no turn is left, so that no `pcall` keeps it alive.
 local function look()
   local why = host.why_stop(PERIOD)
   if why then
     shared.has_to_stop = true
-    raise(why, 0)
+    error(why, 0)
   end
   n_turns = 0
 end
@@ -139,9 +147,17 @@ local function turn()
 end
 shared.turn = turn
 
+local jit, off, flush = jit, jit and jit.off, jit and jit.flush
+local function interpret()
+  if jit then
+    off()
+    jit.on = function() end
+    flush()
+  end
+end
+
 if jit and not host.is_compiled then
-  jit.off()
-  jit.on = function() end
+  interpret()
 elseif jit and jit.opt then
   -- Each client has a state of its own, which compiles the script for itself. With LuaJIT's own settings, most of that time goes
   -- into side traces that begin early, unroll the script's loops, and are given up: these settings halve it, and the code runs as fast.
@@ -153,7 +169,7 @@ end
 -- Compiled scripts call C functions by their addresses, which takes a tenth of the instructions and keeps the compiled
 -- code going.
 local STREAM = host.stream
-local draw, draw_unit, draw_text, draw_varstring, text_at, next_event, execute
+local draw, draw_unit, draw_text, draw_varstring, text_at, text_length, next_event, execute
 if jit and jit.status() then
   local function at(address, type)
     return real_ffi.cast(type, address)
@@ -163,6 +179,7 @@ if jit and jit.status() then
   draw_text = at(host.draw_text_address, "uint32_t (*)(uint32_t, uint32_t, uint32_t)")
   draw_varstring = at(host.draw_varstring_address, "uint32_t (*)(uint32_t, uint32_t, double, double)")
   text_at = at(host.text_at_address, "const char *(*)(uint32_t, uint32_t)")
+  text_length = at(host.text_length_address, "uint32_t (*)(uint32_t, uint32_t)")
   -- Functions of their own, which are compiled: they are called where the interpreter runs, between two requests,
   -- and calling C takes it long.
   local call_execute = at(host.execute_address, "double (*)(uint32_t, uint32_t, uint32_t, double, double)")
@@ -192,12 +209,12 @@ shared.next_event = next_event
 -- Texts by a format. Those of a state are in places; the first one is for those that become strings of Lua.
 local MOST_PLACES, LONGEST = 1024, 65536
 local n_places = 1
-local formats, kind_of, text_of = {}, type, real_ffi.string
+local formats, text_of = {}, real_ffi.string
 -- Whether no further format is kept.
 local is_full = false
 local function format_number(format)
   local number = formats[format]
-  if not number and not is_full and kind_of(format) == "string" and #format <= LONGEST then
+  if not number and not is_full and type(format) == "string" and #format <= LONGEST then
     number = host.keep_format(format)
     formats[format] = number
     is_full = not number
@@ -223,9 +240,15 @@ end
 local function text_in(place, length)
   return (text_of(text_at(STREAM, place), length))
 end
-shared.text_in = text_in
+-- The whole text of a place that a script may have made up.
+function shared.text_of(place)
+  return (text_of(text_at(STREAM, place), text_length(STREAM, place)))
+end
 
-local rand_string, rand_varstring = host.rand_string, host.rand_varstring
+local rand_string = host.rand_string
+local function rand_varstring(min, max)
+  return host.rand_varstring(min, max) or error("a random string has at most 64 MiB", 2)
+end
 if draw_text then
   local by_host, varied_by_host = rand_string, rand_varstring
   rand_string = function(format)
@@ -237,11 +260,11 @@ if draw_text then
     return (by_host(format))
   end
   rand_varstring = function(min, max)
-    if kind_of(min) == "number" and kind_of(max) == "number" and min >= 0 and max <= LONGEST then
+    if type(min) == "number" and type(max) == "number" and min >= 0 and min <= max and max <= LONGEST then
       local length = draw_varstring(STREAM, 0, min, max)
       return (text_in(0, length))
     end
-    return (varied_by_host(min, max))
+    return varied_by_host(min, max)
   end
 end
 
@@ -268,7 +291,7 @@ local function converted(name, low, high)
       nth, wrong = 2, high
     end
     local text = "bad argument #%d to '%s' (cannot convert '%s' to 'unsigned int')"
-    error(string.format(text, nth, name, type(wrong)), 3)
+    error(format_text(text, nth, name, type(wrong)), 3)
   end
   return low, high
 end
@@ -280,7 +303,7 @@ local function between(name, distribution)
   local kind = kinds[distribution]
   if draw then
     return function(low, high)
-      if kind_of(low) ~= "number" or kind_of(high) ~= "number" then
+      if type(low) ~= "number" or type(high) ~= "number" then
         low, high = converted(name, low, high)
       end
       return (draw(kind, STREAM, low, high))
@@ -288,7 +311,7 @@ local function between(name, distribution)
   end
   local rand = host.rand
   return function(low, high)
-    if kind_of(low) ~= "number" or kind_of(high) ~= "number" then
+    if type(low) ~= "number" or type(high) ~= "number" then
       low, high = converted(name, low, high)
     end
     return (rand(kind, low, high))
@@ -320,7 +343,8 @@ end
 sysbench.histogram = {}
 
 function sysbench.histogram.new(size, min, max)
-  return setmetatable({ id = host.histogram_new(size, min, max) }, histogram)
+  local id = host.histogram_new(size, min, max)
+  return id and setmetatable({ id = id }, histogram) or error("the script's histograms have too many buckets", 2)
 end
 
 function histogram:update(value)
@@ -377,7 +401,7 @@ local C = {
     return 0
   end,
   printf = function(format, ...)
-    host.print(string.format(tostring(format), ...))
+    host.print(format_text(tostring(format), ...))
   end,
   puts = function(text)
     host.print(tostring(text) .. "\n")
@@ -412,25 +436,25 @@ for name, short in pairs(name_of) do
   end
 end
 maker_of.time_t, maker_of.suseconds_t = maker_of.long, maker_of.long
-local istype, words, raw_get = real_ffi.istype, string.match, rawget
+local istype = real_ffi.istype
 
-local function new(type, ...)
-  if kind_of(type) == "string" then
-    local name = raw_gsub(raw_gsub(words(type, "^%s*(.-)%s*$"), "%s+", " "), " ?%[ ?1 ?%]$", "[1]")
+local function new(given, ...)
+  if type(given) == "string" then
+    local name = raw_gsub(raw_gsub(words(given, "^%s*(.-)%s*$"), "%s+", " "), " ?%[ ?1 ?%]$", "[1]")
     if maker_of[name] then
       return maker_of[name](...)
     end
   end
-  fail("the script uses `ffi.new` of `" .. tostring(type) .. "`; Dyno has it for numbers, `struct timeval` and `struct timespec`", 2)
+  error("the script uses `ffi.new` of `" .. tostring(given) .. "`; Dyno has it for numbers, `struct timeval` and `struct timespec`", 2)
 end
 
 -- The structure that a script hands over for a pointer to it.
 local function structure(short, value)
-  if kind_of(value) == "table" then
+  if type(value) == "table" then
     value = raw_get(value, 0)
   end
-  if kind_of(value) ~= "cdata" or not istype(time_of[short], value) then
-    fail("the script calls a function of C with something else than a `struct " .. short .. "`", 3)
+  if type(value) ~= "cdata" or not istype(time_of[short], value) then
+    error("the script calls a function of C with something else than a `struct " .. short .. "`", 3)
   end
   return value
 end
@@ -491,7 +515,7 @@ local function joined(separator, ...)
   for i = 1, select("#", ...) do
     texts[i] = tostring(texts[i])
   end
-  return table.concat(texts, separator)
+  return concat(texts, separator)
 end
 
 function print(...)
@@ -516,9 +540,10 @@ local function stream(write)
   return methods
 end
 
-io.stdout, io.stderr = stream(host.print), stream(host.print_error)
+local standard = stream(host.print)
+io.stdout, io.stderr = standard, stream(host.print_error)
 io.write = function(...)
-  return io.stdout:write(...)
+  return standard:write(...)
 end
 
 os.exit = function(code)
@@ -542,16 +567,15 @@ if not host.is_trusted then
       error("a script of a study cannot use " .. name .. "; `dyno sysbench` runs scripts that do", 2)
     end
   end
-  for _, name in ipairs({ "execute", "remove", "rename", "tmpname" }) do
+  for _, name in ipairs({ "execute", "remove", "rename", "tmpname", "setlocale" }) do
     os[name] = refuse("os." .. name)
   end
   for _, name in ipairs({ "popen", "tmpfile", "output", "input" }) do
     io[name] = refuse("io." .. name)
   end
-  -- The script may replace the functions of `string`.
-  local open, match, type = io.open, string.match, type
+  local open = io.open
   io.open = function(path, mode)
-    if mode ~= nil and not (type(mode) == "string" and match(mode, "^rb?$")) then
+    if mode ~= nil and not (type(mode) == "string" and words(mode, "^rb?$")) then
       error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
     end
     return open(path, mode)
@@ -559,9 +583,9 @@ if not host.is_trusted then
 end
 
 -- Compiled chunks are not verified: a wrong one can do anything to the process.
-local load_text, byte, is_kind, piece_of = loadstring, string.byte, type, table.concat
+local load_text, byte = loadstring, string.byte
 local function refuse_compiled(text)
-  if is_kind(text) == "string" and byte(text, 1) == 27 then
+  if type(text) == "string" and byte(text, 1) == 27 then
     error("a script cannot load compiled Lua", 3)
   end
   return text
@@ -589,11 +613,7 @@ local function watched(text, name, is_file)
   end
   -- It has no place for another name, for example. Instructions are counted instead, which only the interpreter does.
   host.count_instructions()
-  if jit then
-    jit.off()
-    jit.on = function() end
-    jit.flush()
-  end
+  interpret()
   return chunk
 end
 shared.watched = watched
@@ -602,7 +622,7 @@ function loadstring(text, name)
   return watched(refuse_compiled(text), name)
 end
 function load(chunk, name)
-  if is_kind(chunk) == "function" then
+  if type(chunk) == "function" then
     local pieces = {}
     for piece in chunk do
       turn()
@@ -612,7 +632,7 @@ function load(chunk, name)
       refuse_compiled(pieces[1] or piece)
       pieces[#pieces + 1] = piece
     end
-    chunk = piece_of(pieces)
+    chunk = concat(pieces)
   end
   return watched(refuse_compiled(chunk), name)
 end
@@ -625,7 +645,7 @@ local function run_file(path)
   if not text then
     error("cannot open " .. tostring(path) .. ": " .. tostring(name), 3)
   end
-  local chunk, message = watched(refuse_compiled((text:gsub("^#[^\n]*", ""))), "@" .. name, true)
+  local chunk, message = watched(refuse_compiled((raw_gsub(text, "^#[^\n]*", ""))), "@" .. name, true)
   if not chunk then
     error(message, 0)
   end
@@ -644,8 +664,20 @@ function loadfile(path)
   return nil, chunk
 end
 
-local loaded, preload = package.loaded, package.preload
+local loaded, preload, package = package.loaded, package.preload, package
 package.path = host.package_path
+-- Lua's own loaders read compiled files, and text without counting its turns.
+package.loaders = {}
+-- Some of LuaJIT's libraries hand out pointers, and what is inside of Dyno's functions.
+local traceinfo = jit and preload["jit.util"] and preload["jit.util"]().traceinfo
+for name in pairs(preload) do
+  if name ~= "table.new" and name ~= "table.clear" then
+    preload[name] = nil
+  end
+end
+if jit then
+  loaded["jit.util"], jit.util, jit.attach, jit.security = { traceinfo = traceinfo }, nil, nil, nil
+end
 function require(name)
   if loaded[name] ~= nil then
     return loaded[name]
@@ -657,7 +689,7 @@ function require(name)
       error("module '" .. name .. "' not found:" .. path, 2)
     end
     local message
-    chunk, message = watched(refuse_compiled((text:gsub("^#[^\n]*", ""))), "@" .. path, true)
+    chunk, message = watched(refuse_compiled((raw_gsub(text, "^#[^\n]*", ""))), "@" .. path, true)
     if not chunk then
       error(message, 0)
     end

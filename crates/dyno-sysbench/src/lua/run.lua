@@ -3,6 +3,8 @@
 local shared = ...
 local host, op, ask = shared.host, shared.op, shared.ask
 local entry = { shared = shared }
+local error, pcall, type, tostring, globals, pairs = error, pcall, type, tostring, _G, pairs
+local format, concat, sort, floor, abs = string.format, table.concat, table.sort, math.floor, math.abs
 
 -- Command lines -----------------------------------------------------------------------------------------
 
@@ -31,9 +33,9 @@ local function default_text(value)
   elseif type(value) == "boolean" then
     return value and "on" or "off"
   elseif type(value) == "table" then
-    return table.concat(value, ",")
-  elseif type(value) == "number" and value == math.floor(value) and math.abs(value) < 2 ^ 53 then
-    return string.format("%d", value)
+    return concat(value, ",")
+  elseif type(value) == "number" and value == floor(value) and abs(value) < 2 ^ 53 then
+    return format("%d", value)
   end
   return tostring(value)
 end
@@ -52,7 +54,7 @@ function entry.options()
     end
     found[#found + 1] = { name, tostring(spec[1]), spec[3] or kind_of(spec[2]), default_text(spec[2]) }
   end
-  table.sort(found, function(a, b)
+  sort(found, function(a, b)
     return a[1] < b[1]
   end)
   return cmdline.options ~= nil, found
@@ -65,11 +67,11 @@ function entry.check_option(name, value)
   end
 end
 
-function entry.export(options, globals)
+function entry.export(options, variables)
   sysbench.opt = options
-  for name, value in pairs(globals) do
-    if type(_G[name]) ~= "function" then
-      _G[name] = value
+  for name, value in pairs(variables) do
+    if type(globals[name]) ~= "function" then
+      globals[name] = value
     end
   end
 end
@@ -100,7 +102,7 @@ end
 entry.command_defined, entry.command_parallel = cmdline.command_defined, cmdline.command_parallel
 
 function entry.has(name)
-  return type(_G[name]) == "function"
+  return type(globals[name]) == "function"
 end
 
 function entry.has_hook(name)
@@ -111,7 +113,7 @@ end
 
 function sysbench.report_csv(stat)
   local s = stat.time_interval
-  print(string.format(
+  print(format(
     "%.0f,%u,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f,%4.2f",
     stat.time_total, stat.threads_running, stat.events / s,
     (stat.reads + stat.writes + stat.other) / s, stat.reads / s, stat.writes / s, stat.other / s,
@@ -126,7 +128,7 @@ function sysbench.report_json(stat)
   local s = stat.time_interval
   host.print(is_json_open and ",\n" or "[\n")
   is_json_open = true
-  host.print(string.format(
+  host.print(format(
     "  {\n    \"time\": %4.0f,\n    \"threads\": %u,\n    \"tps\": %4.2f,\n    \"qps\": {\n"
       .. "      \"total\": %4.2f,\n      \"reads\": %4.2f,\n      \"writes\": %4.2f,\n      \"other\": %4.2f\n    },\n"
       .. "    \"latency\": %4.2f,\n    \"errors\": %4.2f,\n    \"reconnects\": %4.2f\n  }",
@@ -146,7 +148,7 @@ end
 
 function sysbench.report_default(stat)
   local s = stat.time_interval
-  host.print(string.format(
+  host.print(format(
     "[ %.0fs ] thds: %u tps: %4.2f qps: %4.2f (r/w/o: %4.2f/%4.2f/%4.2f) lat (ms,%u%%): %4.2f err/s %4.2f reconn/s: %4.2f\n",
     stat.time_total, stat.threads_running, stat.events / s,
     (stat.reads + stat.writes + stat.other) / s, stat.reads / s, stat.writes / s, stat.other / s,
@@ -162,7 +164,7 @@ local function restarts(problem)
   return type(problem) == "table" and problem.errcode == RESTART_EVENT
 end
 
-local NEXT, MORE, attempted = op.NEXT, op.MORE, pcall
+local NEXT, MORE = op.NEXT, op.MORE
 local next_event = shared.next_event
 
 function thread_run(tid)
@@ -171,7 +173,7 @@ function thread_run(tid)
     local ok, ended
     local goes_on = true
     repeat
-      ok, ended = attempted(event, tid)
+      ok, ended = pcall(event, tid)
       if not ok then
         if shared.has_to_stop then
           error(ended, 0)
@@ -246,7 +248,7 @@ function entry.body(chunk)
 end
 
 function entry.call(name, ...)
-  return ended(attempt(name, _G[name], ...))
+  return ended(attempt(name, globals[name], ...))
 end
 
 function entry.command(name)

@@ -2,12 +2,15 @@
 
 local shared = ...
 local host, op, ask = shared.host, shared.op, shared.ask
+local error, pcall, type, tostring, tonumber, select = error, pcall, type, tostring, tonumber, select
+local setmetatable, unpack, ipairs, format, concat = setmetatable, unpack, ipairs, string.format, table.concat
+local find, sub = string.find, string.sub
 local NO_RESULT = shared.NO_RESULT
 -- What is used for each statement is found at once: a field of a table costs more than an upvalue.
 local EXECUTE, AWAIT, QUERY = op.EXECUTE, op.AWAIT, op.QUERY
 local execute, execute_given, give = shared.execute, shared.execute_given, shared.give
-local new_place, draw_into, text_in = shared.new_place, shared.draw_into, shared.text_in
-local is_kind, floor, ceil = type, math.floor, math.ceil
+local new_place, draw_into, text_of = shared.new_place, shared.draw_into, shared.text_of
+local floor, ceil = math.floor, math.ceil
 
 local types = {
   NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6, TIME = 7,
@@ -78,23 +81,24 @@ local function failed(con, query, errno, state, message, is_ignorable)
   has_failed = true
   con.error = is_ignorable and 1 or 2
   con.sql_errno, con.sql_state, con.sql_errmsg = errno, state, message
-  errdesc = {
+  local problem = {
     connection = con,
     query = query,
     sql_errno = errno,
     sql_state = state,
     sql_errmsg = message,
   }
+  errdesc = problem
   local ignores = is_ignorable
   if not ignores and sysbench.hooks.sql_error_ignorable then
-    ignores = sysbench.hooks.sql_error_ignorable(errdesc)
+    ignores = sysbench.hooks.sql_error_ignorable(problem)
   end
   if ignores then
-    errdesc.errcode = sysbench.error.RESTART_EVENT
-    error(errdesc, 0)
+    problem.errcode = sysbench.error.RESTART_EVENT
+    error(problem, 0)
   end
   ask(op.NOTE_ERROR, { tostring(errno ~= 0 and errno or state), message })
-  error(string.format("SQL error, errno = %d, state = '%s': %s", errno, state, message), 4)
+  error(format("SQL error, errno = %d, state = '%s': %s", errno, state, message), 4)
 end
 
 -- The answer to a statement is the number of its rows, -1 without a result, or -2 after an error.
@@ -190,7 +194,7 @@ end
 local function flush(con, name)
   local bulk = con.bulk
   if #bulk.rows > 0 then
-    local sql = bulk.prefix .. table.concat(bulk.rows, ",")
+    local sql = bulk.prefix .. concat(bulk.rows, ",")
     bulk.rows, bulk.size = {}, #bulk.prefix
     if not pcall(con.query, con, sql) then
       error(name .. " failed", 3)
@@ -244,9 +248,9 @@ end
 -- Statements --------------------------------------------------------------------------------------------
 
 local function whole(value)
-  local number = is_kind(value) == "cdata" and tonumber(value)
+  local number = type(value) == "cdata" and tonumber(value)
   if not number then
-    error("cannot convert '" .. is_kind(value) .. "' to 'int64_t'", 3)
+    error("cannot convert '" .. type(value) .. "' to 'int64_t'", 3)
   end
   return number < 0 and ceil(number) or floor(number)
 end
@@ -257,10 +261,10 @@ local kinds = {
   [types.CHAR] = 3, [types.VARCHAR] = 3,
 }
 
-function statement:bind_create(type, max_len)
-  local kind = kinds[type]
+function statement:bind_create(sql_type, max_len)
+  local kind = kinds[sql_type]
   if not kind then
-    error("Unsupported argument type: " .. tostring(type), 2)
+    error("Unsupported argument type: " .. tostring(sql_type), 2)
   end
   if kind == 3 and not max_len then
     error("the length of a string has to be given", 2)
@@ -268,7 +272,7 @@ function statement:bind_create(type, max_len)
   -- How it is sent; its value, which is NULL at first; or the length of the text that was drawn into its place; its place.
   local fields = {
     kind, false, false, false,
-    max_len = max_len, type = type, set = param.set, set_rand_str = param.set_rand_str,
+    max_len = max_len, type = sql_type, set = param.set, set_rand_str = param.set_rand_str,
   }
   fields[2] = nil
   if kind == 3 and new_place then
@@ -306,7 +310,7 @@ local function answered(stmt, rows)
 end
 
 local function value_of(param)
-  return param[3] and text_in(param[4], param[3]) or param[2]
+  return param[3] and text_of(param[4]) or param[2]
 end
 
 -- What can always be done: asking for it.
@@ -329,7 +333,7 @@ local function gave(param)
   local value = param[2]
   if param[3] then
     give(2, param[4])
-  elseif is_kind(value) == "number" then
+  elseif type(value) == "number" then
     give(1, value)
   elseif value == nil then
     give(3, 0)
@@ -357,7 +361,7 @@ end
 function of_one:execute()
   local param = self[7]
   local value, rs = param[2], nil
-  if is_kind(value) == "number" then
+  if type(value) == "number" then
     rs = answered(self, execute(self[3], 1, value, 0))
   elseif gave(param) then
     rs = answered(self, execute_given(self[3]))
@@ -370,7 +374,7 @@ end
 function of_two:execute()
   local one, two = self[7], self[8]
   local first, second, rs = one[2], two[2], nil
-  if is_kind(first) == "number" and is_kind(second) == "number" then
+  if type(first) == "number" and type(second) == "number" then
     rs = answered(self, execute(self[3], 2, first, second))
   elseif gave(one) and gave(two) then
     rs = answered(self, execute_given(self[3]))
@@ -431,7 +435,7 @@ function param:set(value)
   if value == nil then
     self[2] = nil
   elseif kind == 1 then
-    if is_kind(value) == "number" then
+    if type(value) == "number" then
       self[2] = value < 0 and ceil(value) or floor(value)
     else
       self[2] = whole(value)
@@ -440,7 +444,7 @@ function param:set(value)
     self[2] = tonumber(value)
   else
     value = tostring(value)
-    self[2] = #value > self.max_len and value:sub(1, self.max_len) or value
+    self[2] = #value > self.max_len and sub(value, 1, self.max_len) or value
   end
 end
 
@@ -501,17 +505,18 @@ myisam_max_rows = 1000000
 mysql_table_engine = "innodb"
 
 local legacy_connection
-local function current()
-  if not legacy_connection then
-    db_connect()
-  end
-  return legacy_connection
-end
-
-function db_connect()
+local function connect()
   local drv = sysbench.sql.driver()
   db_driver = drv:name()
   legacy_connection = drv:connect()
+end
+db_connect = connect
+
+local function current()
+  if not legacy_connection then
+    connect()
+  end
+  return legacy_connection
 end
 
 function db_disconnect()
@@ -526,7 +531,7 @@ function db_query(sql)
   local con = current()
   local ok, problem = pcall(con.query, con, sql)
   if not ok then
-    if type(problem) == "string" and problem:find("SQL error, errno = ", 1, true) then
+    if type(problem) == "string" and find(problem, "SQL error, errno = ", 1, true) then
       error("db_query() failed", 2)
     end
     error(problem, 0)
@@ -545,7 +550,7 @@ end
 function db_bulk_insert_done()
   local con = current()
   local ok, problem = pcall(con.bulk_insert_done, con)
-  if not ok and not (type(problem) == "string" and problem:find("db_bulk_insert_done() failed", 1, true)) then
+  if not ok and not (type(problem) == "string" and find(problem, "db_bulk_insert_done() failed", 1, true)) then
     error(problem, 0)
   end
 end

@@ -19,6 +19,10 @@ use crate::{Histogram, Level};
 static CHUNKS: Mutex<BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>> = Mutex::new(BTreeMap::new());
 /// A script that has more files is compiled for each client.
 const MOST_CHUNKS: usize = 64;
+/// The longest string that is drawn outside of Lua's memory, in bytes.
+const LONGEST_STRING: u32 = 64 << 20;
+/// Most buckets of a state's histograms, which are outside of Lua's memory as well.
+const MOST_BUCKETS: usize = 4 << 20;
 
 /// The table `host`.
 pub(super) fn table(
@@ -68,6 +72,7 @@ pub(super) fn random(
     host.set("draw_text_address", stream::draw_text_address())?;
     host.set("draw_varstring_address", stream::draw_varstring_address())?;
     host.set("text_at_address", stream::text_at_address())?;
+    host.set("text_length_address", stream::text_length_address())?;
     let of_numbers = Rc::clone(random);
     let draw = move |_: &Lua, (kind, low, high): (u32, f64, f64)| {
         Ok(stream::drawn(&mut of_numbers.borrow_mut(), kind, low, high))
@@ -91,9 +96,13 @@ pub(super) fn random(
     host.set("rand_string", lua.create_function(string)?)?;
     let of_varstring = Rc::clone(random);
     let varstring = move |lua: &Lua, (min, max): (f64, f64)| {
+        let (min, max) = (narrow(min), narrow(max));
+        if min.max(max) > LONGEST_STRING {
+            return Ok(None);
+        }
         let mut drawn = Vec::new();
-        of_varstring.borrow_mut().varstring(narrow(min), narrow(max), &mut drawn);
-        lua.create_string(drawn)
+        of_varstring.borrow_mut().varstring(min, max, &mut drawn);
+        lua.create_string(drawn).map(Some)
     };
     host.set("rand_varstring", lua.create_function(varstring)?)?;
     let stream = Rc::clone(stream);
@@ -199,8 +208,12 @@ fn histograms(lua: &Lua, host: &Table) -> mlua::Result<()> {
     let made = Rc::clone(&all);
     let new = move |_: &Lua, (size, min, max): (usize, f64, f64)| {
         let mut made = made.borrow_mut();
-        made.push(Histogram::new(size, min, max));
-        Ok(made.len() - 1)
+        let histogram = Histogram::new(size, min, max);
+        if made.iter().map(Histogram::size).sum::<usize>() + histogram.size() > MOST_BUCKETS {
+            return Ok(None);
+        }
+        made.push(histogram);
+        Ok(Some(made.len() - 1))
     };
     host.set("histogram_new", lua.create_function(new)?)?;
     let updated = Rc::clone(&all);

@@ -14,6 +14,9 @@ use crate::{Events, Executed, Held};
 /// Formats of texts that a state keeps, and texts: what a script draws beyond these, it draws without them.
 const MOST_KEPT: usize = 1024;
 
+/// Values of a statement that are handed over one by one; those of others are asked for together.
+const MOST_GIVEN: usize = 64;
+
 /// What the functions need of a script.
 // Hot fields first, so that they share cache lines.
 #[repr(C, align(64))]
@@ -239,11 +242,22 @@ extern "C" fn text_at(stream: u32, at: u32) -> *const u8 {
     with(stream, begin).unwrap_or(std::ptr::null())
 }
 
+/// How long the text of a place is, 0 if there is none.
+extern "C" fn text_length(stream: u32, at: u32) -> u32 {
+    let length =
+        |place: &Place| Some(place.texts.try_borrow().ok()?.get(at as usize)?.len() as u32);
+    with(stream, length).unwrap_or_default()
+}
+
 /// Hands over a value of the statement that is executed next: of kind 1 a number, of kind 2 the text of this place, of kind
 /// 3 NULL. Kind 0 takes back all.
 extern "C" fn give(stream: u32, kind: u32, number: f64) {
     let give = |place: &Place| {
         let mut given = place.given.try_borrow_mut().ok()?;
+        // Those that a script has handed over for no statement.
+        if given.values.len() >= MOST_GIVEN {
+            given.clear();
+        }
         let Given { values, bytes } = &mut *given;
         match kind {
             0 => given.clear(),
@@ -338,6 +352,11 @@ pub(super) fn text_at_address() -> usize {
     text_at as extern "C" fn(u32, u32) -> *const u8 as usize
 }
 
+/// Where LuaJIT calls `uint32_t text_length(uint32_t stream, uint32_t at)`.
+pub(super) fn text_length_address() -> usize {
+    text_length as extern "C" fn(u32, u32) -> u32 as usize
+}
+
 /// Where LuaJIT calls `uint32_t next_event(uint32_t stream)`.
 pub(super) fn next_event_address() -> usize {
     next_event as extern "C" fn(u32) -> u32 as usize
@@ -386,6 +405,10 @@ mod tests {
         give(number, 1, 1.0);
         give(number, 0, 0.0);
         assert!(!two.take_given(&mut given));
+        // A script may do so for ever, and execute nothing.
+        (0..1000).for_each(|_| give(number, 2, 3.0));
+        assert!(two.take_given(&mut given) && given.values.len() <= MOST_GIVEN);
+        assert_eq!((text_length(number, 3), text_length(number, 4)), (4, 0));
         assert_eq!(draw_text(number, MOST_KEPT as u32, format), 0);
         assert!(!text_at(number, 3).is_null() && text_at(number, 4).is_null());
         let place = one.number();
