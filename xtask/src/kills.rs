@@ -1,224 +1,243 @@
-//! `cargo xtask kills`: runs of deployments of three members and more that are killed (`SIGKILL` to Dyno) at random
-//! moments, and what is left of them after the next command of Dyno: processes, folders, sockets, shared memory.
+//! `cargo xtask kills`: commands that are killed (`SIGKILL` to Dyno) at random moments. Then they are completed: is
+//! anything lost, doubled or left over?
 
-use std::collections::BTreeSet;
+mod left;
+mod place;
+mod server;
+mod subject;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use dyno_units::Seed;
 
+use left::Before;
+use place::Place;
+use server::Server;
+use subject::{KINDS, Kind};
+
 const USAGE: &str = "\
-usage: cargo xtask kills [--runs N] [--seed N] [--within SECONDS] [--dyno PROGRAM] [--folder FOLDER]
-The folder is for data, empty, and one that the servers' user can enter.";
+usage: cargo xtask kills [--until N] [--only KIND] [--seed N] [--dyno PROGRAM] [--folder FOLDER]
+It ends when N kills are counted in target/kills.tsv; the same command continues one that was interrupted.
+To begin anew, remove that file.
+FOLDER is on a disk, and the servers' users can enter it.";
 
-/// The deployments, by turns: a name, and the lines of their database.
-const DEPLOYMENTS: [(&str, &str); 4] = [
-    ("PostgreSQL, 2 replicas", "product = \"postgresql\"\nreplicas = 2"),
-    ("MariaDB, Galera of 3", "product = \"mariadb\"\ncluster = \"galera\"\nnodes = 3"),
-    (
-        "PostgreSQL, 1 replica, pgbouncer",
-        "product = \"postgresql\"\nreplicas = 1\nbehind = { product = \"pgbouncer\" }",
-    ),
-    ("MariaDB, 2 shards and router", "product = \"mariadb\"\nshards = 2"),
-];
+/// The most kills of one command, which is begun again after each.
+const MOST_KILLS: usize = 3;
 
-/// The variable by which Dyno marks the processes of its servers.
-const MARK: &str = "DYNO_FOLDER=";
+/// What may be wrong after a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Lost,
+    Doubled,
+    Left,
+}
 
-/// Between two looks at what is left.
-const POLL: Duration = Duration::from_millis(50);
-
-/// How long what has been killed may take to be gone from the table of processes.
-const GONE_LIMIT: Duration = Duration::from_secs(5);
+/// What is wrong after a kill, in words.
+type Wrong = (Fault, String);
 
 #[derive(Debug)]
 struct Plan {
-    runs: u64,
+    until: u64,
+    only: Option<String>,
     seed: u64,
-    within: f64,
     dyno: Option<PathBuf>,
-    folder: Option<PathBuf>,
+    folder: PathBuf,
 }
 
-/// Kills the runs and prints a line for each; an error if anything is left of one.
+/// Of each kind: kills, and how many commands that were killed have lost, doubled or left something.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts(BTreeMap<String, [u64; 4]>);
+
+/// Kills commands by turns and prints a line for each; an error if anything is lost, doubled or left.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let plan = parsed(arguments)?;
     let dyno = match &plan.dyno {
-        Some(dyno) => dyno.clone(),
+        Some(dyno) => dyno.canonicalize().context("there is no such program")?,
         None => crate::perf::build()?,
     };
-    let own;
-    let data = match &plan.folder {
-        Some(folder) => folder.clone(),
-        None => {
-            own = tempfile::tempdir_in("/var/tmp").context("cannot make a folder for data")?;
-            open(own.path())?;
-            own.path().join("data")
+    let file = crate::root().join("target/kills.tsv");
+    let mut counts = Counts::read(&std::fs::read_to_string(&file).unwrap_or_default());
+    crate::say(&format!("seed {}; counted so far: {} kills", plan.seed, counts.kills(&plan.only)));
+    let server = Server::start(&dyno, &plan.folder)?;
+    let mut controls = BTreeMap::new();
+    let mut n_ended = 0;
+    while counts.kills(&plan.only) < plan.until {
+        let kind = counts.next(&plan.only).context("`--only` names no kind")?;
+        let control = match controls.get_mut(kind.name) {
+            Some(control) => control,
+            None => {
+                let control = Control::of(kind, &dyno, &plan.folder, &server)
+                    .with_context(|| format!("{}, without a kill", kind.name))?;
+                controls.entry(kind.name).or_insert(control)
+            }
+        };
+        let counted = counts.0.entry(kind.name.to_owned()).or_default();
+        let mut random = Seed(plan.seed).derive(kind.name, counted[0] + n_ended).stream();
+        let n_kills = (random.unit() * MOST_KILLS as f64) as usize + 1;
+        let moments: Vec<Duration> =
+            (0..n_kills).map(|_| control.took.mul_f64(random.unit())).collect();
+        let place = Place::new(&dyno, &plan.folder)?;
+        let (killed, wrong) = tried(kind, &place, &server, (&moments, control))?;
+        crate::say(&said(kind, &killed, &wrong, &place));
+        counted[0] += killed.len() as u64;
+        n_ended += u64::from(killed.is_empty());
+        for fault in [Fault::Lost, Fault::Doubled, Fault::Left] {
+            counted[fault as usize + 1] += u64::from(wrong.iter().any(|(one, _)| *one == fault));
         }
-    };
-    let bench = tempfile::tempdir().context("cannot make a folder for studies")?;
-    let mut random = Seed(plan.seed).derive("kills", 0).stream();
-    let before = shared_memory();
-    let mut n_left = 0;
-    for nth in 0..plan.runs {
-        let (name, database) = DEPLOYMENTS[(nth % DEPLOYMENTS.len() as u64) as usize];
-        let after = Duration::from_secs_f64(0.2 + random.unit() * plan.within);
-        let said = killed(&dyno, bench.path(), &data, (nth, database), after)?;
-        let n_servers = marked(&data).len();
-        clean(&dyno, bench.path(), &data, nth)?;
-        let left = left(&data, &before);
-        n_left += usize::from(!left.is_empty());
-        let verdict = if left.is_empty() { "nothing left".to_owned() } else { left.join("; ") };
-        crate::say(&format!(
-            "{:>2} {name}: killed after {:.1} s ({said}), {n_servers} processes were left alive; then: {verdict}",
-            nth + 1,
-            after.as_secs_f64()
-        ));
+        if wrong.is_empty() {
+            place.remove()?;
+        }
+        std::fs::write(&file, counts.written()).context("cannot write the counts")?;
     }
-    match n_left {
-        0 => {
-            crate::say(&format!("{} runs killed, nothing left of any", plan.runs));
-            Ok(())
-        }
-        n => bail!("of {n} of {} runs something is left", plan.runs),
+    crate::say(&counts.written());
+    match counts.0.values().any(|[_, wrong @ ..]| wrong.iter().any(|n| *n > 0)) {
+        true => bail!("something was lost, doubled or left over"),
+        false => Ok(()),
     }
 }
 
-/// Lets the servers' user enter a folder.
-fn open(folder: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
-        .with_context(|| format!("cannot open {}", folder.display()))
+/// A line for a command that was killed.
+fn said(kind: &Kind, killed: &[Duration], wrong: &[Wrong], place: &Place) -> String {
+    let moments: Vec<String> =
+        killed.iter().map(|after| format!("{:.2}", after.as_secs_f64())).collect();
+    let mut text = match moments.is_empty() {
+        true => format!("{}: it had ended", kind.name),
+        false => format!("{}: killed after {} s", kind.name, moments.join(", ")),
+    };
+    for (fault, what) in wrong {
+        text += &format!("\n    {fault:?}: {what} ({})", place.folder().display());
+    }
+    text
+}
+
+/// What comes of a command that is not killed.
+struct Control {
+    took: Duration,
+    /// What is in its folder then.
+    names: Vec<String>,
+    /// Trials that have finished.
+    n_trials: u64,
+}
+
+impl Control {
+    fn of(kind: &Kind, dyno: &Path, folder: &Path, server: &Server) -> anyhow::Result<Control> {
+        let place = Place::new(dyno, folder)?;
+        let before = Before::now();
+        kind.prepare(&place, server)?;
+        let began = std::time::Instant::now();
+        place
+            .good(&kind.command(server))
+            .with_context(|| format!("in {}", place.folder().display()))?;
+        let took = began.elapsed();
+        let mut wrong = kind.complete(&place, server)?;
+        wrong.extend(before.left(place.folder()));
+        let names = place.names();
+        let n_trials = place.n_trials()?;
+        if !wrong.is_empty() {
+            bail!("{wrong:?} ({})", place.folder().display());
+        }
+        place.remove()?;
+        crate::say(&format!("{}: {:.2} s without a kill", kind.name, took.as_secs_f64()));
+        Ok(Control { took, names, n_trials })
+    }
+}
+
+/// Kills a command at these moments, completes it, and looks for what is wrong. The kills that it was there for.
+fn tried(
+    kind: &Kind,
+    place: &Place,
+    server: &Server,
+    (moments, control): (&[Duration], &mut Control),
+) -> anyhow::Result<(Vec<Duration>, Vec<Wrong>)> {
+    let before = Before::now();
+    kind.prepare(place, server)?;
+    let (mut killed, mut wrong, mut ended) = (Vec::new(), Vec::new(), BTreeMap::new());
+    for after in moments {
+        if let Some(took) = place.killed(&kind.command(server), *after)? {
+            // On a machine that is less busy than it was.
+            control.took = if killed.is_empty() { took } else { control.took };
+            break;
+        }
+        killed.push(*after);
+        for (file, bytes) in place.ended() {
+            ended.entry(file).or_insert(bytes);
+        }
+        if !ended.is_empty()
+            && let Err(error) = place.good(&["report", "run", "--format", "json"])
+        {
+            wrong.push((Fault::Lost, format!("the record cannot be read: {error:#}")));
+        }
+    }
+    match kind.complete(place, server) {
+        Ok(all) => wrong.extend(all),
+        Err(error) => wrong.push((Fault::Lost, format!("it cannot be completed: {error:#}"))),
+    }
+    let now = place.ended();
+    for file in ended.iter().filter(|(file, bytes)| now.get(*file) != Some(*bytes)) {
+        wrong.push((Fault::Lost, format!("{} has changed", file.0.display())));
+    }
+    match place.n_trials()?.cmp(&control.n_trials) {
+        std::cmp::Ordering::Less => wrong.push((Fault::Lost, "a trial is missing".to_owned())),
+        std::cmp::Ordering::Greater => wrong.push((Fault::Doubled, "a trial".to_owned())),
+        std::cmp::Ordering::Equal => {}
+    }
+    wrong.extend(before.left(place.folder()));
+    let more = place.names().into_iter().filter(|name| !control.names.contains(name));
+    wrong.extend(more.map(|name| (Fault::Left, name)));
+    Ok((killed, wrong))
 }
 
 fn parsed(arguments: &[String]) -> anyhow::Result<Plan> {
-    let mut plan = Plan { runs: 20, seed: 1, within: 12.0, dyno: None, folder: None };
+    let folder = PathBuf::from("/var/tmp");
+    let mut plan = Plan { until: 20, only: None, seed: 1, dyno: None, folder };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("`{word}` wants a value\n{USAGE}"));
         match word.as_str() {
-            "--runs" => plan.runs = value()?.parse().context("--runs is a number")?,
+            "--until" => plan.until = value()?.parse().context("--until is a number")?,
+            "--only" => plan.only = Some(value()?.clone()),
             "--seed" => plan.seed = value()?.parse().context("--seed is a number")?,
-            "--within" => plan.within = value()?.parse().context("--within is a number")?,
             "--dyno" => plan.dyno = Some(PathBuf::from(value()?)),
-            "--folder" => plan.folder = Some(PathBuf::from(value()?)),
+            "--folder" => plan.folder = PathBuf::from(value()?),
             other => bail!("`{other}` is unknown\n{USAGE}"),
         }
-    }
-    if plan.runs == 0 || !(0.0..3600.0).contains(&plan.within) {
-        bail!("there must be a run, and it must be killed within an hour\n{USAGE}");
     }
     Ok(plan)
 }
 
-/// A study of one deployment.
-fn study(database: &str) -> String {
-    format!(
-        "title = \"Is anything left?\"\n[database.a]\n{database}\n[workload.oltp_read_only]\ntables = 2\n\
-         table_size = 1000\n[design]\nclients = 2\nrepetitions = 3\nwarm_up = \"0s\"\nduration = \"5s\"\nrest = \"0s\"\n"
-    )
-}
+impl Counts {
+    const HEADER: &str = "kind\tkills\tlost\tdoubled\tleft over\n";
 
-/// Starts a run and kills it; returns the last line that it had printed.
-fn killed(
-    dyno: &Path,
-    bench: &Path,
-    data: &Path,
-    (nth, database): (u64, &str),
-    after: Duration,
-) -> anyhow::Result<String> {
-    let file = bench.join(format!("{nth}.toml"));
-    std::fs::write(&file, study(database)).context("cannot write the study")?;
-    let log = bench.join(format!("{nth}.log"));
-    let out = std::fs::File::create(&log).context("cannot write a log")?;
-    let mut command = Command::new(dyno);
-    command.arg("run").arg(&file).arg("--out").arg(bench.join(format!("run-{nth}")));
-    command.arg("--data-folder").arg(data).stdin(Stdio::null()).stdout(Stdio::null()).stderr(out);
-    let mut child = command.spawn().with_context(|| format!("cannot run {}", dyno.display()))?;
-    std::thread::sleep(after);
-    if child.try_wait().context("cannot wait for the run")?.is_some() {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        bail!("the run had ended before it was killed: {text}");
+    fn read(text: &str) -> Counts {
+        let line = |line: &str| {
+            let (kind, rest) = line.split_once('\t')?;
+            let numbers: Vec<u64> = rest.split('\t').filter_map(|n| n.parse().ok()).collect();
+            Some((kind.to_owned(), numbers.try_into().ok()?))
+        };
+        Counts(text.lines().filter_map(line).collect())
     }
-    child.kill().context("cannot kill the run")?;
-    child.wait().context("cannot wait for the run")?;
-    let text = std::fs::read_to_string(&log).unwrap_or_default();
-    let last = text.lines().rev().find(|line| !line.trim().is_empty());
-    Ok(last.unwrap_or("nothing said").trim().to_owned())
-}
 
-/// The next command in the same data folder, which cleans up.
-fn clean(dyno: &Path, bench: &Path, data: &Path, nth: u64) -> anyhow::Result<()> {
-    let mut command = Command::new(dyno);
-    command.args([
-        "bench",
-        "oltp_read_only",
-        "--tables",
-        "1",
-        "--table-size",
-        "100",
-        "--on",
-        "sqlite",
-    ]);
-    command.args(["--duration", "2s", "--warm-up", "0s"]);
-    command.arg("--out").arg(bench.join(format!("next-{nth}"))).arg("--no-reuse");
-    command.arg("--data-folder").arg(data).stdin(Stdio::null());
-    let output = command.output().with_context(|| format!("cannot run {}", dyno.display()))?;
-    if !output.status.success() {
-        bail!("the next command failed: {}", String::from_utf8_lossy(&output.stderr));
+    fn written(&self) -> String {
+        let line = |(kind, numbers): (&String, &[u64; 4])| {
+            format!("{kind}\t{}\n", numbers.map(|n| n.to_string()).join("\t"))
+        };
+        format!("{}{}", Counts::HEADER, self.0.iter().map(line).collect::<String>())
     }
-    Ok(())
-}
 
-/// The processes that Dyno has marked as those of servers below a folder: id and command.
-fn marked(data: &Path) -> Vec<String> {
-    let mark = format!("{MARK}{}", data.display());
-    let is_marked = |pid: &i32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| one.starts_with(mark.as_bytes()))
-    };
-    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let command = |pid: i32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        format!("process {pid} ({})", name.trim())
-    };
-    pids.filter(is_marked).map(command).collect()
-}
-
-/// Segments of shared memory of System V, and files in the file system of POSIX's.
-fn shared_memory() -> BTreeSet<String> {
-    let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    let ids = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
-    let ids = ids.map(|id| format!("shared memory {id}"));
-    let files = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    ids.chain(files.map(|file| file.path().display().to_string())).collect()
-}
-
-/// What is left of runs: all but data sets in the folder, marked processes, and shared memory that was not there.
-fn left(data: &Path, before: &BTreeSet<String>) -> Vec<String> {
-    let until = Instant::now() + GONE_LIMIT;
-    loop {
-        let mut all = left_in(data);
-        all.extend(shared_memory().difference(before).cloned());
-        if all.is_empty() || Instant::now() >= until {
-            return all;
-        }
-        std::thread::sleep(POLL);
+    /// Kills of a kind, or of all.
+    fn kills(&self, only: &Option<String>) -> u64 {
+        let counted = self.0.iter().filter(|(kind, _)| only.as_ref().is_none_or(|o| o == *kind));
+        counted.map(|(_, numbers)| numbers[0]).sum()
     }
-}
 
-/// Marked processes, and what is in the folder but data sets.
-fn left_in(data: &Path) -> Vec<String> {
-    let mut all = marked(data);
-    let entries = std::fs::read_dir(data).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    // Data sets are for later runs, and the folder's own lock stays.
-    let is_left = |name: &String| !name.starts_with("dataset") && !name.starts_with('.');
-    all.extend(names.filter(is_left).map(|name| format!("folder {name}")));
-    all
+    /// The kind whose turn it is: the one with the fewest kills.
+    fn next(&self, only: &Option<String>) -> Option<&'static Kind> {
+        let kinds = KINDS.iter().filter(|kind| only.as_ref().is_none_or(|o| o == kind.name));
+        kinds.min_by_key(|kind| self.0.get(kind.name).map_or(0, |numbers| numbers[0]))
+    }
 }
 
 #[cfg(test)]
@@ -228,29 +247,20 @@ mod tests {
     #[test]
     fn arguments_are_read() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let plan = parsed(&words("--runs 3 --seed 7 --within 2.5")).unwrap();
-        assert_eq!((plan.runs, plan.seed, plan.within), (3, 7, 2.5));
-        assert!(parsed(&words("--runs 0")).is_err());
+        let plan = parsed(&words("--until 3 --seed 7 --only dump")).unwrap();
+        assert_eq!((plan.until, plan.seed, plan.only.as_deref()), (3, 7, Some("dump")));
         assert!(parsed(&words("--kill 1")).unwrap_err().to_string().contains("usage"));
     }
 
     #[test]
-    fn what_is_left_is_seen() {
-        let data = tempfile::tempdir().unwrap();
-        let mut child = Command::new("sleep")
-            .arg("1000")
-            .env("DYNO_FOLDER", data.path().join("mariadb-1"))
-            .spawn()
-            .unwrap();
-        // The mark is seen once the program has taken the place of the fork.
-        let until = Instant::now() + Duration::from_secs(60);
-        while marked(data.path()).is_empty() && Instant::now() < until {
-            std::thread::yield_now();
-        }
-        assert_eq!(marked(data.path()).len(), 1);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        std::fs::create_dir(data.path().join("datasets")).unwrap();
-        assert_eq!(left_in(data.path()), Vec::<String>::new());
+    fn counts_go_on_with_the_kind_that_was_killed_least() {
+        let all = KINDS.iter().map(|kind| (kind.name.to_owned(), [3, 0, 0, 1]));
+        let mut counts = Counts(all.collect());
+        counts.0.insert("dump".to_owned(), [2, 0, 0, 0]);
+        assert_eq!(Counts::read(&counts.written()), counts);
+        assert_eq!(counts.next(&None).unwrap().name, "dump");
+        assert_eq!(counts.next(&Some("up".to_owned())).unwrap().name, "up");
+        assert_eq!(counts.kills(&Some("dump".to_owned())), 2);
+        assert_eq!(counts.kills(&None), 3 * KINDS.len() as u64 - 1);
     }
 }

@@ -39,7 +39,9 @@ type Run = fn(&[String]) -> anyhow::Result<()>;
 /// The commands: name, what it does, and how.
 const COMMANDS: [(&str, &str, Run); 10] = [
     ("aa", "counts false alarms of studies without a difference", |a| measured("aa", a)),
-    ("kills", "kills runs at random moments, and looks for what is left", |a| measured("kills", a)),
+    ("kills", "kills commands at random moments, and looks for what is lost or left", |a| {
+        measured("kills", a)
+    }),
     ("mass", "counts lines, functions, types and import circles by crate", mass::run),
     ("matrix", "runs what is too slow for the suite, and says when it last ran", matrix::run),
     ("neighbour", "disturbs the machine in bursts until its input ends", |_| neighbour::disturb()),

@@ -19,7 +19,11 @@ usage: cargo xtask matrix          lists the matrices
 /// Matrices that are commands: name, what it tries, and the arguments.
 const COMMANDS: [(&str, &str, &[&str]); 3] = [
     ("aa", "studies without a difference, beside a noisy neighbour: false alarms", &["--noisy"]),
-    ("kills", "runs of several servers, killed at random moments: what is left", &[]),
+    (
+        "kills",
+        "commands of every kind, killed at random moments: what is lost, doubled or left",
+        &["--until", "500"],
+    ),
     ("perf", "Dyno beside sysbench and pgbench: ratios", &[]),
 ];
 
