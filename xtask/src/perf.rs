@@ -1,7 +1,9 @@
 //! `cargo xtask perf`: Dyno beside sysbench and pgbench on the same private server, and beside fio on the
 //! same disk, in one run.
 //!
-//! Peers alternate with Dyno (A B A B …), so that a change of the machine's speed affects both.
+//! Peers alternate with Dyno (A B B A …), so that a change of the machine's speed affects both, and so does what a run
+//! leaves behind. Rows about the generator come in two states: the server in a scheduling group of its own, and in the
+//! generator's.
 //! What is printed is the median of the ratios of the pairs, with the smallest and the largest:
 //! absolute figures of a shared machine say little, ratios within one run say more.
 

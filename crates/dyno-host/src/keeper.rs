@@ -95,6 +95,8 @@ pub struct Keeper {
     /// The owner files, locked, by their folders; held while one is changed.
     owner_files: Mutex<BTreeMap<PathBuf, File>>,
     kernel: KernelSettings,
+    /// Whether each process has a session of its own.
+    has_own_sessions: bool,
 }
 
 /// A process to start. It runs as the keeper's unprivileged user if Dyno is root, else as Dyno's
@@ -146,6 +148,7 @@ impl Keeper {
     /// user to run servers as.
     pub fn new(root: &Path) -> Result<Keeper, KeeperError> {
         let account = Account::find()?;
+        let has_own_sessions = account.is_some();
         let root = make_root(root, account.is_some())?;
         let proc_root = PathBuf::from("/proc");
         let me = Whoami::find(&proc_root)?;
@@ -164,7 +167,16 @@ impl Keeper {
             said: Mutex::new(BTreeMap::new()),
             owner_files: Mutex::new(BTreeMap::new()),
             kernel: KernelSettings::new(Path::new("/")),
+            has_own_sessions,
         })
+    }
+
+    /// The same keeper, whose processes each have a session of their own, or share Dyno's. A session is also a group of the
+    /// kernel's scheduler (`sched_autogroup`). As root's Dyno does by itself, give sessions to what is not trusted with its
+    /// terminal.
+    pub fn with_own_sessions(mut self, has_own_sessions: bool) -> Keeper {
+        self.has_own_sessions = has_own_sessions;
+        self
     }
 
     /// The settings of the machine's kernel that it may change, and puts back.
@@ -575,7 +587,7 @@ impl Keeper {
     /// Under another user it has a session of its own, too, and so no terminal: whoever shares root's
     /// can type into it (`ioctl(TIOCSTI)`), and root's shell runs that.
     fn apart(&self, program: &Path) -> Result<Command, KeeperError> {
-        if self.account.is_none() {
+        if !self.has_own_sessions {
             let mut command = Command::new(program);
             command.process_group(0);
             return Ok(command);

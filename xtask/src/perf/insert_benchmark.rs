@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::peer::{bench, timed};
-use super::server::PrivateServer;
+use super::peer::{bench, in_turn, timed};
+use super::server::{PrivateServer, Session};
 use super::table::Goal;
-use super::{Effort, Pair, Row};
+use super::{Effort, Row};
 
 /// Rows of the table before l.i1.
 const ROWS: u64 = 20_000;
@@ -50,23 +50,14 @@ pub(crate) fn measure(
             "{name}: iibench.py was not found; name its folder in the environment variable IIBENCH"
         )),
         Some(peer) => {
-            let server = PrivateServer::start("mariadb", "innodb_buffer_pool_size")?;
-            for nth in 0..effort.pairs {
-                crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-                let ours = with_dyno(dyno, &server, effort)?;
-                pairs.push((ours, peer.run(&server, effort)?));
-            }
+            let memory = "innodb_buffer_pool_size";
+            let server = PrivateServer::start("mariadb", memory, Session::Own)?;
+            let ours = || with_dyno(dyno, &server, effort);
+            pairs = in_turn(name, effort.pairs, ours, || peer.run(&server, effort))?;
         }
     }
-    let row = |measure: &String, unit, value: fn(&Cost) -> f64| Row {
-        measure: measure.clone(),
-        peer: "iibench.py",
-        unit,
-        goal: Goal::AtMost(0.1),
-        pairs: pairs
-            .iter()
-            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
-            .collect(),
+    let row = |measure: &String, unit, value: fn(&Cost) -> f64| {
+        Row::of(measure.clone(), ("iibench.py", unit, Goal::AtMost(0.1)), &pairs, value)
     };
     Ok(vec![
         row(&names[0], "µs/inserted row", |cost| cost.per_row),

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::mariadb::Standing;
 use super::peer::number_after;
+use super::server::Session;
 use super::table::Goal;
 use super::{Pair, Row};
 
@@ -30,7 +31,7 @@ pub(crate) fn measure(dyno: &Path, is_wanted: &dyn Fn(&str) -> bool) -> anyhow::
         crate::say("valgrind is not installed: no rows about instructions");
         return Ok(Vec::new());
     }
-    let server = Standing::start()?;
+    let server = Standing::start(Session::Own)?;
     let peer = per_statement(|effort| with_sysbench(&server, effort))?;
     let row = |measure: &str, most, dyno| Row {
         measure: measure.to_owned(),

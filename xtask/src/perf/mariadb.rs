@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::peer::{Outcome, bench, dyno_outcome, number_after, timed};
-use super::server::PrivateServer;
+use super::peer::{Outcome, bench, dyno_outcome, in_turn, number_after, timed};
+use super::server::{PrivateServer, Session, Started};
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
@@ -19,41 +19,43 @@ pub(crate) fn measure(
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut server = None;
-    for script in ["oltp_point_select", "oltp_read_only"] {
-        for clients in [1, 16, 64, 256] {
-            let s = if clients == 1 { "" } else { "s" };
-            let name = format!("{script}, MariaDB, {clients} client{s}");
-            if !is_wanted(&name) {
-                continue;
+    let mut server = Started::none();
+    for session in Session::BOTH {
+        for script in ["oltp_point_select", "oltp_read_only"] {
+            for clients in [1, 16, 64, 256] {
+                let s = if clients == 1 { "" } else { "s" };
+                let name = format!("{script}, MariaDB, {clients} client{s}, {}", session.words());
+                if !is_wanted(&name) {
+                    continue;
+                }
+                let server = server.get(session, Standing::start)?;
+                let ours = || with_dyno(dyno, server, script, clients, effort);
+                let theirs = || with_sysbench(server, script, clients, effort);
+                rows.extend(rows_of(&name, clients, &in_turn(&name, effort.pairs, ours, theirs)?));
             }
-            let server = started(&mut server)?;
-            let mut pairs = Vec::new();
-            for nth in 0..effort.pairs {
-                crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-                let ours = with_dyno(dyno, server, script, clients, effort)?;
-                let theirs = with_sysbench(server, script, clients, effort)?;
-                pairs.push((ours, theirs));
-            }
-            rows.extend(rows_of(&name, clients, &pairs));
         }
-    }
-    for script in ["oltp_point_select", "oltp_read_write"] {
-        for threads in [16, 64] {
-            let name = format!("dyno sysbench {script}.lua, MariaDB, {threads} threads");
-            if is_wanted(&name) {
-                let what = (name.as_str(), script, threads);
-                rows.extend(command_rows(dyno, started(&mut server)?, effort, what)?);
+        for script in ["oltp_point_select", "oltp_read_write"] {
+            for threads in [16, 64] {
+                let session_words = session.words();
+                let name = format!(
+                    "dyno sysbench {script}.lua, MariaDB, {threads} threads, {session_words}"
+                );
+                if is_wanted(&name) {
+                    let what = (name.as_str(), script, threads);
+                    let server = server.get(session, Standing::start)?;
+                    rows.extend(command_rows(dyno, server, effort, what)?);
+                }
             }
         }
     }
     if is_wanted(DUMP) || is_wanted(RESTORE) {
-        let found = dump_and_restore(dyno, started(&mut server)?, effort)?;
+        let server = server.get(Session::Own, Standing::start)?;
+        let found = dump_and_restore(dyno, server, effort)?;
         rows.extend(found.into_iter().filter(|row| is_wanted(&row.measure)));
     }
     let name = format!("populate {TABLES} × {POPULATED} rows, MariaDB");
     if is_wanted(&name) {
-        rows.push(populate(dyno, started(&mut server)?, effort, name)?);
+        rows.push(populate(dyno, server.get(Session::Own, Standing::start)?, effort, name)?);
     }
     Ok(rows)
 }
@@ -75,21 +77,11 @@ fn command_rows(
     let own = ["sysbench".to_owned(), "--no-record".to_owned()];
     let own: Vec<String> = own.into_iter().chain(arguments.iter().cloned()).collect();
     let program = dyno.to_string_lossy();
-    let mut pairs = Vec::new();
-    for nth in 0..effort.pairs {
-        crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-        let ours = of_report(timed(&program, &own)?)?;
-        pairs.push((ours, of_report(timed("sysbench", &arguments)?)?));
-    }
-    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
-        measure: format!("{name}: {measure}"),
-        peer: "sysbench",
-        unit,
-        goal,
-        pairs: pairs
-            .iter()
-            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
-            .collect(),
+    let ours = || of_report(timed(&program, &own)?);
+    let theirs = || of_report(timed("sysbench", &arguments)?);
+    let pairs = in_turn(name, effort.pairs, ours, theirs)?;
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| {
+        Row::of(format!("{name}: {measure}"), ("sysbench", unit, goal), &pairs, value)
     };
     Ok(vec![
         row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s),
@@ -97,20 +89,14 @@ fn command_rows(
     ])
 }
 
-fn started(server: &mut Option<Standing>) -> anyhow::Result<&Standing> {
-    if server.is_none() {
-        *server = Some(Standing::start()?);
-    }
-    Ok(server.as_ref().expect("it has just been started"))
-}
-
 /// A private MariaDB that holds sysbench's tables; Dyno's own come and go in another catalog.
 pub(crate) struct Standing(PrivateServer);
 
 impl Standing {
     /// Starts the server and lets sysbench fill its tables.
-    pub(crate) fn start() -> anyhow::Result<Standing> {
-        let server = Standing(PrivateServer::start("mariadb", "innodb_buffer_pool_size")?);
+    pub(crate) fn start(session: Session) -> anyhow::Result<Standing> {
+        let server = PrivateServer::start("mariadb", "innodb_buffer_pool_size", session)?;
+        let server = Standing(server);
         sysbench(&server, "oltp_read_only", &[format!("--table-size={ROWS}")], "prepare")?;
         Ok(server)
     }
@@ -136,15 +122,8 @@ impl Standing {
 }
 
 fn rows_of(name: &str, clients: u32, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
-    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
-        measure: format!("{name}: {measure}"),
-        peer: "sysbench",
-        unit,
-        goal,
-        pairs: pairs
-            .iter()
-            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
-            .collect(),
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| {
+        Row::of(format!("{name}: {measure}"), ("sysbench", unit, goal), pairs, value)
     };
     let mut rows =
         vec![row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s)];
@@ -164,7 +143,7 @@ fn with_dyno(
     effort: Effort,
 ) -> anyhow::Result<Outcome> {
     let arguments = format!(
-        "{script} --clients {clients} --duration {}s --warm-up 500ms --tables {TABLES} \
+        "{script} --clients {clients} --duration {}s --warm-up 2s --tables {TABLES} \
          --table-size {ROWS} --on",
         effort.seconds
     );

@@ -36,6 +36,26 @@ pub(crate) fn timed(program: &str, arguments: &[String]) -> anyhow::Result<(Stri
     Ok((out, next()?, next()?))
 }
 
+/// Runs Dyno and a peer in turn, so many pairs. Who begins changes from pair to pair (A B B A): what a run leaves behind
+/// for the next one helps or harms each as often.
+pub(crate) fn in_turn<T>(
+    name: &str,
+    n_pairs: usize,
+    mut ours: impl FnMut() -> anyhow::Result<T>,
+    mut theirs: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<Vec<(T, T)>> {
+    let mut pair = |nth: usize| {
+        crate::say(&format!("{name}: pair {} of {n_pairs}", nth + 1));
+        if nth.is_multiple_of(2) {
+            let dyno = ours()?;
+            return Ok((dyno, theirs()?));
+        }
+        let peer = theirs()?;
+        Ok((ours()?, peer))
+    };
+    (0..n_pairs).map(&mut pair).collect()
+}
+
 /// Runs `dyno bench` and reads its JSON.
 pub(crate) fn bench(dyno: &Path, arguments: &[String]) -> anyhow::Result<Value> {
     let output = Command::new(dyno)
@@ -76,7 +96,24 @@ pub(crate) fn number_after(text: &str, label: &str) -> anyhow::Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::number_after;
+    use std::cell::RefCell;
+
+    use super::{in_turn, number_after};
+
+    #[test]
+    fn who_begins_changes_from_pair_to_pair() {
+        let began = RefCell::new(String::new());
+        let runs = |name: char| {
+            let began = &began;
+            move || {
+                began.borrow_mut().push(name);
+                Ok(name)
+            }
+        };
+        let pairs = in_turn("x", 3, runs('A'), runs('B')).unwrap();
+        assert_eq!(pairs, [('A', 'B'); 3]);
+        assert_eq!(began.into_inner(), "ABBAAB");
+    }
 
     #[test]
     fn numbers_are_found_after_their_labels() {

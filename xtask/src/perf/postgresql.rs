@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::peer::{Outcome, bench, dyno_outcome, number_after, timed};
-use super::server::PrivateServer;
+use super::peer::{Outcome, bench, dyno_outcome, in_turn, number_after, timed};
+use super::server::{PrivateServer, Session, Started};
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
@@ -33,27 +33,25 @@ pub(crate) fn measure(
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    let mut server = None;
-    for (script, clients) in [(SELECT_ONLY, 8), (SELECT_ONLY, 64), (TPCB, 8)] {
-        let name = format!("{}, prepared, PostgreSQL, {clients} clients", script.dyno);
-        if !is_wanted(&name) {
-            continue;
+    let mut server = Started::none();
+    for session in Session::BOTH {
+        for (script, clients) in [(SELECT_ONLY, 8), (SELECT_ONLY, 64), (TPCB, 8)] {
+            let (script_name, words) = (script.dyno, session.words());
+            let name = format!("{script_name}, prepared, PostgreSQL, {clients} clients, {words}");
+            if !is_wanted(&name) {
+                continue;
+            }
+            let server = server.get(session, start)?;
+            pgbench_tables(server, SCALE)?;
+            let ours = || with_dyno(dyno, server, &script, clients, effort);
+            let theirs = || with_pgbench(server, &script, clients, effort);
+            rows.extend(rows_of(&name, &in_turn(&name, effort.pairs, ours, theirs)?));
         }
-        let server = started(&mut server)?;
-        pgbench_tables(server, SCALE)?;
-        let mut pairs = Vec::new();
-        for nth in 0..effort.pairs {
-            crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-            let ours = with_dyno(dyno, server, &script, clients, effort)?;
-            let theirs = with_pgbench(server, &script, clients, effort)?;
-            pairs.push((ours, theirs));
-        }
-        rows.extend(rows_of(&name, &pairs));
+        rows.extend(command_rows(dyno, (session, &mut server), effort, is_wanted)?);
     }
-    rows.extend(command_rows(dyno, &mut server, effort, is_wanted)?);
     let name = format!("populate pgbench scale {POPULATED}, PostgreSQL");
     if is_wanted(&name) {
-        rows.push(populate(dyno, started(&mut server)?, effort, name)?);
+        rows.push(populate(dyno, server.get(Session::Own, start)?, effort, name)?);
     }
     Ok(rows)
 }
@@ -61,17 +59,18 @@ pub(crate) fn measure(
 /// Rows of `dyno pgbench`, which takes the very command line that pgbench takes.
 fn command_rows(
     dyno: &Path,
-    server: &mut Option<PrivateServer>,
+    (session, server): (Session, &mut Started<PrivateServer>),
     effort: Effort,
     is_wanted: &dyn Fn(&str) -> bool,
 ) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (options, statements) in [("-S", 1.0), ("-N", 5.0), ("-b tpcb-like", 7.0)] {
-        let name = format!("dyno pgbench {options} -M prepared -c 8, PostgreSQL");
+        let words = session.words();
+        let name = format!("dyno pgbench {options} -M prepared -c 8, PostgreSQL, {words}");
         if !is_wanted(&name) {
             continue;
         }
-        let server = started(server)?;
+        let server = server.get(session, start)?;
         pgbench_tables(server, SCALE)?;
         let line = format!("{options} -n -M prepared -c 8 -j 2 -T {}", effort.seconds);
         let arguments: Vec<String> =
@@ -79,13 +78,9 @@ fn command_rows(
         let own = ["pgbench".to_owned(), "--no-record".to_owned()];
         let own: Vec<String> = own.into_iter().chain(arguments.iter().cloned()).collect();
         let program = dyno.to_string_lossy();
-        let mut pairs = Vec::new();
-        for nth in 0..effort.pairs {
-            crate::say(&format!("{name}: pair {} of {}", nth + 1, effort.pairs));
-            let ours = of_command_line(&program, &own, statements)?;
-            pairs.push((ours, of_command_line("pgbench", &arguments, statements)?));
-        }
-        rows.extend(rows_of(&name, &pairs));
+        let ours = || of_command_line(&program, &own, statements);
+        let theirs = || of_command_line("pgbench", &arguments, statements);
+        rows.extend(rows_of(&name, &in_turn(&name, effort.pairs, ours, theirs)?));
     }
     Ok(rows)
 }
@@ -105,23 +100,13 @@ fn of_command_line(
     })
 }
 
-fn started(server: &mut Option<PrivateServer>) -> anyhow::Result<&PrivateServer> {
-    if server.is_none() {
-        *server = Some(PrivateServer::start("postgresql", "shared_buffers")?);
-    }
-    Ok(server.as_ref().expect("it has just been started"))
+fn start(session: Session) -> anyhow::Result<PrivateServer> {
+    PrivateServer::start("postgresql", "shared_buffers", session)
 }
 
 fn rows_of(name: &str, pairs: &[(Outcome, Outcome)]) -> Vec<Row> {
-    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| Row {
-        measure: format!("{name}: {measure}"),
-        peer: "pgbench",
-        unit,
-        goal,
-        pairs: pairs
-            .iter()
-            .map(|(dyno, peer)| Pair { dyno: value(dyno), peer: value(peer) })
-            .collect(),
+    let row = |measure: &str, unit, goal, value: fn(&Outcome) -> f64| {
+        Row::of(format!("{name}: {measure}"), ("pgbench", unit, goal), pairs, value)
     };
     vec![
         row("throughput", "statements/s", Goal::AtLeast(1.0), |o| o.statements_per_s),
@@ -172,7 +157,7 @@ fn with_dyno(
     effort: Effort,
 ) -> anyhow::Result<Outcome> {
     let options = format!(
-        "--script {} --scale {SCALE} --clients {clients} --duration {}s --warm-up 500ms",
+        "--script {} --scale {SCALE} --clients {clients} --duration {}s --warm-up 2s",
         script.dyno, effort.seconds
     );
     dyno_outcome(&bench(dyno, &dyno_arguments(server, &options)?)?)

@@ -19,6 +19,19 @@ pub(crate) struct Row {
     pub(crate) pairs: Vec<Pair>,
 }
 
+impl Row {
+    /// A row of one value of each outcome of the pairs, Dyno's first.
+    pub(crate) fn of<T>(
+        measure: String,
+        (peer, unit, goal): (&'static str, &'static str, Goal),
+        pairs: &[(T, T)],
+        value: impl Fn(&T) -> f64,
+    ) -> Row {
+        let pair = |(dyno, peer): &(T, T)| Pair { dyno: value(dyno), peer: value(peer) };
+        Row { measure, peer, unit, goal, pairs: pairs.iter().map(pair).collect() }
+    }
+}
+
 /// The ratio Dyno / peer that is wanted.
 #[derive(Clone, Copy)]
 pub(crate) enum Goal {

@@ -22,7 +22,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::peer::{bench, number_after, timed};
-use super::server::PrivateServer;
+use super::server::{PrivateServer, Session};
 use super::table::Goal;
 use super::{Effort, Pair, Row};
 
@@ -48,7 +48,7 @@ impl Site {
     fn start(product: &'static str) -> anyhow::Result<Site> {
         let memory =
             if product == "mariadb" { "innodb_buffer_pool_size" } else { "shared_buffers" };
-        let server = PrivateServer::start(product, memory)?;
+        let server = PrivateServer::start(product, memory, Session::Own)?;
         let socket = server.socket.clone();
         let port = relay(socket.clone())?;
         Ok(Site { product, _server: server, socket, port })
