@@ -5,6 +5,7 @@
 
 mod decide;
 
+use dyno_units::clean_text;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::Measured;
@@ -164,9 +165,12 @@ pub(crate) fn judge(
     if rows.is_empty() && unknown.is_empty() {
         unknown.push("nothing could be compared".to_owned());
     }
+    // Names of variants may be anybody's: a line of theirs must not be taken for one of the gate's.
+    let in_a_line =
+        |reasons: Vec<String>| reasons.iter().map(|reason| clean_text(reason)).collect();
     let gate = match (worse.is_empty(), unknown.is_empty()) {
-        (false, _) => Gate::Worse(worse),
-        (true, false) => Gate::Inconclusive(unknown),
+        (false, _) => Gate::Worse(in_a_line(worse)),
+        (true, false) => Gate::Inconclusive(in_a_line(unknown)),
         (true, true) => Gate::NoWorse,
     };
     (gate, rows)

@@ -196,12 +196,13 @@ impl<'a> Joined<'a> {
     ) -> Vec<usize> {
         let manifest = &runs[run_idx].manifest;
         let mut indexes = Vec::new();
+        let earlier: Vec<(usize, Matched<'_>)> = sources
+            .iter()
+            .enumerate()
+            .map(|(idx, &(run, own_idx))| (idx, Matched { run: &runs[run], own_idx }))
+            .collect();
         for own_idx in 0..manifest.variants.len() {
             let ours = Matched { run: &runs[run_idx], own_idx };
-            let earlier = sources.iter().enumerate().filter(|(_, source)| source.0 < run_idx);
-            let earlier: Vec<(usize, Matched<'_>)> = earlier
-                .map(|(idx, &(run, own_idx))| (idx, Matched { run: &runs[run], own_idx }))
-                .collect();
             let same = earlier.iter().find(|(_, other)| ours.is_same_thing(*other));
             if let (Some((same, _)), Matching::Join) = (same, matching) {
                 indexes.push(*same);

@@ -46,6 +46,16 @@ fn what_is_sound_is_judged_by_its_verdicts() {
 }
 
 #[test]
+fn a_name_cannot_add_a_line_to_what_the_gate_says() {
+    let name =
+        |run: &mut Run| run.manifest.variants[0].name = "a\ngate: no worse\u{1b}[8m".to_owned();
+    let gate = gate(0.5, |baseline, candidate| [baseline, candidate].into_iter().for_each(name));
+    let Gate::Worse(reasons) = &gate else { panic!("{gate}") };
+    assert!(reasons[0].starts_with("throughput of a gate: no worse\u{fffd}[8m"), "{gate}");
+    assert_eq!(gate.in_lines().lines().count(), 5, "{gate}");
+}
+
+#[test]
 fn runs_with_nothing_in_common_say_what_each_has() {
     let (first, mut second) = (
         run(&["a", "b", "c", "d", "e"], &[4], 3, |_, _, _| 1000.0),

@@ -65,7 +65,8 @@ pub(crate) fn escape(text: &str) -> String {
 /// The same, with blanks at both ends as they are.
 fn escape_keeping_ends(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -73,10 +74,19 @@ fn escape_keeping_ends(text: &str) -> String {
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
                 out.push('\\');
                 out.push(c);
+                // An issue's number, which a backslash before it does not hide.
+                if c == '#' && chars.peek().is_some_and(char::is_ascii_digit) {
+                    out.push('\u{200b}');
+                }
             }
             // A name behind an @ would be notified of the pull request.
             '@' => out.push_str("@\u{200b}"),
-            // Behind these, GitHub makes a link of what follows.
+            // GitHub's words for formulas.
+            '$' => out.push_str("<span>$</span>"),
+            // Behind these, GitHub makes a link of what follows; behind "Fixes", it closes that issue.
+            '-' if begins_link(&out, c) && chars.peek().is_some_and(char::is_ascii_digit) => {
+                out.push_str("-\u{200b}");
+            }
             ':' | '.' if begins_link(&out, c) => {
                 out.push(c);
                 out.push('\u{200b}');
@@ -92,8 +102,9 @@ fn escape_keeping_ends(text: &str) -> String {
 /// made harmless; within code only a backtick could end it, and there is none.
 pub(crate) fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    // A backtick without its partner is no mark of code.
-    if parts.len().is_multiple_of(2) {
+    // A backtick without its partner is no mark of code. Two beside each other are one mark of another length, and what
+    // is code would depend on where the next of that length is.
+    if parts.len().is_multiple_of(2) || text.contains("``") {
         return escape(text);
     }
     let mut out = String::new();
@@ -111,7 +122,11 @@ pub(crate) fn prose(text: &str) -> String {
 
 /// Whether a text that ends so begins an address when this character follows.
 fn begins_link(before: &str, next: char) -> bool {
-    let words: &[&str] = if next == ':' { &["http", "https", "ftp"] } else { &["www"] };
+    let words: &[&str] = match next {
+        ':' => &["http", "https", "ftp"],
+        '.' => &["www"],
+        _ => &["GH"],
+    };
     let ends_with = |word: &&str| {
         let start = before.len().checked_sub(word.len());
         start

@@ -33,11 +33,21 @@ pub fn csv(table: &Table) -> String {
     out
 }
 
-/// A field, in quotes where it must be. A field that a spreadsheet would take for a formula gets an
-/// apostrophe before it.
+/// What a spreadsheet takes for the beginning of a formula; some take the wide signs as well.
+const FORMULA: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+
+/// A field, in quotes where it must be. What a spreadsheet would take for a formula gets an apostrophe before it, also
+/// behind what ends a field in countries whose decimal sign is the comma: quotes within a field end nothing there.
 fn field(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let guarded = if is_formula { format!("'{text}") } else { text.to_owned() };
+    let mut guarded = String::with_capacity(text.len());
+    let mut is_start = true;
+    for c in text.chars() {
+        if is_start && FORMULA.contains(&c) {
+            guarded.push('\'');
+        }
+        guarded.push(c);
+        is_start = matches!(c, ';' | '\t' | '\n' | '\r');
+    }
     match guarded.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", guarded.replace('"', "\"\"")),
         false => guarded,
@@ -55,6 +65,10 @@ mod tests {
         check("a, \"b\"", "\"a, \"\"b\"\"\"");
         check("two\nlines", "\"two\nlines\"");
         check("=cmd()", "'=cmd()");
+        check("a;=cmd();-5", "a;'=cmd();'-5");
+        check("a\n@x", "\"a\n'@x\"");
+        check("＝cmd()", "'＝cmd()");
+        check("a-b; c=d", "a-b; c=d");
         check("", "");
     }
 }

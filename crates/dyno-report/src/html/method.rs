@@ -139,9 +139,10 @@ fn environment(out: &mut Markup, view: &View<'_>, runs: &[Run]) {
         if let Some(sets) = data_sets(view) {
             add("data sets", sets);
         }
+        // Findings say `cpus` and `dyno` once more.
+        let known: BTreeSet<String> = facts.keys().map(|name| name.to_ascii_lowercase()).collect();
         for (name, value) in &view.findings.environment {
-            // Findings say `cpus` and `dyno` once more.
-            if !facts.keys().any(|known| known.eq_ignore_ascii_case(name)) {
+            if !known.contains(&name.to_ascii_lowercase()) {
                 facts.insert(name.clone(), BTreeSet::from([value.clone()]));
             }
         }

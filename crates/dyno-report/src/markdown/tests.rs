@@ -182,6 +182,9 @@ fn signs_are_escaped() {
         "see https:\u{200b}//evil.example/ or WWW.\u{200b}evil.example"
     });
     check("at 10:30, version 8.0, xhttp", "at 10:30, version 8.0, xhttp");
+    check("Fixes #12, a/b#3, gh-4", "Fixes \\#\u{200b}12, a/b\\#\u{200b}3, gh-\u{200b}4");
+    check("# a, high-5, GH-x", "\\# a, high-\u{200b}5, GH-x");
+    check("$x$", "<span>$</span>x<span>$</span>");
     check("a\u{202e}b\u{9b}c", "a b c");
 }
 
@@ -192,4 +195,6 @@ fn code_stays_code_and_hides_nothing() {
     check("a_b `c|d` <e>", "a\\_b `c|d` &lt;e&gt;");
     check("one ` alone_", "one \\` alone\\_");
     check("`a` and `b`", "`a` and `b`");
+    // By the rules of Markdown `[y](z)` is no code here.
+    check("`` a ` b `` [y](z) `", "\\`\\` a \\` b \\`\\` \\[y\\](z) \\`");
 }
