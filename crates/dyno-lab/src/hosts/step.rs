@@ -31,6 +31,8 @@ const LOOK: Duration = Duration::from_micros(200);
 /// From the order to begin to the beginning, at least; and how many of the slowest round trips.
 const LEAD: Nanoseconds = Nanoseconds::from_millis(100);
 const LEAD_TRIPS: u64 = 10;
+/// How long generators may take to open their connections: thousands of logins, each with a key to be derived.
+const CONNECT_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// How long generators may take to end after the last statement must have ended.
 const END_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
 /// Time limit of statements that have none.
@@ -119,7 +121,7 @@ impl Agents {
             load,
             spec,
             request,
-            has_ended: vec![false; self.channels.0.len()],
+            stages: vec![Stage::Asked; self.channels.0.len()],
         };
         let result = course.run(observe);
         if result.is_err() {
@@ -172,8 +174,32 @@ struct Course<'a> {
     load: u64,
     spec: &'a StepSpec,
     request: &'a LoadRequest<'a>,
-    /// Of each generator, whether this load has ended there.
-    has_ended: Vec<bool>,
+    /// How far each generator is.
+    stages: Vec<Stage>,
+}
+
+/// How far a generator is with a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Asked,
+    Connected,
+    Running,
+    Ended,
+}
+
+impl Stage {
+    /// Where it is after this answer of this load; none if that is not due. Each generator answers for itself, and once:
+    /// one that connects or ends twice would do so for another one.
+    fn after(self, answer: &Answer) -> Option<Stage> {
+        match (self, answer) {
+            (Stage::Asked, Answer::Connected { .. }) => Some(Stage::Connected),
+            (Stage::Running, Answer::Interval { .. }) => Some(Stage::Running),
+            (Stage::Running, Answer::Ended(_)) => Some(Stage::Ended),
+            (Stage::Ended, _) => None,
+            (_, Answer::Failed { .. }) => Some(Stage::Ended),
+            _ => None,
+        }
+    }
 }
 
 /// What has come of one generator so far.
@@ -273,16 +299,16 @@ impl Course<'_> {
     }
 
     fn await_connections(&mut self) -> Result<(), LoadError> {
-        let mut left = self.channels().len();
-        while left > 0 {
+        let limit = self.generators.clock.now() + CONNECT_LIMIT;
+        while let Some(idx) = self.stages.iter().position(|stage| *stage == Stage::Asked) {
+            if self.generators.clock.now() > limit {
+                let why = format!("its clients are not connected after {CONNECT_LIMIT}");
+                return Err(LoadError(self.channels()[idx].lose(&why)));
+            }
             if self.request.abort.is_raised() {
                 return Err(LoadError("stopped while the connections were opened".to_owned()));
             }
-            match self.next(None)? {
-                Some((_, Answer::Connected { .. })) => left -= 1,
-                Some((idx, _)) => return Err(self.out_of_turn(idx)),
-                None => {}
-            }
+            self.next(None)?;
         }
         Ok(())
     }
@@ -292,7 +318,7 @@ impl Course<'_> {
     }
 
     /// Orders all to begin at one time; returns it by the controller's clock.
-    fn begin(&self, clocks: &[Vec<RoundTrip>]) -> Result<Nanoseconds, LoadError> {
+    fn begin(&mut self, clocks: &[Vec<RoundTrip>]) -> Result<Nanoseconds, LoadError> {
         let mut best = Vec::new();
         for (trips, channel) in clocks.iter().zip(self.channels()) {
             let trip = clock::best(trips).ok_or_else(|| {
@@ -306,6 +332,7 @@ impl Course<'_> {
         for (trip, channel) in best.iter().zip(self.channels()) {
             channel.say(&Order::Begin { load: self.load, at: trip.to_agent(at) });
         }
+        self.stages.fill(Stage::Running);
         Ok(at)
     }
 
@@ -337,13 +364,11 @@ impl Course<'_> {
                     added.map_err(|error| self.invalid(idx, &error))?;
                 }
                 Some((idx, Answer::Ended(end))) => {
-                    self.has_ended[idx] = true;
                     let ended = shares[idx].end(*end, &mut merge);
                     ended.map_err(|error| self.invalid(idx, &error))?;
                 }
-                Some((idx, _)) => return Err(self.out_of_turn(idx)),
                 None if self.generators.clock.now() > limit => return Err(self.overdue()),
-                None => {}
+                _ => {}
             }
         }
         Ok((merge.finish()?, shares))
@@ -356,14 +381,14 @@ impl Course<'_> {
 
     /// A generator goes on although its load must have ended.
     fn overdue(&self) -> LoadError {
-        let mut all = self.has_ended.iter().zip(self.channels());
-        let late = all.find(|(has_ended, _)| !**has_ended);
+        let mut all = self.stages.iter().zip(self.channels());
+        let late = all.find(|(stage, _)| **stage != Stage::Ended);
         LoadError(late.map_or_else(String::new, |(_, channel)| {
             channel.lose(&format!("its load was still running {END_LIMIT} after it was due to end"))
         }))
     }
 
-    /// The next answer of this load; none if there is none for a while, or until a time.
+    /// The next answer of this load, which is due; none if there is none for a while, or until a time.
     fn next(&mut self, until: Option<Nanoseconds>) -> Result<Option<(usize, Answer)>, LoadError> {
         let now = self.generators.clock.now();
         let wait = until.map_or(POLL, |until| until.saturating_sub(now).to_duration().min(POLL));
@@ -378,15 +403,20 @@ impl Course<'_> {
         };
         match said {
             Said::Lost(why) => Err(LoadError(why)),
-            Said::Answer(answer) => match *answer {
-                Answer::Failed { load, message } if load == self.load => {
-                    self.has_ended[idx] = true;
-                    Err(LoadError(format!("host {}: {message}", self.channels()[idx].name)))
+            Said::Answer(answer) if load_of(&answer) == Some(self.load) => {
+                let Some(stage) = self.stages[idx].after(&answer) else {
+                    return Err(self.out_of_turn(idx));
+                };
+                self.stages[idx] = stage;
+                match *answer {
+                    Answer::Failed { message, .. } => {
+                        Err(LoadError(format!("host {}: {message}", self.channels()[idx].name)))
+                    }
+                    answer => Ok(Some((idx, answer))),
                 }
-                answer if load_of(&answer) == Some(self.load) => Ok(Some((idx, answer))),
-                // Of a load that was stopped before.
-                _ => Ok(None),
-            },
+            }
+            // Of a load that was stopped before.
+            Said::Answer(_) => Ok(None),
         }
     }
 
@@ -394,8 +424,8 @@ impl Course<'_> {
     fn stop(&mut self) {
         self.channels().iter().for_each(|channel| channel.say(&Order::Stop));
         for _ in 0..STOP_LOOKS {
-            let mut all = self.has_ended.iter().zip(self.channels());
-            if all.all(|(has_ended, channel)| *has_ended || channel.lost().is_some()) {
+            let mut all = self.stages.iter().zip(self.channels());
+            if all.all(|(stage, channel)| *stage == Stage::Ended || channel.lost().is_some()) {
                 return;
             }
             let Ok((idx, said)) = self.generators.answers.recv_timeout(POLL) else { continue };
@@ -407,7 +437,9 @@ impl Course<'_> {
                     _ => false,
                 },
             };
-            self.has_ended[idx] |= has_ended;
+            if has_ended {
+                self.stages[idx] = Stage::Ended;
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use dyno_model::{Arrivals, Load, StepRequest};
 use dyno_units::{ManualClock, Seed};
 use dyno_workload::MadeWorkload;
 use dyno_workload::catalog::Catalog;
+use serde_json::Value;
 
 use super::*;
 use crate::agent::message::Work;
@@ -348,6 +349,84 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
     check(vec![failed(7, "of another load")], "closed the connection");
     check(vec![Answer::Interval { load: 1, part: Default::default() }], "out of turn");
     check(vec![Answer::Connected { load: 1, clients: 6 }], "");
+}
+
+/// A relay in front of an agent: each of its answers goes through `pass`, which says what comes of it.
+fn relayed(
+    (_, agent): (Option<PipedProcess>, Pipes),
+    mut pass: impl FnMut(Value, &mut dyn FnMut(&Value)) + Send + 'static,
+) -> (Option<PipedProcess>, Pipes) {
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+    let mut orders = theirs.try_clone().expect("it has two ends");
+    let Pipes { mut input, mut output, .. } = agent;
+    thread::spawn(move || std::io::copy(&mut orders, &mut input));
+    thread::spawn(move || {
+        while let Ok(answer) = read_frame::<Value>(&mut *output) {
+            pass(answer, &mut |answer| drop(write_frame(&mut theirs, answer)));
+        }
+    });
+    (None, pipes(ours))
+}
+
+#[test]
+fn a_host_neither_connects_nor_ends_for_another_one() {
+    for forged in ["connected", "ended"] {
+        let clock = Arc::new(ManualClock::new());
+        clock.advance_to(BEGAN);
+        // The second host says it only once the first one has said it twice.
+        let (has_lied, lied) = channel::<()>();
+        let ends = Mutex::new((Some(has_lied), Some(lied)));
+        let start = |nth: usize| {
+            let mut ends = ends.lock().expect("no panic");
+            Ok(match nth {
+                0 => {
+                    let mut has_lied = ends.0.take();
+                    relayed(agent(RIGHT, &clock), move |answer, say| {
+                        say(&answer);
+                        if answer.get(forged).is_some() {
+                            say(&answer);
+                            drop(has_lied.take());
+                        }
+                    })
+                }
+                _ => {
+                    let lied = ends.1.take().expect("there is one");
+                    relayed(agent(RIGHT, &clock), move |answer, say| {
+                        if answer.get(forged).is_some() {
+                            let _ = lied.recv();
+                        }
+                        say(&answer);
+                    })
+                }
+            })
+        };
+        let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+        let abort = AbortFlag::new();
+        let all = Agents::with(&names(2), &start, &shared, (&abort, true));
+        let all = all.unwrap_or_else(|error| panic!("{error:?}"));
+        let message = run(&all, &open()).0.err().expect("it is refused").0;
+        assert_eq!(message, "host g1: its agent answered out of turn", "{forged}");
+    }
+}
+
+#[test]
+fn a_host_that_never_connects_is_not_waited_for_without_end() {
+    let clock = Arc::new(ManualClock::new());
+    let late = Arc::clone(&clock);
+    let start = |_: usize| {
+        let late = Arc::clone(&late);
+        Ok(relayed(agent(RIGHT, &clock), move |answer, say| match answer.get("connected") {
+            Some(_) => late.advance_to(Nanoseconds::from_secs(3600)),
+            None => say(&answer),
+        }))
+    };
+    let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
+    let abort = AbortFlag::new();
+    let all = Agents::with(&names(1), &start, &shared, (&abort, true));
+    // Its heart would notice an hour of silence.
+    let all = Agents { heart: None, ..all.unwrap_or_else(|error| panic!("{error:?}")) };
+    let message = run(&all, &open()).0.err().expect("it is given up").0;
+    assert!(message.starts_with("host g1: its clients are not connected after"), "{message}");
 }
 
 #[test]
