@@ -4,6 +4,7 @@
 //! each that may be slow, has a thread of its own, so that a slow one delays its own readings and
 //! nothing else. Who is not done when the observation ends is left behind; a command that it runs is killed.
 
+mod names;
 mod series;
 mod source;
 mod watched;
@@ -25,6 +26,7 @@ pub fn registry() -> Registry {
     all
 }
 
+pub(crate) use names::Names;
 pub use series::{Series, six_digits};
 use source::{Heard, Source};
 pub use watched::Watched;
@@ -106,7 +108,8 @@ impl Observer {
             commands.0.extend(reader.command());
             let (stop, stopped) = channel();
             let clock = Arc::clone(&clock);
-            let source = Source { idx, name: name.clone(), reader, clock, origin, period };
+            let (name_of, told) = (name.clone(), source::Told::default());
+            let source = Source { idx, name: name_of, reader, clock, origin, period, told };
             let send = send.clone();
             std::thread::Builder::new()
                 .name(format!("probe-{name}").chars().take(15).collect())

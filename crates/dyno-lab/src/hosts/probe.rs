@@ -16,11 +16,12 @@ use dyno_units::{Nanoseconds, Registry};
 use super::channel::Channel;
 use super::server::ServerHosts;
 use crate::agent::message::Sample;
+use crate::observe::Names;
 
 /// How long the hosts may take to answer: what comes later would be taken for the next second's.
 const LIMIT: Duration = Duration::from_millis(800);
 
-/// Notes of a host that are kept, and readings of one moment.
+/// Notes of a host that are kept, and readings by name.
 const NOTES_MOST: usize = 100;
 const READINGS_MOST: usize = 4096;
 
@@ -61,7 +62,8 @@ struct HostsProbe {
     registered: Vec<Reading>,
     /// Whether it has been noted of a host that it did not answer in time.
     is_late: Vec<bool>,
-    /// Of each host, how many notes have come.
+    /// Of each host, the names that its readings have had, and how many notes have come.
+    known: Vec<[Names; 2]>,
     n_notes: Vec<usize>,
     notes: Vec<String>,
 }
@@ -80,7 +82,9 @@ impl ServerHosts {
         let names: Vec<Named> = watched.into_iter().map(named).collect();
         let registered = registered(&names);
         let (is_late, n_notes) = (vec![false; channels.len()], vec![0; channels.len()]);
-        Box::new(HostsProbe { registered, is_late, n_notes, channels, names, notes: Vec::new() })
+        let new = |_: &Arc<Channel>| [READINGS_MOST, READINGS_MOST].map(Names::new);
+        let (known, notes) = (channels.iter().map(new).collect(), Vec::new());
+        Box::new(HostsProbe { registered, is_late, known, n_notes, channels, names, notes })
     }
 }
 
@@ -118,6 +122,14 @@ fn registered(names: &[Named]) -> Vec<Reading> {
     all
 }
 
+/// Leaves out what a host cannot have read: of what Dyno's own probes do not read, nobody knows the meaning. A star in their
+/// names stands for what the host has, of which there is an end.
+fn bound(sample: &mut Sample, [of_machine, of_router]: &mut [Names; 2]) {
+    sample.machine.retain(|name, _| KNOWN.find(name).is_some());
+    of_machine.keep(&mut sample.machine);
+    of_router.keep(&mut sample.router);
+}
+
 /// Puts what the hosts have read into the readings; none of a host that has not answered.
 fn put(hosts: &[(&Named, Option<Sample>)], readings: &mut Readings) {
     let mut sums: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
@@ -126,9 +138,7 @@ fn put(hosts: &[(&Named, Option<Sample>)], readings: &mut Readings) {
         let is_wanted = |name: &str| of_router.iter().any(|reading| reading.is_for(name));
         let own = sample.router.iter().filter(|(name, _)| is_wanted(name));
         readings.extend(own.map(|(name, value)| (name.clone(), *value)));
-        // What Dyno's own probes do not read, nobody knows the meaning of.
-        let known = |(name, _): &(&String, &f64)| KNOWN.find(name).is_some();
-        for (name, value) in sample.machine.iter().filter(known).take(READINGS_MOST) {
+        for (name, value) in &sample.machine {
             match name.strip_prefix(SERVER) {
                 Some(rest) => {
                     if *is_measured {
@@ -164,6 +174,9 @@ impl Probe for HostsProbe {
         let mut found = Vec::new();
         for (idx, (channel, id)) in self.channels.iter().zip(asked).enumerate() {
             let mut sample = channel.sample(id, LIMIT);
+            if let Some(sample) = &mut sample {
+                bound(sample, &mut self.known[idx]);
+            }
             let notes = sample.iter_mut().flat_map(|sample| std::mem::take(&mut sample.notes));
             let left = NOTES_MOST.saturating_sub(self.n_notes[idx]);
             let notes: Vec<String> =
@@ -216,7 +229,12 @@ mod tests {
     #[track_caller]
     fn check_named(hosts: &[(&Named, Option<Sample>)], expected: &[(&str, f64)]) {
         let mut readings = Readings::new();
-        put(hosts, &mut readings);
+        let mut hosts = hosts.to_vec();
+        for (_, sample) in &mut hosts {
+            let mut known = [READINGS_MOST; 2].map(Names::new);
+            sample.iter_mut().for_each(|sample| bound(sample, &mut known));
+        }
+        put(&hosts, &mut readings);
         assert_eq!(readings, by_name(expected));
         let names: Vec<Named> = hosts.iter().map(|(named, _)| (*named).clone()).collect();
         let registry = Registry::new(registered(&names));
@@ -230,6 +248,23 @@ mod tests {
         let invented = ("invented", 1.0);
         let read = values(&[("server.rss_bytes", 7.0), ("disk.vda.queue", 2.0), invented]);
         check(&[("db1", read)], &[("host.db1.disk.vda.queue", 2.0), ("server.rss_bytes", 7.0)]);
+    }
+
+    #[test]
+    fn a_host_has_no_new_disks_every_second() {
+        let mut known = [READINGS_MOST; 2].map(Names::new);
+        let (mut names, mut of_router) = (BTreeSet::new(), BTreeSet::new());
+        for second in 0..10 {
+            let named = |what: &str| {
+                (0..1000).map(|nth| (format!("{what}.{second}-{nth}.queue"), 1.0)).collect()
+            };
+            let mut sample =
+                Sample { machine: named("disk"), router: named("pool"), ..Sample::default() };
+            bound(&mut sample, &mut known);
+            names.extend(sample.machine.into_keys());
+            of_router.extend(sample.router.into_keys());
+        }
+        assert_eq!((names.len(), of_router.len()), (READINGS_MOST, READINGS_MOST));
     }
 
     #[test]

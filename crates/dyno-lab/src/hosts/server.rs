@@ -610,6 +610,7 @@ mod tests {
     use dyno_units::ManualClock;
     use serde_json::{Value, json};
 
+    use super::super::WatchedHost;
     use super::super::tests::pipes;
     use super::*;
     use crate::agent::{DYNO, PROTOCOL, read_frame, write_frame};
@@ -635,9 +636,12 @@ mod tests {
                 let hello = Hello { protocol: PROTOCOL, dyno, machine, facts, ..Hello::default() };
                 let _ = write_frame(&mut theirs, &Answer::Hello(hello));
                 while let Ok(order) = read_frame::<Order>(&mut theirs) {
-                    if let Order::Server { task, .. } = order {
-                        let _ = write_frame(&mut theirs, &answer(task, &with));
-                    }
+                    let said = match order {
+                        Order::Server { task, .. } => answer(task, &with),
+                        Order::Sample { id } => json!({ "sampled": { "id": id, "sample": with } }),
+                        _ => continue,
+                    };
+                    let _ = write_frame(&mut theirs, &said);
                 }
             });
             Ok((None, pipes(ours)))
@@ -720,6 +724,26 @@ mod tests {
             json!({ "seen": { "down": "x".repeat(2 << 20), "log": [], "data_bytes": null } });
         check(done, long, "is too long");
         check(done, json!({ "sending": { "port": 70_000, "token": "" } }), "cannot be decoded");
+    }
+
+    #[test]
+    fn the_notes_of_a_host_have_an_end() {
+        let sample = json!({ "machine": {}, "router": {}, "notes": vec![HOSTILE; 70] });
+        let hosts = hosts_of(done, sample);
+        let (member, of_router) = ("primary".to_owned(), Vec::new());
+        let mut probe =
+            hosts.probe(vec![WatchedHost { idx: 0, member, is_measured: true, of_router }]);
+        let mut readings = dyno_host::Readings::new();
+        let mut read = || {
+            probe.read(Nanoseconds::ZERO, &mut readings);
+            probe.take_notes()
+        };
+        let counts = [read(), read(), read()].map(|notes| {
+            assert!(notes.iter().all(|note| note.starts_with("host db1: ")), "{notes:?}");
+            assert!(!notes.iter().any(|note| note.contains(dyno_units::is_unsafe_char)));
+            notes.len()
+        });
+        assert_eq!(counts, [70, 30, 0]);
     }
 
     #[test]

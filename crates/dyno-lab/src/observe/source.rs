@@ -7,10 +7,16 @@ use dyno_host::{Probe, ProbeCommand, Readings, Sampler, thread_cpu};
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};
 
-use super::Sample;
+use super::{Names, Sample};
 
 /// The shortest time over which rates are worth reading.
 const SHORTEST: Nanoseconds = Nanoseconds::from_millis(100);
+
+/// The most readings of a source, by name: ten times what a large deployment has.
+const READINGS_MOST: usize = 16_384;
+
+/// The most that is told of a source.
+const NOTES_MOST: usize = 1000;
 
 /// The readings that each source has of itself.
 #[rustfmt::skip]
@@ -78,9 +84,40 @@ pub(super) struct Source {
     pub(super) origin: Nanoseconds,
     /// How long from one reading to the next at least.
     pub(super) period: Nanoseconds,
+    pub(super) told: Told,
+}
+
+/// What a source has told so far: what it reads may come from outside, without end.
+pub(super) struct Told {
+    names: Names,
+    n_notes: usize,
+    /// Whether readings were left out, and whether that has been noted.
+    is_too_much: bool,
+    is_noted: bool,
+}
+
+impl Default for Told {
+    fn default() -> Told {
+        Told { names: Names::new(READINGS_MOST), n_notes: 0, is_too_much: false, is_noted: false }
+    }
 }
 
 impl Source {
+    /// What is worth telling; what is too much is left out.
+    fn take_notes(&mut self) -> Vec<String> {
+        let mut notes = self.reader.take_notes();
+        notes.truncate(NOTES_MOST - self.told.n_notes);
+        self.told.n_notes += notes.len();
+        if self.told.is_too_much && !std::mem::replace(&mut self.told.is_noted, true) {
+            notes.push(format!(
+                "the probe `{}` has more than {READINGS_MOST} readings by name, or names that are too \
+                 long: those are not recorded",
+                self.name
+            ));
+        }
+        notes
+    }
+
     /// Reads until it is told to stop, or nobody listens any more.
     pub(super) fn run(mut self, stopped: &Receiver<()>, send: &Sender<Heard>) {
         let every = self.reader.every().max(self.period);
@@ -95,7 +132,7 @@ impl Source {
                 break;
             }
             let sample = self.read(now, &mut before);
-            let notes = self.reader.take_notes();
+            let notes = self.take_notes();
             let has_ear = notes.into_iter().all(|note| send.send(Heard::Note(note)).is_ok())
                 && send.send(Heard::Sample(sample)).is_ok();
             // One that was told to stop while it read, and may be slow, reads no more.
@@ -113,6 +150,7 @@ impl Source {
         before: &mut Option<(Nanoseconds, Nanoseconds)>,
     ) -> Sample {
         let mut values = self.reader.read(now);
+        let is_too_much = self.told.names.keep(&mut values);
         let took = self.clock.now().saturating_sub(now);
         values.insert(format!("probes.{}.read_ms", self.name), took.as_secs_f64() * 1e3);
         // What reading costs is told with the next reading, so that all of it is told.
@@ -125,6 +163,7 @@ impl Source {
             }
         }
         *before = Some((now, cpu));
+        self.told.is_too_much |= is_too_much;
         Sample { at: now, source: self.idx, values }
     }
 }
@@ -138,6 +177,52 @@ fn next_due(origin: Nanoseconds, every: Nanoseconds, now: Nanoseconds) -> Nanose
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A probe of a server that never says the same twice.
+    struct Endless(usize);
+
+    impl Probe for Endless {
+        fn registered(&self) -> std::borrow::Cow<'static, [Reading]> {
+            std::borrow::Cow::Borrowed(&[])
+        }
+
+        fn name(&self) -> &str {
+            "endless"
+        }
+
+        fn read(&mut self, _: Nanoseconds, readings: &mut Readings) {
+            self.0 += 1;
+            readings.extend((0..1000).map(|nth| (format!("probe.endless.{}-{nth}", self.0), 1.0)));
+        }
+
+        fn take_notes(&mut self) -> Vec<String> {
+            (0..100).map(|nth| format!("{}-{nth}", self.0)).collect()
+        }
+    }
+
+    #[test]
+    fn what_a_source_tells_is_bounded() {
+        let clock: Arc<dyn Clock> = Arc::new(dyno_units::ManualClock::new());
+        let mut source = Source {
+            idx: 0,
+            name: "endless".to_owned(),
+            reader: Reader::Own(Box::new(Endless(0))),
+            clock,
+            origin: Nanoseconds::ZERO,
+            period: Nanoseconds::SECOND,
+            told: Told::default(),
+        };
+        let (mut names, mut notes) = (std::collections::BTreeSet::new(), Vec::new());
+        for second in 0..40 {
+            let sample = source.read(Nanoseconds::from_secs(second), &mut None);
+            names.extend(sample.values.into_keys().filter(|name| name.starts_with("probe.")));
+            notes.extend(source.take_notes());
+        }
+        assert_eq!(names.len(), READINGS_MOST);
+        assert_eq!(notes.len(), NOTES_MOST + 1);
+        let about: Vec<_> = notes.iter().filter(|note| note.contains("not recorded")).collect();
+        assert_eq!(about.len(), 1, "{about:?}");
+    }
 
     #[test]
     fn missed_boundaries_are_left_out() {

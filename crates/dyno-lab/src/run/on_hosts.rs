@@ -19,9 +19,10 @@ use dyno_units::Nanoseconds;
 
 use super::{Course, Lab, sleep, trial_plan};
 use crate::agent::TrialOrder;
-use crate::agent::message::EndThere;
+use crate::agent::message::{EndThere, RecordedEnd};
 use crate::failures::Failure;
 use crate::hosts::{FromHost, TrialSite, trial_sites};
+use crate::observe::Names;
 use crate::trial::{Results, TrialEnd, TrialError};
 
 /// What the threads have told and nobody has taken: then they wait, and with them the agents.
@@ -48,10 +49,15 @@ struct Running {
     began_unix_ms: u64,
     /// What was not shown yet.
     kept_back: KeptBack,
+    /// The readings that it may have.
+    readings: Names,
 }
 
 /// The most bytes of events that are kept back of a trial: a host may send them without end.
 const KEPT_BACK_MOST: usize = 1 << 20;
+
+/// The most readings of a trial that are shown, by name, for the same reason.
+const READINGS_MOST: usize = 16_384;
 
 /// Events that wait until their trial is shown. What is too much is in the record alone.
 #[derive(Default)]
@@ -65,14 +71,8 @@ impl KeptBack {
     fn push(&mut self, event: Event) {
         let n_bytes = serde_json::to_vec(&event).map_or(usize::MAX, |json| json.len());
         let bytes = self.bytes.saturating_add(n_bytes);
-        // The end of a trial is shown in any case.
-        let is_end = matches!(
-            event.kind,
-            EventKind::TrialFinished { .. }
-                | EventKind::TrialFailed { .. }
-                | EventKind::TrialAbandoned { .. }
-        );
-        if bytes > KEPT_BACK_MOST && !is_end {
+        // The end of a trial is shown in any case: it is said here, and once.
+        if bytes > KEPT_BACK_MOST && !is_end(&event.kind) {
             self.n_left_out += 1;
             return;
         }
@@ -84,6 +84,41 @@ impl KeptBack {
     fn take(&mut self) -> (Vec<Event>, u64) {
         let KeptBack { events, n_left_out, .. } = std::mem::take(self);
         (events, n_left_out)
+    }
+}
+
+/// Whether it is how a trial ends.
+fn is_end(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::TrialFinished { .. }
+            | EventKind::TrialFailed { .. }
+            | EventKind::TrialAbandoned { .. }
+    )
+}
+
+/// Whether a host may say this of the trial that it runs. What becomes of other trials and of the run it does not know,
+/// and how its trial has ended is known here from its report.
+fn is_of_trial(kind: &EventKind, number: u32) -> bool {
+    match kind {
+        EventKind::TrialBegan { trial, .. } | EventKind::CleanUpFailed { trial, .. } => {
+            *trial == number
+        }
+        EventKind::BlockVoided { .. }
+        | EventKind::VariantSettled { .. }
+        | EventKind::TrialSkipped { .. } => false,
+        kind => !is_end(kind),
+    }
+}
+
+/// How a trial has ended that is recorded.
+fn end_event(end: &RecordedEnd, trial: u32) -> EventKind {
+    match end {
+        RecordedEnd::Finished { .. } => EventKind::TrialFinished { trial },
+        RecordedEnd::Failed { message, log, .. } => {
+            let (message, server_log) = (message.clone(), log.clone());
+            EventKind::TrialFailed { trial, message, server_log }
+        }
     }
 }
 
@@ -257,7 +292,12 @@ impl<'a> Course<'a, '_> {
                     let message = format!("trial {number} runs on host {host}");
                     vec![EventKind::Noted { message }]
                 }
-                Told::From(FromHost::Event(event)) => vec![event.kind],
+                Told::From(FromHost::Event(mut event)) => {
+                    if let EventKind::ReadingsTaken { values } = &mut event.kind {
+                        one.readings.keep(values);
+                    }
+                    Vec::from_iter(Some(event.kind).filter(|kind| is_of_trial(kind, number)))
+                }
                 Told::From(FromHost::Note(message)) => vec![EventKind::Noted { message }],
                 Told::From(FromHost::Part { name, bytes }) => {
                     // If it is refused, a file is missing at the end.
@@ -309,10 +349,11 @@ impl<'a> Course<'a, '_> {
             began: self.lab.clock.now(),
             began_unix_ms: self.lab.clock.unix_millis(),
             kept_back: KeptBack::default(),
+            readings: Names::new(READINGS_MOST),
         })
     }
 
-    /// Records the end of a trial; returns it, with the events that the host has not sent.
+    /// Records the end of a trial; returns it, with the events that say so.
     fn end_of(
         &mut self,
         planned: &PlannedTrial,
@@ -325,9 +366,9 @@ impl<'a> Course<'a, '_> {
         let abandoned = || vec![EventKind::TrialAbandoned { trial: planned.number }];
         let (why, host) = match result {
             Err(TrialError::Record(error)) => return Err(error),
-            // The host has told it.
-            Ok((EndThere::Abandoned, _)) => return Ok((TrialEnd::Abandoned, Vec::new())),
-            Err(TrialError::Abandoned) => return Ok((TrialEnd::Abandoned, abandoned())),
+            Ok((EndThere::Abandoned, _)) | Err(TrialError::Abandoned) => {
+                return Ok((TrialEnd::Abandoned, abandoned()));
+            }
             // What was cut off by the user fails for no other reason.
             Err(_) if self.lab.abort.is_raised() => return Ok((TrialEnd::Abandoned, abandoned())),
             Err(TrialError::Failed { message, .. }) => (message, None),
@@ -335,7 +376,10 @@ impl<'a> Course<'a, '_> {
                 (format!("host {}: {why}", host.name), Some(host))
             }
             Ok((EndThere::Recorded(end), host)) => match receiver.finish(host.clone())? {
-                Ok(_) => return Ok((end.into(), Vec::new())),
+                Ok(_) => {
+                    let last = end_event(&end, planned.number);
+                    return Ok((end.into(), vec![last]));
+                }
                 Err((back, why)) => {
                     receiver = *back;
                     (format!("host {}: {why}", host.name), Some(host))
@@ -416,5 +460,30 @@ mod tests {
         assert_eq!(events.last(), Some(&finished));
         kept.push(noted(1000));
         assert_eq!(kept.take(), (vec![noted(1000)], 0));
+    }
+
+    #[test]
+    fn a_host_speaks_of_its_own_trial_alone_and_does_not_say_that_it_has_ended() {
+        let text = String::new;
+        let began = |trial| EventKind::TrialBegan { trial, variant: text(), repetition: 1 };
+        let log = Vec::new;
+        let refused = [
+            began(2),
+            EventKind::CleanUpFailed { trial: 2, message: text() },
+            EventKind::TrialFinished { trial: 1 },
+            EventKind::TrialFailed { trial: 1, message: text(), server_log: log() },
+            EventKind::TrialAbandoned { trial: 1 },
+            EventKind::BlockVoided { block: 1, why: text() },
+            EventKind::VariantSettled { variant: text(), repetitions: 1, why: text() },
+            EventKind::TrialSkipped { trial: 1, variant: text(), repetition: 1, why: text() },
+        ];
+        refused.iter().for_each(|kind| assert!(!is_of_trial(kind, 1), "{kind:?}"));
+        let taken = [
+            began(1),
+            EventKind::CleanUpFailed { trial: 1, message: text() },
+            EventKind::Noted { message: text() },
+            EventKind::LeftoverEnded { what: text() },
+        ];
+        taken.iter().for_each(|kind| assert!(is_of_trial(kind, 1), "{kind:?}"));
     }
 }

@@ -1,0 +1,54 @@
+//! Bounds on the names of readings. Servers, hosts and commands choose some of them, and may give others every second:
+//! each would become a column of all seconds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes that a name may have.
+const BYTES_MOST: usize = 256;
+
+/// The names that one source has given so far, of which there may be so many.
+#[derive(Debug)]
+pub(crate) struct Names {
+    known: BTreeSet<String>,
+    most: usize,
+}
+
+impl Names {
+    pub(crate) fn new(most: usize) -> Names {
+        Names { known: BTreeSet::new(), most }
+    }
+
+    /// Leaves out the readings whose names are too long, or one too many; whether there were any.
+    pub(crate) fn keep(&mut self, readings: &mut BTreeMap<String, f64>) -> bool {
+        let n_before = readings.len();
+        readings.retain(|name, _| {
+            if self.known.contains(name) {
+                return true;
+            }
+            let has_room = self.known.len() < self.most && name.len() <= BYTES_MOST;
+            has_room && self.known.insert(name.clone())
+        });
+        readings.len() < n_before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_names_and_long_ones_are_left_out() {
+        let mut names = Names::new(3);
+        let mut check = |given: &[&str], expected: &[&str]| {
+            let mut readings = given.iter().map(|name| ((*name).to_owned(), 1.0)).collect();
+            assert_eq!(names.keep(&mut readings), given.len() > expected.len());
+            assert_eq!(readings.into_keys().collect::<Vec<String>>(), expected);
+        };
+        let (longest, long) = ("x".repeat(BYTES_MOST), "x".repeat(BYTES_MOST + 1));
+        check(&["a", &long, &longest], &["a", &longest]);
+        check(&["a", "b", "c"], &["a", "b"]);
+        // Those that were there go on.
+        check(&["b", "d"], &["b"]);
+        check(&["a", &longest], &["a", &longest]);
+    }
+}
