@@ -1,6 +1,7 @@
 //! Shows a run's events as they happen: one changing line at a terminal, plain lines elsewhere.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use dyno_analysis::metrics::{self, with_thing};
@@ -56,7 +57,7 @@ pub(crate) struct Progress {
     wait: WaitView,
     wait_reported: Nanoseconds,
     /// What was noted already.
-    noted: BTreeSet<String>,
+    noted: Noted,
     /// Trials that have begun once: those of a discarded block begin again.
     begun: BTreeSet<u32>,
     /// Trials of a block, one of each variant.
@@ -64,6 +65,25 @@ pub(crate) struct Progress {
     /// Trials of blocks that were discarded, and those of them that have begun again.
     n_repeats: usize,
     nth_repeat: usize,
+}
+
+/// The most notes that are known again: hosts may send others without end.
+const NOTED_MOST: usize = 10_000;
+
+/// What was noted, by hashes.
+#[derive(Default)]
+struct Noted(BTreeSet<u64>);
+
+impl Noted {
+    /// Whether a note has not been seen; then it has been from now on.
+    fn is_new(&mut self, note: &str) -> bool {
+        let mut hasher = std::hash::DefaultHasher::new();
+        note.hash(&mut hasher);
+        if self.0.len() >= NOTED_MOST {
+            self.0.clear();
+        }
+        self.0.insert(hasher.finish())
+    }
 }
 
 impl Progress {
@@ -89,7 +109,7 @@ impl Progress {
             populate_reported: Nanoseconds::ZERO,
             wait: WaitView::default(),
             wait_reported: Nanoseconds::ZERO,
-            noted: BTreeSet::new(),
+            noted: Noted::default(),
             begun: BTreeSet::new(),
             n_variants: plan.variants.len(),
             n_repeats: 0,
@@ -119,7 +139,7 @@ impl Progress {
                 let text = audit_passed(passed, skipped);
                 if let Some(text) = text.filter(|_| failed.is_empty()) {
                     // Trials of one workload have the same checks: what they are is said once.
-                    match self.noted.insert(text.clone()) {
+                    match self.noted.is_new(&text) {
                         true => self.line(&text),
                         false if passed.is_empty() => {}
                         false => self.line(&format!("audit: {} passed", checks(passed.len()))),
@@ -151,7 +171,7 @@ impl Progress {
             EventKind::LeftoverEnded { what } => self.permanent(&format!("cleaned up: {what}")),
             // The probes of each step report the same problem again: once is enough for a reader.
             EventKind::Noted { message } => {
-                if self.noted.insert(message.clone()) {
+                if self.noted.is_new(message) {
                     self.permanent(message);
                 }
             }
@@ -439,6 +459,14 @@ fn time(us: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_are_said_once_and_do_not_fill_the_memory() {
+        let mut noted = Noted::default();
+        assert!(noted.is_new("a") && !noted.is_new("a"));
+        (0..3 * NOTED_MOST).for_each(|nth| assert!(noted.is_new(&nth.to_string())));
+        assert!(noted.0.len() <= NOTED_MOST);
+    }
 
     #[test]
     fn a_load_that_was_tried_has_its_unit() {
