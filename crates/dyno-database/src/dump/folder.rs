@@ -1,7 +1,8 @@
 //! The folder of a dump: `dump.json`, which is written last, and the files that it names.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ const CONTENTS: &str = "dump.json";
 const FORMAT: u32 = 1;
 
 /// The longest `dump.json` that is read, in bytes.
-const CONTENTS_MAX: u64 = 256 << 20;
+const CONTENTS_MAX: u64 = 64 << 20;
 
 /// A dump: what `dump.json` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,10 +113,14 @@ impl Dump {
     }
 
     /// Reads the text of `dump.json`; the error is why not.
-    pub(super) fn read(text: impl Read) -> Result<Dump, String> {
-        let value: serde_json::Value =
-            serde_json::from_reader(text).map_err(|error| error.to_string())?;
-        match value.get("format").and_then(serde_json::Value::as_u64) {
+    pub(super) fn read(mut text: impl Read + Seek) -> Result<Dump, String> {
+        /// What all formats have. The rest is passed over, and takes no memory.
+        #[derive(Deserialize)]
+        struct Format {
+            format: Option<u64>,
+        }
+        let head: Format = serde_json::from_reader(&mut text).map_err(|error| error.to_string())?;
+        match head.format {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 return Err(format!(
@@ -124,9 +129,15 @@ impl Dump {
             }
             None => return Err("it names no format".to_owned()),
         }
-        let dump: Dump = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        text.rewind().map_err(|error| error.to_string())?;
+        let dump: Dump = serde_json::from_reader(text).map_err(|error| error.to_string())?;
+        let mut names = BTreeSet::new();
         for piece in dump.files() {
             piece.check_name()?;
+            // A small dump must not fill a disk with one file.
+            if !names.insert(&piece.file) {
+                return Err(format!("it names the file {:?} more than once", piece.file));
+            }
         }
         Ok(dump)
     }
@@ -297,6 +308,7 @@ mod tests {
         check(vec![piece("t.1.tsv", "1\n2\n")], "it has 2 bytes, but was written with 4");
         check(vec![piece("t.2.tsv", "1\n")], "No such file");
         check(vec![piece("../t.1.tsv", "1\n")], "would not have written");
+        check(vec![piece("t.1.tsv", "1\n"), piece("t.1.tsv", "1\n")], "more than once");
         check(vec![piece("link.tsv", "1\n")], "link.tsv:");
         let folder = tempfile::tempdir().unwrap();
         let error = Dump::open(folder.path()).unwrap_err();

@@ -1,5 +1,7 @@
 //! The fuzz target of dumps.
 
+use std::io;
+
 use dyno_workload::{Cell, Row};
 
 use super::{Dump, read_line, write_cell};
@@ -10,7 +12,7 @@ pub fn dump(input: &[u8]) {
     let end = input.windows(2).position(|two| two == b"\n\n").unwrap_or(input.len());
     let (contents, lines) = input.split_at(end);
     let mut n_columns = 3;
-    if let Ok(dump) = Dump::read(contents) {
+    if let Ok(dump) = Dump::read(io::Cursor::new(contents)) {
         let _ = (dump.rows(), dump.bytes(), dump.n_files());
         for table in &dump.tables {
             assert!(table.files.iter().all(|piece| !piece.file.contains('/')));

@@ -11,6 +11,7 @@ mod restore;
 mod text;
 mod write;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,12 +96,12 @@ pub trait Dumping: Send + Sync {
     /// The server refused something.
     fn begin(&self, endpoint: &Endpoint, wanted: &Wanted<'_>) -> Result<Snapshot, DumpError>;
 
-    /// Checks that the statements of a table make that table, and do nothing else.
+    /// Checks that the statements of a table make that table, refer to no table but these, and do nothing else.
     ///
     /// # Errors
     ///
     /// One does something else.
-    fn check(&self, table: &Table) -> Result<(), DumpError>;
+    fn check(&self, table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpError>;
 
     /// Opens a connection that restores.
     ///

@@ -32,7 +32,8 @@ pub fn restore(
         )));
     }
     // Before anything is run.
-    dump.tables.iter().try_for_each(|one| dumping.check(&one.table))?;
+    let names = dump.tables.iter().map(|one| one.table.name.as_str()).collect();
+    dump.tables.iter().try_for_each(|one| dumping.check(&one.table, &names))?;
     let n_loaders = threads.clamp(1, dump.n_files().max(1));
     let mut loaders =
         (0..n_loaders).map(|_| dumping.loader(endpoint)).collect::<Result<Vec<_>, DumpError>>()?;

@@ -47,7 +47,8 @@ pub fn dump(endpoint: &Endpoint, options: &DumpOptions, moved: &Moved) -> Result
         let readers = std::mem::take(&mut snapshot.readers);
         let tables = std::mem::take(&mut snapshot.tables);
         // A dump that could not be restored is none.
-        tables.iter().try_for_each(|one| dumping.check(&one.table))?;
+        let names = tables.iter().map(|one| one.table.name.as_str()).collect();
+        tables.iter().try_for_each(|one| dumping.check(&one.table, &names))?;
         let files = read_all(&tables, readers, options, moved)?;
         let mut dump = Dump::new(endpoint.protocol.name(), snapshot.version, snapshot.notes);
         dump.tables = tables

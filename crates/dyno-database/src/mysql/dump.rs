@@ -4,6 +4,7 @@ mod allowed;
 mod create;
 mod rows;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use dyno_workload::{Connection, StatementError};
@@ -68,8 +69,8 @@ impl Dumping for BySql {
         Ok(Snapshot { version, tables: sources, readers, notes })
     }
 
-    fn check(&self, table: &Table) -> Result<(), DumpError> {
-        allowed::check(table)
+    fn check(&self, table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpError> {
+        allowed::check(table, tables)
     }
 
     fn loader(&self, endpoint: &Endpoint) -> Result<Box<dyn Loader>, DumpError> {
@@ -161,7 +162,27 @@ fn find_tables(
         let source = source(connection, &name, &engine, (n_rows, bytes), wanted.rows_per_file);
         source.map_err(|error| error.at(&name))
     });
-    Ok((sources.collect::<Result<_, _>>()?, notes))
+    let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+    notes.extend(leave_out_foreign_keys(&mut sources));
+    Ok((sources, notes))
+}
+
+/// Leaves out foreign keys to tables that are not in the dump, and says so.
+fn leave_out_foreign_keys(sources: &mut [TableSource]) -> Vec<String> {
+    let names: Vec<String> = sources.iter().map(|one| one.table.name.clone()).collect();
+    let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let mut notes = Vec::new();
+    for TableSource { table, .. } in sources {
+        let n = table.at_last.len();
+        table.at_last.retain(|key| !allowed::refers_elsewhere(key, &names));
+        if table.at_last.len() < n {
+            notes.push(format!(
+                "foreign keys of {} to tables that are not in the dump are not in it either",
+                table.name
+            ));
+        }
+    }
+    notes
 }
 
 /// What a database has beside tables and views, in sentences.

@@ -1,6 +1,8 @@
 //! What a dump may have a server run: the definitions of its own tables, and nothing else. The text is from whoever
 //! wrote the dump, or from the server that was dumped.
 
+use std::collections::BTreeSet;
+
 use super::quoted;
 use crate::dump::{DumpError, Table};
 
@@ -20,9 +22,19 @@ const ENGINES: [&str; 11] = [
 ];
 
 /// Words that are in no definition which SHOW CREATE TABLE prints of such a table, but in statements that read or
-/// write something else.
-const REFUSED: [&str; 7] =
-    ["select", "table", "into", "connection", "union", "directory", "load_file"];
+/// write something else; and those of sequences, which are tables, and in no dump.
+const REFUSED: [&str; 10] = [
+    "select",
+    "table",
+    "into",
+    "connection",
+    "union",
+    "directory",
+    "load_file",
+    "nextval",
+    "lastval",
+    "setval",
+];
 
 /// The most kinds of comments with a version in a statement.
 const OPENERS_MOST: usize = 6;
@@ -43,12 +55,12 @@ enum Token<'a> {
     Sign(char),
 }
 
-/// Checks all statements of a table.
+/// Checks all statements of a table; its foreign keys may refer to these tables.
 ///
 /// # Errors
 ///
 /// One is none that a dump may have.
-pub(super) fn check(table: &Table) -> Result<(), DumpError> {
+pub(super) fn check(table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpError> {
     let own = quoted(&table.name);
     let refuse = |why: &str| {
         Err(DumpError::new(format!(
@@ -56,11 +68,11 @@ pub(super) fn check(table: &Table) -> Result<(), DumpError> {
         ))
         .at(&table.name))
     };
-    if let Err(why) = definition(&table.create, &own) {
+    if let Err(why) = definition(&table.create, &own, tables) {
         return refuse(&why);
     }
     for statement in table.after.iter().chain(&table.at_last) {
-        if let Err(why) = addition(statement, &own) {
+        if let Err(why) = addition(statement, &own, tables) {
             return refuse(&why);
         }
     }
@@ -68,20 +80,48 @@ pub(super) fn check(table: &Table) -> Result<(), DumpError> {
 }
 
 /// `CREATE TABLE name (…)` with its options.
-fn definition(statement: &str, own: &str) -> Result<(), String> {
+fn definition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(), String> {
     let rest = after(statement, "CREATE TABLE ", own, " (")?;
     readings(rest)?.iter().try_for_each(|tokens| match tokens.get(1) {
         Some(Token::Word(word)) if word.eq_ignore_ascii_case("like") => {
             Err("it is LIKE another table".to_owned())
         }
-        _ => plain(tokens),
+        _ => plain(tokens).and_then(|()| references(tokens, tables)),
     })
 }
 
 /// `ALTER TABLE name ADD KEY …, ADD KEY …`.
-fn addition(statement: &str, own: &str) -> Result<(), String> {
+fn addition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(), String> {
     let rest = after(statement, "ALTER TABLE ", own, " ADD ")?;
-    readings(rest)?.iter().try_for_each(|tokens| added(tokens).and_then(|()| plain(tokens)))
+    readings(rest)?.iter().try_for_each(|tokens| {
+        added(tokens)?;
+        plain(tokens)?;
+        references(tokens, tables)
+    })
+}
+
+/// Whether the key that a statement adds refers to a table that is none of these.
+pub(super) fn refers_elsewhere(statement: &str, tables: &BTreeSet<&str>) -> bool {
+    let elsewhere = |tokens: &Vec<Token<'_>>| references(tokens, tables).is_err();
+    readings(statement).is_ok_and(|readings| readings.iter().any(elsewhere))
+}
+
+/// Refuses foreign keys to tables that are none of these: rows of such a table could no longer be deleted.
+fn references(tokens: &[Token<'_>], tables: &BTreeSet<&str>) -> Result<(), String> {
+    for (idx, token) in tokens.iter().enumerate() {
+        let Token::Word(word) = token else { continue };
+        if !word.eq_ignore_ascii_case("references") {
+            continue;
+        }
+        let name = match tokens.get(idx + 1) {
+            Some(Token::Name(name)) => name[1..name.len() - 1].replace("``", "`"),
+            _ => String::new(),
+        };
+        if !tables.contains(name.as_str()) || tokens.get(idx + 2) == Some(&Token::Sign('.')) {
+            return Err("it refers to a table that is not in the dump".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// What follows the name of the own table, which `follows` begins.
@@ -120,6 +160,10 @@ fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
     for (idx, token) in tokens.iter().enumerate() {
         let Token::Word(word) = token else { continue };
         let word = word.to_ascii_lowercase();
+        let is_signed = matches!(tokens.get(idx + 1), Some(Token::Sign('+' | '-')));
+        if word.starts_with(|c: char| c.is_ascii_digit()) && !is_number(&word, is_signed) {
+            return Err("it contains a word that begins with a digit".to_owned());
+        }
         if REFUSED.contains(&word.as_str()) {
             return Err(format!("it contains {}", word.to_uppercase()));
         }
@@ -128,6 +172,9 @@ fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
             Some(Token::Word(next)) => words.iter().any(|one| one.eq_ignore_ascii_case(next)),
             _ => false,
         };
+        if matches!(word.as_str(), "next" | "previous") && follows(&["value"]) {
+            return Err("it contains a value of a sequence".to_owned());
+        }
         if word == "values" && !follows(&["less", "in"]) {
             return Err("it contains VALUES".to_owned());
         }
@@ -140,6 +187,20 @@ fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Whether a word is a number from its first to its last character: behind one that ends earlier, servers begin another
+/// word (`1.5select`). The exponent of one may have a sign, and follow it.
+fn is_number(word: &str, is_signed: bool) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    if let Some(digits) = word.strip_prefix("0x") {
+        return !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_hexdigit());
+    }
+    match word.split_once('e') {
+        Some((number, "")) => is_signed && is_digits(number),
+        Some((number, exponent)) => is_digits(number) && is_digits(exponent),
+        None => is_digits(word.strip_prefix("0b").unwrap_or(word)),
+    }
 }
 
 fn is_known(engine: &str) -> bool {
@@ -216,6 +277,8 @@ fn tokens<'a>(
             '#' => return Err("it contains a comment".to_owned()),
             '-' if rest.starts_with("--") => return Err("it contains a comment".to_owned()),
             '/' if rest.starts_with("/*") => return Err("it contains a comment".to_owned()),
+            // `\N` is NULL, whatever follows.
+            '\\' => return Err("it contains a backslash".to_owned()),
             '`' | '\'' | '"' => {
                 let length = quoted_length(rest, c).ok_or("a quote in it does not end")?;
                 found.push(if c == '`' { Token::Name(&rest[..length]) } else { Token::Text });
@@ -267,6 +330,12 @@ mod tests {
         Table { name, columns: Vec::new(), create, after, at_last: Vec::new() }
     }
 
+    const TABLES: [&str; 3] = ["t", "o", "a`b"];
+
+    fn check(table: &Table) -> Result<(), DumpError> {
+        super::check(table, &TABLES.into())
+    }
+
     #[track_caller]
     fn refused(create: &str, after: &[&str], expected: &str) {
         let error = check(&table("t", create, after)).expect_err(create);
@@ -277,17 +346,18 @@ mod tests {
 
     #[test]
     fn definitions_as_servers_print_them_are_run() {
-        let check = |create: &str, after: &[&str]| {
+        let good = |create: &str, after: &[&str]| {
             assert_eq!(check(&table("t", create, after)), Ok(()), "{create}");
         };
-        check(GOOD, &[]);
-        check(
+        good(GOOD, &[]);
+        good(
             "CREATE TABLE `t` (
   `id` bigint(20) unsigned NOT NULL AUTO_INCREMENT COMMENT 'select; -- it''s \\' /* `x`',
   `select` varchar(9) CHARACTER SET latin1 DEFAULT 'a;b',
   `u` char(36) DEFAULT (uuid()) /*!80023 INVISIBLE */,
   `j` longtext CHECK (json_valid(`j`) and `j` like '{%'),
   `g` int GENERATED ALWAYS AS (`id` + 1) VIRTUAL,
+  `n` double DEFAULT 1.5e-7 CHECK (`n` < 1e10 and `n` > 0x1f),
   PRIMARY KEY (`id`),
   CONSTRAINT `c` CHECK (`id` > -1) /*!80016 NOT ENFORCED */
 ) ENGINE=InnoDB AUTO_INCREMENT=7 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci COMMENT=\"x\"
@@ -300,14 +370,14 @@ mod tests {
                 "ALTER TABLE `t` ADD CONSTRAINT `f` FOREIGN KEY (`k`) REFERENCES `o` (`id`) ON DELETE CASCADE",
             ],
         );
-        check("CREATE TABLE `t` (`a` int) ENGINE=Aria WITH SYSTEM VERSIONING", &[]);
-        check(
+        good("CREATE TABLE `t` (`a` int) ENGINE=Aria WITH SYSTEM VERSIONING", &[]);
+        good(
             "CREATE TABLE `t` (`a` int) PARTITION BY LIST (`a`) (PARTITION p VALUES IN (1) ENGINE = RocksDB)",
             &[],
         );
         let odd =
             table("a`b", "CREATE TABLE `a``b` (`x` int)", &["ALTER TABLE `a``b` ADD KEY (`x`)"]);
-        assert_eq!(super::check(&odd), Ok(()));
+        assert_eq!(check(&odd), Ok(()));
     }
 
     #[test]
@@ -352,11 +422,29 @@ mod tests {
             (" /*! x", "does not end"),
             (" COMMENT='x", "does not end"),
             (" COMMENT='x\\' SELECT 1", "does not end"),
+            // A number ends before it.
+            (" MAX_ROWS=1e1select * from u", "begins with a digit"),
+            (" MAX_ROWS=1.5select * from u", "begins with a digit"),
+            (" MAX_ROWS=.5select * from u", "begins with a digit"),
+            (" MAX_ROWS=1e+1select * from u", "begins with a digit"),
+            (" MAX_ROWS=0x1fselect * from u", "begins with a digit"),
+            (" MAX_ROWS=\\Nselect * from u", "backslash"),
         ] {
             refused(&format!("CREATE TABLE `t` (`a` int){more}"), &[], expected);
         }
         refused("CREATE TABLE `t` (LIKE `mysql`.`user`)", &[], "LIKE");
         refused("CREATE TABLE `t` (`a` text DEFAULT load_file('x'))", &[], "LOAD_FILE");
+        for (column, expected) in [
+            ("`a` int DEFAULT setval(`s`, 5)", "SETVAL"),
+            ("`a` int DEFAULT nextval(`shop`.`s`)", "NEXTVAL"),
+            ("`a` int DEFAULT (NEXT VALUE FOR `s`)", "a value of a sequence"),
+            ("`a` int REFERENCES `u` (`id`)", "not in the dump"),
+            ("`a` int REFERENCES u (`id`)", "not in the dump"),
+            ("`a` int, FOREIGN KEY (`a`) REFERENCES `shop`.`t` (`id`)", "not in the dump"),
+            ("`a` int, FOREIGN KEY (`a`) REFERENCES `t`.`t` (`id`)", "not in the dump"),
+        ] {
+            refused(&format!("CREATE TABLE `t` ({column})"), &[], expected);
+        }
         for (statement, expected) in [
             ("GRANT ALL ON *.* TO evil WITH GRANT OPTION", "ALTER TABLE `t`"),
             ("ALTER TABLE `u` ADD KEY (`a`)", "ALTER TABLE `t`"),
@@ -368,6 +456,11 @@ mod tests {
             ("ALTER TABLE `t` ADD KEY (`a`), ENGINE=CONNECT", "something else than keys"),
             ("ALTER TABLE `t` ADD KEY (`a`); DROP TABLE `u`", "more than one statement"),
             ("DROP TABLE `t`", "ALTER TABLE `t`"),
+            ("ALTER TABLE `t` ADD FOREIGN KEY (`a`) REFERENCES `u` (`a`)", "something else"),
+            (
+                "ALTER TABLE `t` ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `u` (`a`)",
+                "not in the dump",
+            ),
         ] {
             refused(GOOD, &[statement], expected);
         }
