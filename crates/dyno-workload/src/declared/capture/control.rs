@@ -145,18 +145,12 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
 
 /// PostgreSQL's `SELECT … INTO new_table`.
 fn makes_table(scanned: &Scanned) -> bool {
-    let mut open = 0_i64;
-    let is_it = |(idx, token): (usize, &Token)| {
-        match token {
-            Token::Sign('(') => open += 1,
-            Token::Sign(')') => open -= 1,
-            _ => {}
-        }
-        open == 0
-            && scanned.word(idx) == "into"
+    // Also in brackets: `(SELECT … INTO new_table)`.
+    let is_it = |idx: usize| {
+        scanned.word(idx) == "into"
             && !matches!(scanned.word(idx.saturating_sub(1)), "insert" | "merge")
     };
-    matches!(first_word(scanned), "select" | "with") && scanned.tokens.iter().enumerate().any(is_it)
+    matches!(first_word(scanned), "select" | "with") && (0..scanned.tokens.len()).any(is_it)
 }
 
 /// `COMMIT AND CHAIN`, `ROLLBACK AND NO CHAIN`.

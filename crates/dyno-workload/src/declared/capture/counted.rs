@@ -12,7 +12,7 @@ use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::control::not_replayed;
-use super::dangerous::{has_executable_comment, without_comments};
+use super::dangerous::{ends_alike, has_executable_comment, without_comments};
 use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
 use super::values::{Budget, Seen, Shown, Stats};
 use super::write::{comment, copy, quoted};
@@ -217,6 +217,19 @@ struct Kept {
     names: Vec<(String, Meaning)>,
 }
 
+/// Whether servers may read one of its literals to another end. In PostgreSQL that depends also on a literal before it.
+fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialect) -> bool {
+    let is_unclear = |(token, span): (&Token, &std::ops::Range<usize>)| {
+        let literal = &text[span.clone()];
+        *token == Token::Sign('\'')
+            && match dialect {
+                Dialect::PostgreSql => literal.starts_with('\'') && literal.contains('\\'),
+                _ => !ends_alike(literal),
+            }
+    };
+    scanned.tokens.iter().zip(&scanned.spans).any(is_unclear)
+}
+
 fn understood(
     statement: &CountedStatement,
     columns: &[CountedColumn],
@@ -253,6 +266,9 @@ fn understood(
     // What the server has not replaced may be anybody's data.
     if !request.has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
         return Understood::LeftOut(Reason::Literal);
+    }
+    if has_unclear_literal(text, &scanned, dialect) {
+        return Understood::LeftOut(Reason::NotUnderstood);
     }
     let reader = Reader {
         statement,
@@ -415,7 +431,8 @@ impl Reader<'_> {
         }
         sql.push_str(&self.text[end..]);
         // The mark of several rows, which are written out by now.
-        let sql = sql.replace(SEVERAL_ROWS, "").trim_end().to_owned();
+        // A blank, so that what is beside it does not become one word.
+        let sql = sql.replace(SEVERAL_ROWS, " ").trim_end().to_owned();
         if names.len() > super::statement::VALUES_MOST {
             return Err(Reason::ManyValues);
         }

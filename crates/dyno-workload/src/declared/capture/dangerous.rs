@@ -9,8 +9,7 @@ use super::statement::Kind;
 
 /// Databases of MariaDB and MySQL, and a schema of all servers, that belong to the server.
 const SCHEMAS: &[&str] = &["mysql", "sys", "performance_schema", "information_schema"];
-/// Functions of MariaDB and MySQL that concern the server or its sessions, or wait; `sys_exec` and its like are
-/// common additions.
+/// Functions of MariaDB and MySQL that concern the server, its sessions or sequences, or wait.
 const OF_MYSQL: &[&str] = &[
     "get_lock",
     "release_lock",
@@ -24,24 +23,38 @@ const OF_MYSQL: &[&str] = &[
     "master_gtid_wait",
     "wait_for_executed_gtid_set",
     "wait_until_sql_thread_after_gtids",
-    "sys_exec",
-    "sys_eval",
-    "sys_set",
+    "setval",
+];
+/// How names of such functions of plug-ins begin; `sys_exec` and its like are common additions.
+const OF_MYSQL_BEGIN: &[&str] = &[
+    "sys_",
+    "spider_",
+    "group_replication_",
+    "asynchronous_connection_failover_",
+    "audit_log_",
+    "keyring_",
+    "version_tokens_",
+    "service_",
+    "gen_dictionary_",
 ];
 /// Functions of PostgreSQL that do, besides those whose names begin with `pg_`, or that execute a text.
 const OF_POSTGRESQL: &[&str] = &[
     "setval",
     "set_config",
-    "query_to_xml",
-    "query_to_xmlschema",
-    "query_to_xml_and_xmlschema",
     "ts_stat",
     "ts_rewrite",
-    "crosstab",
     "connectby",
+    "xpath_table",
+    "loread",
+    "lowrite",
+    "gin_clean_pending_list",
 ];
-/// How names of others begin: other servers, files.
-const OF_POSTGRESQL_BEGIN: &[&str] = &["dblink", "lo_"];
+/// How names of others begin: other servers, files, texts that are executed.
+const OF_POSTGRESQL_BEGIN: &[&str] = &["dblink", "http", "lo_", "crosstab", "brin_"];
+/// What is in the names of those that read what a text names: `query_to_xml`, `table_to_xml_and_xmlschema`.
+const READS_NAMED: &str = "_to_xml";
+/// Words of hints that change settings.
+const SETTING_HINTS: &[&str] = &["set", "set_var", "resource_group"];
 
 /// Whether a database belongs to the server.
 pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
@@ -49,12 +62,17 @@ pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
 }
 
 /// Whether a statement names a table of the server's, or calls a function that controls it.
-pub(super) fn uses_server(scanned: &Scanned, dialect: Dialect) -> bool {
+pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
     let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
     let is_it = |(idx, token): (usize, &Token)| {
         let name = match token {
             Token::Word(word) => word.clone(),
             Token::Quoted(name) => name.to_lowercase(),
+            // A text, or a name: servers of MySQL have a setting for it (ANSI_QUOTES).
+            Token::Sign('\'') if dialect == Dialect::MySql => {
+                let literal = &text[scanned.spans[idx].clone()];
+                literal.trim_matches('"').replace("\"\"", "\"").to_lowercase()
+            }
             Token::Sign(_) => return false,
         };
         let name = name.as_str();
@@ -68,10 +86,15 @@ pub(super) fn uses_server(scanned: &Scanned, dialect: Dialect) -> bool {
                     && is_sign(idx - 1, '&')
                     && scanned.word(idx - 2) == "u";
                 let is_function = OF_POSTGRESQL.contains(&name)
-                    || OF_POSTGRESQL_BEGIN.iter().any(|begin| name.starts_with(begin));
+                    || OF_POSTGRESQL_BEGIN.iter().any(|begin| name.starts_with(begin))
+                    || name.contains(READS_NAMED);
                 is_escaped || name.starts_with("pg_") || is_schema || (is_called && is_function)
             }
-            _ => is_schema || (is_called && OF_MYSQL.contains(&name)),
+            _ => {
+                let is_function = OF_MYSQL.contains(&name)
+                    || OF_MYSQL_BEGIN.iter().any(|begin| name.starts_with(begin));
+                is_schema || (is_called && is_function)
+            }
         }
     };
     scanned.tokens.iter().enumerate().any(is_it)
@@ -106,8 +129,27 @@ pub(super) fn change_of_executable(text: &str) -> Change {
     }
 }
 
+/// Whether servers read a literal to the same end, whatever their settings say of backslashes.
+pub(super) fn ends_alike(literal: &str) -> bool {
+    let Some(quote @ ('\'' | '"')) = literal.chars().next() else { return true };
+    let end_of = |has_escapes: bool| {
+        let mut chars = literal.char_indices().skip(1).peekable();
+        while let Some((at, c)) = chars.next() {
+            if c == '\\' && has_escapes {
+                chars.next();
+            } else if c == quote && chars.peek().is_none_or(|(_, next)| *next != quote) {
+                return Some(at + c.len_utf8());
+            } else if c == quote {
+                chars.next();
+            }
+        }
+        None
+    };
+    [true, false].map(end_of) == [Some(literal.len()); 2]
+}
+
 /// The hints to the optimizer among what is between two tokens: `/*+ … */`. Other comments are dropped, since
-/// they may hold anything.
+/// they may hold anything, and so are hints that change settings.
 pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = gap.trim_start();
@@ -117,7 +159,10 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
             None => rest.find('\n').unwrap_or(rest.len()),
         };
         let comment = &rest[..end];
-        if comment.starts_with("/*+") && !comment.contains(|c: char| c.is_control() && c != '\n') {
+        let mut words = comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_plain = !comment.contains(|c: char| c.is_control() && c != '\n');
+        let sets = |word: &str| SETTING_HINTS.iter().any(|one| one.eq_ignore_ascii_case(word));
+        if comment.starts_with("/*+") && is_plain && !words.any(sets) {
             found.push(comment);
         }
         rest = rest[end..].trim_start();

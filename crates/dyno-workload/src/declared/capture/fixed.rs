@@ -110,7 +110,13 @@ const BEFORE_VALUE: &[&str] = &[
     "if",
     "interval",
     "straight_join",
+    "distinctrow",
+    "do",
     "sql_no_cache",
+    "sql_cache",
+    "sql_small_result",
+    "sql_big_result",
+    "sql_buffer_result",
     "sql_calc_found_rows",
     "high_priority",
     "fetch",
@@ -239,6 +245,17 @@ impl Place<'_> {
                 !self.is_joined && !word.starts_with('_') && !BEFORE_VALUE.contains(&word.as_str())
             }
         }
+    }
+
+    /// Whether it says something all the same, where no placeholder may stand: a part of a text, or a value of a type whose name
+    /// is before it.
+    pub(super) fn is_value(&self, literal: &str) -> bool {
+        let is_text = |idx: usize| self.is_sign(idx, '\'');
+        let is_part = is_text(self.after) || self.at.checked_sub(1).is_some_and(is_text);
+        let is_typed = self.dialect == Dialect::PostgreSql
+            && !BEFORE.contains(&self.before())
+            && self.is_alias();
+        self.is_text && literal.contains(char::is_alphabetic) && (is_part || is_typed)
     }
 
     /// Whether it is an argument that says what a function does.

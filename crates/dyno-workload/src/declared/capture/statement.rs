@@ -5,7 +5,9 @@ use crate::declared::sql::{Scanned, Token, trimmed};
 
 use super::Reason;
 use super::control::{Change, not_replayed};
-use super::dangerous::{change_of_executable, has_executable_comment, hints, uses_server};
+use super::dangerous::{
+    change_of_executable, ends_alike, has_executable_comment, hints, uses_server,
+};
 use super::fixed::Place;
 use super::values::{Seen, Shown};
 
@@ -113,8 +115,23 @@ const TYPES: &[&str] = &[
     "text",
 ];
 /// Parts of words beside which texts may be secrets.
-const SECRET: &[&str] =
-    &["passw", "pwd", "secret", "token", "crypt", "credential", "api_key", "apikey"];
+const SECRET: &[&str] = &[
+    "passw",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "token",
+    "crypt",
+    "credential",
+    "api_key",
+    "apikey",
+    "private_key",
+    "access_key",
+    "signature",
+    "session_id",
+    "cookie",
+];
 
 /// Reads a statement; `bound` has the values of its parameters `$1`, `$2` …, of which some may be NULL.
 pub(super) fn read(
@@ -215,6 +232,11 @@ pub(super) fn obstacle(
     for (idx, token) in scanned.tokens.iter().enumerate() {
         match token {
             Token::Sign(';') => return Some(Reason::Several),
+            // With a setting of MariaDB, names are in such brackets.
+            Token::Sign('[') if dialect == Dialect::MySql => return Some(Reason::NotUnderstood),
+            Token::Sign('0') if hides_word(&text[scanned.spans[idx].clone()], dialect) => {
+                return Some(Reason::NotUnderstood);
+            }
             Token::Sign('(') => open += 1,
             Token::Sign(')') => open -= 1,
             Token::Sign('?' | '$') if n_bound.is_none() => {}
@@ -239,7 +261,7 @@ pub(super) fn obstacle(
             return Some(Reason::NotUnderstood);
         }
     }
-    if uses_server(scanned, dialect) {
+    if uses_server(scanned, text, dialect) {
         return Some(Reason::Server);
     }
     // The server writes it for the variables of routines.
@@ -250,6 +272,22 @@ pub(super) fn obstacle(
         return Some(Reason::File);
     }
     (open != 0).then_some(Reason::NotUnderstood)
+}
+
+/// Whether a number ends before what was read as one, and another word begins there: `1into`, `1.5union`. A name may
+/// begin with digits in MariaDB and MySQL: `2fa`.
+fn hides_word(text: &str, dialect: Dialect) -> bool {
+    let lower = text.to_ascii_lowercase();
+    if ["0x", "0b", "0o"].iter().any(|begin| lower.starts_with(begin)) {
+        return !lower[2..].bytes().all(|c| c.is_ascii_hexdigit() || c == b'_');
+    }
+    let rest = lower.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_'));
+    let exponent = rest.strip_prefix('e');
+    let is_number = exponent
+        .map_or(rest.is_empty(), |rest| rest.bytes().all(|c| c.is_ascii_digit() || c == b'_'));
+    let has_number = lower.contains('.')
+        || exponent.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    !is_number && (dialect != Dialect::MySql || has_number)
 }
 
 fn is_secret(scanned: &Scanned) -> bool {
@@ -320,7 +358,8 @@ fn numbered(scanned: &Scanned) -> Vec<usize> {
     }
     // Also where it says whose column is meant.
     let qualifies = |idx: usize| name_at(idx) == Some(name) && is_sign(idx + 1, '.');
-    (0..scanned.tokens.len()).filter(|idx| named.contains(idx) || qualifies(*idx)).collect()
+    let is_named = |idx: &usize| named.binary_search(idx).is_ok();
+    (0..scanned.tokens.len()).filter(|idx| is_named(idx) || qualifies(*idx)).collect()
 }
 
 /// Makes a form of a statement.
@@ -340,7 +379,7 @@ struct Former<'a> {
     at: usize,
     /// Where the last token ended.
     end: usize,
-    /// The tokens that name the numbered table.
+    /// The tokens that name the numbered table, in their order.
     numbered: Vec<usize>,
     table_number: Option<u64>,
     shown: Shown,
@@ -464,7 +503,7 @@ impl Former<'_> {
     /// Writes the name of a numbered table with a mark for its number.
     fn table(&mut self) -> Result<bool, Reason> {
         let at = self.at;
-        if !self.numbered.contains(&at) {
+        if self.numbered.binary_search(&at).is_err() {
             return Ok(false);
         }
         let span = self.scanned.spans[at].clone();
@@ -507,7 +546,10 @@ impl Former<'_> {
         };
         if !self.is_sign(at, '$') && place.is_fixed() {
             let begin = self.scanned.spans[at].start;
-            let text = self.text[begin..end].to_owned();
+            let text = self.kept(&self.text[begin..end])?;
+            if self.shown != Shown::All && place.is_value(&text) {
+                return Err(Reason::Literal);
+            }
             self.push(end, after - at);
             self.out.push_str(&text);
             self.fixed = Some(after - 1);
@@ -526,6 +568,25 @@ impl Former<'_> {
         }
         self.values.push(vec![seen]);
         Ok(true)
+    }
+
+    /// A literal that stays, so that all servers read it to the same end.
+    fn kept(&self, literal: &str) -> Result<String, Reason> {
+        let before = self.word_before(self.at);
+        match self.dialect {
+            // There an E before it says that backslashes are escapes, and nothing else does for all servers.
+            Dialect::PostgreSql if literal.starts_with('\'') && before != "e" => {
+                match literal.contains('\\') {
+                    true if self.is_joined(self.at) && !before.is_empty() => {
+                        Err(Reason::NotUnderstood)
+                    }
+                    true => Ok(format!("E{}", literal.replace('\\', "\\\\"))),
+                    false => Ok(literal.to_owned()),
+                }
+            }
+            Dialect::MySql if !ends_alike(literal) => Err(Reason::NotUnderstood),
+            _ => Ok(literal.to_owned()),
+        }
     }
 
     /// Takes back a word that belongs to a literal, as in `E'…'` and `DATE '…'`; the type that it names.

@@ -623,6 +623,14 @@ mod counted {
         assert_eq!((found.counts.replayed, found.counts.left_out[&Reason::Literal]), (10, 5));
     }
 
+    /// The mark of several rows is a comment, and in PostgreSQL anybody's.
+    #[test]
+    fn words_beside_a_mark_of_several_rows_stay_two() {
+        let text = "SELECT n FROM t, u/* , ... */id(c)";
+        let study = captured(&[(text, 1, 1)], Dialect::PostgreSql).unwrap().study;
+        assert!(study.contains("SELECT n FROM t, u id(c)"), "{study}");
+    }
+
     #[test]
     fn counts_of_a_server_that_lies_do_not_overflow() {
         let many = u64::MAX - 1;

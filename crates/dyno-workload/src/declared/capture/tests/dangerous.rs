@@ -44,6 +44,12 @@ fn functions_and_tables_of_the_server() {
         "SELECT query_to_xml('SELECT 1', true, true, '')",
         "SELECT U&\"\\0070g_terminate_backend\"(7)",
         "SELECT 1 FROM information_schema.tables",
+        "SELECT table_to_xml('pg_authid', true, false, '')",
+        "SELECT database_to_xml_and_xmlschema(true, true, '')",
+        "SELECT lowrite(1, 'x')",
+        "SELECT * FROM crosstab2('DROP TABLE t')",
+        "SELECT * FROM xpath_table('a', 'b', 'c', 'd', 'DROP TABLE t')",
+        "SELECT http_get('http://x/')",
     ] {
         postgresql(statement, Reason::Server);
     }
@@ -55,6 +61,13 @@ fn functions_and_tables_of_the_server() {
         "SELECT SLEEP(10)",
         "SELECT benchmark (10, 1)",
         "SELECT sys_exec('id')",
+        "SELECT SETVAL(orders_seq, 1)",
+        "SELECT spider_direct_sql('DROP TABLE t', '', '')",
+        "SELECT group_replication_set_as_primary('x')",
+        // Names in the mode ANSI_QUOTES.
+        "SELECT * FROM t JOIN \"mysql\".user",
+        "UPDATE \"MySQL\".user SET a = 1",
+        "SELECT SQL_BUFFER_RESULT \"sleep\"(10)",
     ] {
         mysql(statement, Reason::Server);
     }
@@ -66,7 +79,22 @@ fn functions_and_tables_of_the_server() {
     let plain =
         ["SELECT sleep FROM nights", "SELECT mysql FROM products", "SELECT u.dblink FROM u"];
     assert_eq!(captured(&general(&plain)).counts.replayed, 3);
-    postgresql("SELECT a, b INTO c FROM d", Reason::Schema);
+    for statement in [
+        "SELECT a, b INTO c FROM d",
+        "(SELECT a, b INTO c FROM d)",
+        "WITH x AS (SELECT 1) (SELECT a INTO c FROM d)",
+    ] {
+        postgresql(statement, Reason::Schema);
+    }
+    // Where a number ends, servers begin another word.
+    for statement in ["SELECT 1into c", "SELECT 1.5into c", "SELECT 1e1into c", "SELECT 0x1into c"]
+    {
+        postgresql(statement, Reason::NotUnderstood);
+    }
+    for statement in ["SELECT 1.5union TABLE t", "SELECT 1e1union TABLE t", "SELECT [a].[b]"] {
+        mysql(statement, Reason::NotUnderstood);
+    }
+    assert_eq!(captured(&general(&["SELECT 1e5, 1.5e-3, .5 FROM 2fa"])).counts.replayed, 1);
 }
 
 #[test]
@@ -92,6 +120,52 @@ fn comments_that_the_server_executes() {
     ]))
     .study;
     assert!(study.contains("sql = \"SELECT /*+ X(t) */ a /*+ Y */ FROM t\""), "{study}");
+}
+
+/// Of literals that stay, only those that are no values.
+#[test]
+fn values_that_cannot_be_drawn_are_not_shown() {
+    mysql("SELECT a FROM t WHERE b = 'Geheim' 'nis'", Reason::Literal);
+    postgresql("SELECT a FROM t WHERE b = 'Geheim'\n\t'nis'", Reason::Literal);
+    postgresql("SELECT a FROM t WHERE b = varchar 'Geheim'", Reason::Literal);
+    let study =
+        captured(&general(&["SELECT SQL_BIG_RESULT 'Geheim' 'name'; SELECT a 'Name' FROM t"]));
+    assert_eq!(study.counts.left_out, BTreeMap::from([(Reason::Literal, 1)]));
+    assert!(study.study.contains("SELECT a 'Name' FROM t"), "{}", study.study);
+    let log = general(&["SELECT a FROM t WHERE passphrase = 'hunter-two' AND b = 1"; 6]);
+    assert!(!captured(&log).study.contains("hunter"));
+    let request = Request { has_texts: true, ..request() };
+    let log = general(&["SELECT a FROM t WHERE b = 'Geheim' 'nis'"]);
+    assert!(captured_with(&log, &request).study.contains("'Geheim' 'nis'"));
+}
+
+#[test]
+fn hints_that_change_settings() {
+    let study = captured(&general(&[
+        "SELECT /*+ SET_VAR(foreign_key_checks = 0) BKA(t) */ a FROM t",
+        "SELECT /*+ resource_group(r) */ a FROM t",
+        "SELECT /*+ Set(work_mem '1MB') */ a FROM t",
+    ]))
+    .study;
+    assert_eq!(study.matches("sql = \"SELECT a FROM t\"").count(), 1, "{study}");
+    assert!(!study.contains("/*+"), "{study}");
+}
+
+/// What is in a literal for one server is a part of the statement for another.
+#[test]
+fn literals_that_stay_have_one_end_for_all_servers() {
+    mysql(r"SELECT 1 AS 'x\', sleep(10), ', 2 AS 'y'", Reason::NotUnderstood);
+    mysql(r#"SELECT 1 AS "x\", sleep(10), ", 2 AS "y""#, Reason::NotUnderstood);
+    let kept = |log: &str, expected: &str| {
+        let study = captured(log).study;
+        assert!(study.contains(expected), "{study}");
+    };
+    kept(&general(&[r"SELECT a FROM t WHERE b LIKE 'c' ESCAPE '\\'"]), r"ESCAPE '\\\\'");
+    let line = "2026-11-26 20:46:00.123 UTC [77] me@shop LOG:  statement: ";
+    kept(
+        &format!(r"{line}SELECT to_char(a, 'b\', ' || pg_sleep(1) || ') FROM t"),
+        r"to_char(a, E'b\\\\', ' || pg_sleep(1) || ')",
+    );
 }
 
 #[test]
