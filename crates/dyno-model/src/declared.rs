@@ -139,7 +139,14 @@ const DECIMALS: DeclaredKey =
 pub const GENERATORS: &[DeclaredGenerator] = &[
     generator(
         needed("sequence", V::First, "Numbers starting at this one; of a table, after its rows."),
-        &[may("step", V::Whole(i64::MIN, i64::MAX), "The distance between two numbers.")],
+        &[
+            may("step", V::Whole(i64::MIN, i64::MAX), "The distance between two numbers."),
+            may(
+                "after",
+                V::Text,
+                "A column, `table.column`: each trial goes on from its largest value.",
+            ),
+        ],
     ),
     generator(needed("uniform", V::Bounds, "Numbers, uniformly distributed."), &[DECIMALS]),
     generator(

@@ -160,6 +160,11 @@ pub trait Workload: Send + Sync {
         Err("the workload makes no rows that tell its transactions apart")
     }
 
+    /// The queries to run before the first step, for [`Clients::begin`].
+    fn first_queries(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The queries to run after the load, for [`Clients::audit`] to judge.
     ///
     /// Numbers that are compared with each other must come from one statement, so that all are of
@@ -251,6 +256,16 @@ pub trait Clients: Send + Sync {
     /// One client. Allocates here, once, and not again while it runs.
     fn client(&self, context: ClientContext) -> ClientFuture;
 
+    /// The trial begins, before any client: the answers to [`Workload::first_queries`].
+    ///
+    /// # Errors
+    ///
+    /// What clients cannot begin with.
+    fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
+        let _ = answers;
+        Ok(())
+    }
+
     /// All connections of a step are open, which took so long; its clients begin.
     fn connected(&self, took: Nanoseconds) {
         let _ = took;
@@ -319,6 +334,15 @@ impl MadeWorkload {
     /// One client; see [`Clients::client`].
     pub fn client(&self, context: ClientContext) -> ClientFuture {
         self.clients.client(context)
+    }
+
+    /// The trial begins; see [`Clients::begin`].
+    ///
+    /// # Errors
+    ///
+    /// What clients cannot begin with.
+    pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
+        self.clients.begin(answers)
     }
 
     /// All connections are open; see [`Clients::connected`].

@@ -10,6 +10,7 @@ use dyno_record::{Entry, EventKind};
 use dyno_workload::{Connector, Dialect};
 
 use super::Phase;
+use super::audit::ask;
 use super::deploy::Wanted;
 use crate::datasets::{DataSets, Description, Kept, Staging};
 use crate::deployment::Source;
@@ -38,7 +39,8 @@ impl Phase for Fill {
             trial.results.data.bytes = server.data_bytes();
             trial.results.data.log_bytes = log_bytes(server);
         }
-        trial.check_rows()
+        trial.check_rows()?;
+        trial.begin()
     }
 }
 
@@ -57,6 +59,14 @@ impl Trial<'_, '_> {
             ));
         }
         Ok(())
+    }
+
+    /// Asks what clients have to know of the tables before they begin.
+    fn begin(&self) -> Result<(), TrialError> {
+        let tables = self.deployment.tables().filter(|server| server.stores_data());
+        let Some(server) = tables else { return Ok(()) };
+        let answers = ask(&server.connector(), &self.workload.first_queries());
+        answers.and_then(|answers| self.workload.begin(&answers)).map_err(TrialError::new)
     }
 
     fn populate(&mut self) -> Result<(), TrialError> {

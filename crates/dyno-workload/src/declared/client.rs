@@ -8,7 +8,6 @@ use dyno_units::{Nanoseconds, RandomStream};
 
 use crate::session::Answer;
 use crate::skew::DrawnByClient;
-use crate::sysbench::sequence::Sequence;
 use crate::{
     Dialect, ErrorClass, KeptRows, Reply, Session, StatementClass, StatementError, Transactions,
     Value,
@@ -16,7 +15,7 @@ use crate::{
 
 use super::audit::{Change, Counting};
 use super::definition::{Definition, place};
-use super::generator::Drawing;
+use super::generator::{Drawing, Numbers};
 use super::transaction::{Action, Form, Let, ROWS, Sql, Think};
 use super::values::{Scratch, Slot, Values};
 
@@ -28,7 +27,7 @@ pub(super) struct Client {
     /// By transaction.
     values: Vec<Values>,
     scratch: Scratch,
-    sequences: Vec<Sequence>,
+    sequences: Vec<Numbers>,
     counting: Counting,
     drawn: Vec<DrawnByClient>,
     /// The weights of each transaction and of all before it.
@@ -49,7 +48,7 @@ impl Client {
     pub(super) fn new(
         definition: &Arc<Definition>,
         dialect: Dialect,
-        (sequences, (counting, drawn), seed): (Vec<Sequence>, (Counting, Vec<DrawnByClient>), u64),
+        (sequences, (counting, drawn), seed): (Vec<Numbers>, (Counting, Vec<DrawnByClient>), u64),
     ) -> Client {
         let mut next = 0;
         let mut statements = Vec::new();

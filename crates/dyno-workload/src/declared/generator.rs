@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Sequence {
         start: i64,
         step: i64,
-        /// Index of the sequence among those of all transactions; none for a column.
+        /// Index of its count among those of all transactions; none for a column.
         nth: Option<usize>,
     },
     /// A number from a distribution over `low`, `low + 1` …, in units of 10^-decimals.
@@ -107,6 +107,13 @@ impl Normal {
     }
 }
 
+/// What a client takes its numbers of a sequence from.
+pub(super) struct Numbers {
+    /// The first number, if the sequence goes on after a column; else each generator has its own.
+    pub(super) first: Option<i64>,
+    pub(super) sequence: Sequence,
+}
+
 /// What generators draw from.
 pub(super) struct Drawing<'a> {
     pub(super) random: &'a mut RandomStream,
@@ -114,7 +121,7 @@ pub(super) struct Drawing<'a> {
     pub(super) row: u64,
     pub(super) names: &'a Names,
     pub(super) scratch: &'a mut Scratch,
-    pub(super) sequences: &'a mut [Sequence],
+    pub(super) sequences: &'a mut [Numbers],
     pub(super) drawn: &'a [DrawnByClient],
 }
 
@@ -191,9 +198,12 @@ impl Generator {
                 values.set(at, slot);
             }
             Kind::Sequence { start, step, nth } => {
-                let n = match nth {
-                    Some(nth) => drawing.sequences[*nth].take(),
-                    None => drawing.row,
+                let (start, n) = match nth {
+                    Some(nth) => {
+                        let Numbers { first, sequence } = &mut drawing.sequences[*nth];
+                        (first.as_ref().unwrap_or(start), sequence.take())
+                    }
+                    None => (start, drawing.row),
                 };
                 values.set(at, Slot::Integer(start.wrapping_add(step.wrapping_mul(n as i64))));
             }

@@ -25,7 +25,7 @@ mod values;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_model::{DefinitionProblem, Name, OptionError, OptionSpec};
 use dyno_units::Seed;
@@ -41,6 +41,7 @@ use crate::{
 use audit::Counts;
 use client::{Client, class_of};
 use definition::{Definition, Source};
+use generator::Numbers;
 use transaction::{Action, Form, Sql};
 
 /// The name in the catalogue.
@@ -193,9 +194,9 @@ impl Workload for Declared {
     }
 
     fn check_apart(&self) -> Result<(), String> {
-        match self.definition.numbering.sequences {
-            0 => Ok(()),
-            _ => Err(
+        match self.definition.numbering.sequences.is_empty() {
+            true => Ok(()),
+            false => Err(
                 "a `sequence` in its transactions counts the rows of all clients, so they must run \
                       in one process"
                     .to_owned(),
@@ -231,16 +232,22 @@ impl Workload for Declared {
         forms.collect()
     }
 
+    fn first_queries(&self) -> Vec<String> {
+        let after = self.definition.numbering.sequences.iter().flatten();
+        after.map(read_generator::After::query).collect()
+    }
+
     fn audit_queries(&self, dialect: Dialect) -> Vec<String> {
         audit::queries(&self.definition, dialect)
     }
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let counts = Counts::new(&self.definition);
+        let all = &self.definition.numbering.sequences;
+        let first = all.iter().map(|after| after.as_ref().map(|after| after.start)).collect();
         // Each with a count of its own, which a clone would share.
-        let n_sequences = self.definition.numbering.sequences;
-        let sequences = (0..n_sequences).map(|_| Sequences::default()).collect();
-        Arc::new(DeclaredClients { workload: self, counts, sequences })
+        let sequences = all.iter().map(|_| Sequences::default()).collect();
+        Arc::new(DeclaredClients { workload: self, counts, sequences, first: Mutex::new(first) })
     }
 }
 
@@ -250,16 +257,40 @@ struct DeclaredClients {
     counts: Counts,
     /// Of the generators in transactions.
     sequences: Vec<Sequences>,
+    /// The first number of each that goes on after a column.
+    first: Mutex<Vec<Option<i64>>>,
+}
+
+impl DeclaredClients {
+    fn first(&self) -> MutexGuard<'_, Vec<Option<i64>>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Clients for DeclaredClients {
     fn client(&self, mut context: ClientContext) -> ClientFuture {
         let place = (context.client_idx as u64, context.n_clients as u64);
-        let sequences = self.sequences.iter().map(|one| one.member(place.0, place.1)).collect();
+        let first = self.first();
+        let sequences = self.sequences.iter().zip(first.iter().copied());
+        let sequences = sequences
+            .map(|(one, first)| Numbers { first, sequence: one.member(place.0, place.1) })
+            .collect();
         let seed = context.random.next_u64();
         let dialect = context.session.dialect();
         let own = (sequences, self.counts.client(), seed);
         Box::pin(drive(Client::new(&self.workload.definition, dialect, own), context))
+    }
+
+    fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
+        let sequences = self.workload.definition.numbering.sequences.iter();
+        let mut first = self.first();
+        let asked = sequences
+            .zip(first.iter_mut())
+            .filter_map(|(after, first)| Some((after.as_ref()?, first)));
+        for ((after, first), answer) in asked.zip(answers) {
+            *first = Some(after.first(answer)?);
+        }
+        Ok(())
     }
 
     fn counts(&self) -> Vec<u64> {

@@ -7,6 +7,7 @@ use dyno_model::Tree;
 use dyno_model::declared::{GENERATORS, NULL};
 use dyno_pgbench::{Expression, Names};
 
+use crate::TextRows;
 use crate::sysbench::distribution::DistributionSpec;
 
 use super::calendar;
@@ -48,10 +49,48 @@ pub(super) struct Known<'a> {
 }
 
 /// Numbers given to generators that clients count with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Numbering {
-    pub(super) sequences: usize,
+    /// One for each sequence: the column that it goes on after, if any. Sequences after one column are one.
+    pub(super) sequences: Vec<Option<After>>,
     pub(super) counted: usize,
+}
+
+/// Where a sequence goes on in each trial.
+#[derive(Clone, Debug)]
+pub(super) struct After {
+    /// Table and column, as SQL has them.
+    column: String,
+    step: i64,
+    /// The first number if the column has none.
+    pub(super) start: i64,
+}
+
+impl After {
+    /// The question for the largest value of the column.
+    pub(super) fn query(&self) -> String {
+        let (table, column) = self.column.rsplit_once('.').unwrap_or_default();
+        format!("SELECT MAX({column}) FROM {table}")
+    }
+
+    /// The first number after this answer to the question.
+    ///
+    /// # Errors
+    ///
+    /// The answer is no whole number that others can follow.
+    pub(super) fn first(&self, answer: &TextRows) -> Result<i64, String> {
+        let Some(largest) = answer.first().and_then(|row| row.first()?.as_deref()) else {
+            return Ok(self.start);
+        };
+        let first = largest.parse::<i64>().ok().and_then(|largest| largest.checked_add(1));
+        let shown: String = dyno_units::clean_text(largest).chars().take(100).collect();
+        first.ok_or_else(|| {
+            let column = &self.column;
+            format!(
+                "a `sequence` cannot go on after {column}, whose largest value is {shown}; leave out `after`"
+            )
+        })
+    }
 }
 
 impl Known<'_> {
@@ -487,11 +526,54 @@ fn sequence(
             None
         }
     })?;
-    let nth = known.numbering.as_mut().map(|numbering| {
-        numbering.sequences += 1;
-        numbering.sequences - 1
+    let step = step.unwrap_or(1);
+    let is_of_rows = known.numbering.is_none();
+    let after = read(problems, entries, "after", |problems, tree| {
+        let column = text(problems, tree)?.to_owned();
+        if is_of_rows {
+            problems.add("`after` is for sequences of transactions, and this is a column", "");
+        } else if !is_column(&column) {
+            problems.add("expected a table and a column, such as \"orders.id\"", "");
+        } else if step < 1 {
+            problems.add("with `after`, `step` must be at least 1", "");
+        }
+        Some(After { column, step, start })
     });
-    Some(Kind::Sequence { start, step: step.unwrap_or(1), nth })
+    let numbering = known.numbering.as_mut();
+    let nth = numbering
+        .map(|numbering| problems.within("after", |problems| numbering.add(problems, after)));
+    Some(Kind::Sequence { start, step, nth })
+}
+
+impl Numbering {
+    /// The index of a sequence: a new one, or that after the same column.
+    fn add(&mut self, problems: &mut Problems, after: Option<After>) -> usize {
+        let same = self.sequences.iter_mut().enumerate().find_map(|(idx, known)| {
+            let known = known.as_mut()?;
+            (known.column == after.as_ref()?.column).then_some((idx, known))
+        });
+        if let (Some((idx, known)), Some(after)) = (same, &after) {
+            if known.step != after.step {
+                let message = format!("another sequence after {} has another `step`", after.column);
+                problems.add(message, "give both the same: they share their numbers");
+            }
+            known.start = known.start.max(after.start);
+            return idx;
+        }
+        self.sequences.push(after);
+        self.sequences.len() - 1
+    }
+}
+
+/// Whether a text is a table and a column, with or without quotes, and nothing else.
+pub(super) fn is_column(text: &str) -> bool {
+    let is_name = |part: &str| {
+        let quote = part.chars().next().filter(|c| ['"', '`'].contains(c));
+        let inside = quote.map_or(Some(part), |quote| part.get(1..)?.strip_suffix(quote));
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+        inside.is_some_and(|inside| !inside.is_empty() && inside.chars().all(is_inside))
+    };
+    text.contains('.') && text.split('.').all(is_name)
 }
 
 fn map(

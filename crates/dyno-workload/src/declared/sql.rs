@@ -199,15 +199,35 @@ impl Scanned {
         }
     }
 
+    /// A column that INSERT names, with its table, as they stand in the text that was read.
+    pub(super) fn inserted_column<'t>(
+        &self,
+        text: &'t str,
+        column: &str,
+    ) -> Option<(&'t str, &'t str)> {
+        let (_, columns) = self.inserted_columns()?;
+        let first = self.inserted_at()?;
+        let (_, after) = self.name(first)?;
+        let nth = columns.iter().position(|one| one == column)?;
+        // A name, and a comma or the parenthesis before it.
+        let column = self.spans.get(after + 1 + 2 * nth)?;
+        let table = self.spans.get(first)?.start..self.spans.get(after - 1)?.end;
+        Some((text.get(table)?, text.get(column.clone())?))
+    }
+
     /// The table that INSERT writes to, and the index of the token behind it.
     fn inserted(&self) -> Option<(String, usize)> {
+        self.name(self.inserted_at()?)
+    }
+
+    /// The index of the token at which the name of the table begins that INSERT writes to.
+    fn inserted_at(&self) -> Option<usize> {
         let into = self.tokens.iter().position(|token| *token == Token::Word("into".to_owned()));
         let modifiers = ["low_priority", "delayed", "high_priority", "ignore"];
-        let first = match into {
-            Some(into) => into + 1,
-            None => (1..).find(|&idx| !modifiers.contains(&self.word(idx)))?,
-        };
-        self.name(first)
+        match into {
+            Some(into) => Some(into + 1),
+            None => (1..).find(|&idx| !modifiers.contains(&self.word(idx))),
+        }
     }
 
     /// The columns that INSERT names, with their table.

@@ -389,6 +389,84 @@ fn a_sequence_keeps_clients_in_one_process() {
     assert!(Tree::from_text(sequence).is_ok());
 }
 
+/// The numbers that clients draw in a trial that begins with these answers.
+fn drawn(lets: &str, names: &str, answers: &[Option<&str>]) -> Result<Vec<i64>, String> {
+    let go = format!(r#"{{"go": {{"let": {{{lets}}}, "steps": [{{"sql": "SELECT {names}"}}]}}}}"#);
+    let workload = planned("{}", &go);
+    let row = |answer: &Option<&str>| vec![vec![answer.map(str::to_owned)]];
+    workload.begin(&answers.iter().map(row).collect::<Vec<_>>())?;
+    Ok(Fake::of(0, 1).run(&workload, 4).integers().collect())
+}
+
+#[test]
+fn sequences_go_on_after_the_largest_value_of_a_column() {
+    let one = r#""a": {"sequence": 50, "after": "orders.id"}"#;
+    assert_eq!(
+        planned(
+            "{}",
+            &format!(r#"{{"go": {{"let": {{{one}}}, "steps": [{{"sql": "SELECT :a"}}]}}}}"#)
+        )
+        .first_queries(),
+        ["SELECT MAX(id) FROM orders"]
+    );
+    let check = |answer: Option<&str>, expected: &[i64]| {
+        assert_eq!(drawn(one, ":a", &[answer]).unwrap(), expected);
+    };
+    check(Some("7000"), &[7001, 7002, 7003, 7004]);
+    check(Some("-3"), &[-2, -1, 0, 1]);
+    check(None, &[50, 51, 52, 53]);
+    for wrong in ["2024-01-01", "1.5", "", "9223372036854775807", "18446744073709551615"] {
+        let why = drawn(one, ":a", &[Some(wrong)]).unwrap_err();
+        assert!(why.contains("after orders.id") && why.contains(wrong), "{why}");
+    }
+    // Without the answers of a server, each begins with its own number.
+    assert_eq!(drawn(r#""a": {"sequence": 5}"#, ":a", &[]).unwrap(), [5, 6, 7, 8]);
+}
+
+#[test]
+fn sequences_after_one_column_share_its_numbers() {
+    let two = r#""a": {"sequence": 50, "after": "`s`.`t`.`id`"}, "b": {"sequence": 60, "after": "`s`.`t`.`id`"}"#;
+    let numbers = |first: i64| (first..first + 8).collect::<Vec<_>>();
+    assert_eq!(drawn(two, ":a, :b", &[Some("9")]).unwrap(), numbers(10));
+    assert_eq!(drawn(two, ":a, :b", &[None]).unwrap(), numbers(60));
+    let two = two.replace("50,", r#"50, "step": 10,"#).replace("60,", r#"60, "step": 10,"#);
+    let tens: Vec<i64> = numbers(0).iter().map(|n| 10 + 10 * n).collect();
+    assert_eq!(drawn(&two, ":a, :b", &[Some("9")]).unwrap(), tens);
+    let other = two.replace("`id`", "`no`").replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\"");
+    let all = drawn(&format!("{two}, {other}"), ":a, :b, :c, :d", &[Some("9"), Some("9")]);
+    assert_eq!(all.unwrap().len(), 16);
+}
+
+#[test]
+fn what_a_sequence_cannot_go_on_after_is_refused() {
+    let check = |lets: &str, place: &str, words: &str| {
+        let go = format!(r#"{{"go": {{"let": {{{lets}}}, "steps": [{{"sql": "SELECT :a"}}]}}}}"#);
+        let found = problems(&given("{}", &go), &Files::new());
+        let is_it = |one: &DefinitionProblem| {
+            one.path.join("/").ends_with(place) && one.message.contains(words)
+        };
+        assert!(found.iter().any(is_it), "{found:#?}");
+    };
+    for wrong in
+        ["id", "orders.", ".id", "(SELECT 1).id", "t.id; DROP TABLE t", "t.`id", "t.id -- "]
+    {
+        check(
+            &format!(r#""a": {{"sequence": 1, "after": "{wrong}"}}"#),
+            "a/after",
+            "a table and a column",
+        );
+    }
+    check(r#""a": {"sequence": 1, "step": -1, "after": "t.id"}"#, "a/after", "at least 1");
+    check(
+        r#""b": {"sequence": 1, "after": "t.id"}, "a": {"sequence": 1, "step": 2, "after": "t.id"}"#,
+        "a/after",
+        "another `step`",
+    );
+    let column = with_value(5, r#"{"sequence": 1, "after": "t.id"}"#);
+    let found = problems(&given(&column, GO), &Files::new());
+    assert!(found[0].message.contains("of transactions"), "{found:#?}");
+}
+
 /// A declaration of one table and one transaction, with one more key at one place; the keys of all problems.
 fn problems_with(place: &str, key: &str, value: &str) -> Vec<String> {
     let more = |at: &str| match at == place {

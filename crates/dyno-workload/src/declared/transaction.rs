@@ -166,7 +166,7 @@ pub(super) fn read(
     let mut scope = Scope {
         definition,
         names: definition.names.clone(),
-        numbering: definition.numbering,
+        numbering: definition.numbering.clone(),
         files,
         rows: definition.tables.iter().map(|table| (table.name.clone(), table.rows)).collect(),
         values: BTreeMap::from([("rows".to_owned(), ROWS)]),

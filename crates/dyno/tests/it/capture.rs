@@ -144,25 +144,28 @@ fn the_log_of_postgresql_becomes_a_study_that_loads_it() {
     assert!(outcomes["committed"].as_u64().unwrap() > 20, "{outcomes}\n{}", captured.out);
 }
 
-/// Captures what a server has counted, runs the study on it, and returns study and terminal.
+/// Captures what a server has counted, runs the study on it twice, and returns study and terminal.
 fn counted(bench: &UpBench, url: &str) -> (String, String) {
     let captured = bench.good(&["capture", url, "--url", url, "--out", "captured.toml"]);
     let path = bench.bench.path("captured.toml");
     let study = std::fs::read_to_string(&path).unwrap();
     assert!(bench.good(&["check", "captured.toml"]).out.contains("no errors"), "{study}");
-    let short = study.replace("duration = \"60s\"", "duration = \"1s\"\nrepetitions = 1");
+    let short = study.replace("duration = \"60s\"", "duration = \"1s\"\nrepetitions = 2");
     std::fs::write(&path, short.replace("warm_up = \"10s\"", "warm_up = \"0s\"")).unwrap();
     bench.good(&["run", "captured.toml", "--out", "run"]);
-    let trial = read_json(&trial_folder(&bench.bench.path("run"), 1).join("summary.json"));
-    assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
-    let mut committed = 0;
-    for kind in trial["steps"][0]["kinds"].as_array().unwrap() {
-        // A rare kind may not have come up.
-        let outcomes = kind["outcomes"].as_object().unwrap();
-        assert!(outcomes.keys().all(|outcome| outcome == "committed"), "{kind:#}\n{study}");
-        committed += outcomes.get("committed").map_or(0, |n| n.as_u64().unwrap());
+    for number in [1, 2] {
+        let folder = trial_folder(&bench.bench.path("run"), number);
+        let trial = read_json(&folder.join("summary.json"));
+        assert_eq!(trial["outcome"]["state"], "finished", "{trial}");
+        let mut committed = 0;
+        for kind in trial["steps"][0]["kinds"].as_array().unwrap() {
+            // A rare kind may not have come up.
+            let outcomes = kind["outcomes"].as_object().unwrap();
+            assert!(outcomes.keys().all(|outcome| outcome == "committed"), "{kind:#}\n{study}");
+            committed += outcomes.get("committed").map_or(0, |n| n.as_u64().unwrap());
+        }
+        assert!(committed > 0, "{study}");
     }
-    assert!(committed > 0, "{study}");
     (study, captured.err)
 }
 
@@ -197,7 +200,7 @@ fn digests_of_a_performance_schema_become_a_study() {
         "_update_stock]\nweight = 40\n",
         "v1 = { uniform = [1, 202] }",
         "v2 = { expression = \":v1 + 99\" }",
-        "numbers of new rows\nv1 = { sequence = 203, step = 2 }",
+        "numbers of new rows\nv1 = { sequence = 203, step = 2, after = \"`stock`.`id`\" }",
         "`n` = `n` - 1 WHERE ID = :v2",
     ] {
         assert!(study.contains(part), "{part}\n{study}");
@@ -212,7 +215,16 @@ fn statements_that_postgresql_has_counted_become_a_study() {
     let url = bench.up(&["postgresql", "--name", "here", "--setting", setting]);
     bench.good(&["connect", "here", "--", "-c", "CREATE EXTENSION pg_stat_statements"]);
     load(&bench, &url);
+    let ask = |sql: &str| bench.good(&["connect", "here", "--", "-Atc", sql]).out;
+    ask("CREATE TABLE lines (order_id int, line int, n int, PRIMARY KEY (order_id, line))");
+    for line in 1..=3 {
+        ask(&format!("INSERT INTO lines (order_id, line, n) VALUES (43387, {line}, 5)"));
+    }
     let (study, terminal) = counted(&bench, &url);
+    // Rows of one order differ in their lines.
+    let after = "after = \"\\\"lines\\\".\\\"line\\\"\"";
+    assert!(study.contains(&format!("v2 = {{ sequence = 4, {after} }}")), "{study}");
+    assert!(ask("SELECT COUNT(*) FROM lines").trim().parse::<u64>().unwrap() > 3, "{study}");
     for kind in ["t1_select_sbtest1", "_update_sbtest1", "_insert_sbtest1", "_delete_sbtest1"] {
         assert!(study.contains(kind), "{kind}\n{study}");
     }

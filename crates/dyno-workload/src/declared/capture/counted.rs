@@ -13,6 +13,7 @@ use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::control::not_replayed;
 use super::dangerous::{ends_alike, has_executable_comment, without_comments};
+use super::ids::after;
 use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
 use super::values::{Budget, Seen, Shown, Stats};
 use super::write::{comment, copy, quoted};
@@ -140,7 +141,8 @@ pub fn capture_counted(
     let mut out = String::new();
     head(&mut out, &counts, (format, request), schema);
     copy(&mut out, Some(schema), (format, request));
-    let mut values = Values { columns, known: BTreeMap::new(), has_texts: request.has_texts };
+    let has_texts = request.has_texts;
+    let mut values = Values { columns, known: BTreeMap::new(), has_texts, dialect, kept: &kept };
     for (idx, one) in kept.iter().enumerate() {
         one.write(&mut out, (idx, all), &mut values)?;
     }
@@ -694,13 +696,16 @@ impl Reader<'_> {
 }
 
 /// What columns hold, read when it is first needed.
-struct Values<'a, 'b> {
+struct Values<'a, 'b, 'k> {
     columns: &'a mut CountedColumns<'b>,
     known: BTreeMap<usize, Stats>,
     has_texts: bool,
+    dialect: Dialect,
+    /// All statements: those that insert into one column share its numbers.
+    kept: &'k [Kept],
 }
 
-impl Values<'_, '_> {
+impl Values<'_, '_, '_> {
     fn of(&mut self, idx: usize) -> Result<(&CountedColumn, &Stats), CaptureError> {
         if !self.known.contains_key(&idx) {
             let column = &self.columns.columns[idx];
@@ -728,7 +733,7 @@ impl Kept {
         &self,
         out: &mut String,
         (idx, all): (usize, u64),
-        values: &mut Values<'_, '_>,
+        values: &mut Values<'_, '_, '_>,
     ) -> Result<(), CaptureError> {
         let share = self.executions as f64 / all as f64 * 100.0;
         let rows = self.rows as f64 / self.executions.max(1) as f64;
@@ -745,6 +750,7 @@ impl Kept {
         if !self.names.is_empty() {
             let _ = writeln!(out, "\n[{path}.let]");
         }
+        let (kept, dialect) = (values.kept, values.dialect);
         // The first number of the new rows of this statement, by column, and how many of them have been given.
         let mut numbered: BTreeMap<usize, (String, u64)> = BTreeMap::new();
         for (name, meaning) in &self.names {
@@ -781,11 +787,14 @@ impl Kept {
                         let is_it = |(_, meaning): &&(String, Meaning)| {
                             *meaning == Meaning::Column(*idx, true)
                         };
-                        let step = match self.names.iter().filter(is_it).count() {
-                            1 => String::new(),
-                            rows => format!(", step = {rows}"),
+                        let rows = |one: &Kept| one.names.iter().filter(is_it).count();
+                        let step = match kept.iter().map(rows).max() {
+                            Some(rows) if rows > 1 => format!(", step = {rows}"),
+                            _ => String::new(),
                         };
-                        let _ = writeln!(out, "{name} = {{ sequence = {}{step} }}", highest + 1);
+                        let first = highest + 1;
+                        let after = after(dialect, &column.table, &column.name);
+                        let _ = writeln!(out, "{name} = {{ sequence = {first}{step}{after} }}");
                         numbered.insert(*idx, (name.clone(), 1));
                         continue;
                     }

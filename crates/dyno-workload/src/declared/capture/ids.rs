@@ -4,9 +4,14 @@
 use std::collections::BTreeMap;
 
 use crate::Dialect;
+use crate::declared::read_generator::is_column;
+use crate::declared::schema::quoted as in_quotes;
 use crate::declared::sql::{Scanned, Token};
 
+use super::sessions::Step;
+use super::statement::{SAME_TABLE, TABLE};
 use super::steps::{Naming, is_mark};
+use super::write::quoted;
 
 /// The column of each value, in their order: of a row that an INSERT names, or that the value is compared with or
 /// assigned to; none for others.
@@ -98,19 +103,49 @@ pub(super) fn given(naming: &Naming<'_>) -> BTreeMap<usize, usize> {
     given
 }
 
+/// The column into which a statement inserts a value, with its table, as SQL has them: `orders.id`.
+fn inserted_column(step: &Step, form: &str, column: &str, dialect: Dialect) -> Option<String> {
+    let number = step.tables.keys().next().filter(|_| step.tables.len() < 2);
+    if form.contains(TABLE) && number.is_none() {
+        return None;
+    }
+    // The same text with each value as one digit, and the number of the table.
+    let number = number.map(u64::to_string).unwrap_or_default();
+    let text: String = form
+        .chars()
+        .map(|c| match c {
+            TABLE | SAME_TABLE => number.clone(),
+            c if is_mark(c) => "0".to_owned(),
+            c => c.to_string(),
+        })
+        .collect();
+    let scanned = Scanned::of_server(&text, dialect).ok()?;
+    let (table, column) = scanned.inserted_column(&text, column)?;
+    let found = format!("{table}.{column}");
+    is_column(&found).then_some(found)
+}
+
+/// The end of a sequence that goes on after a column of this name; nothing if `after` cannot have the name.
+pub(super) fn after(dialect: Dialect, table: &str, column: &str) -> String {
+    let column = [table, column].map(|name| in_quotes(dialect, name)).join(".");
+    if is_column(&column) { format!(", after = {}", quoted(&column)) } else { String::new() }
+}
+
 /// The sequences of numbers of new rows of one column, over all kinds of transactions.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
-    /// By table and column.
-    of: BTreeMap<(String, String), Numbers>,
+    /// By table and column, in lower case and without quotes.
+    of: BTreeMap<String, Numbers>,
+    /// By kind and place of the value.
+    places: BTreeMap<(usize, usize), String>,
 }
 
 /// The numbers of new rows in one column.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Numbers {
+    /// Table and column, as SQL has them.
+    column: String,
     highest: i64,
-    /// Where they are drawn: kinds of transactions with the place in each.
-    places: Vec<(usize, usize)>,
 }
 
 impl Sequences {
@@ -118,35 +153,33 @@ impl Sequences {
         let mut sequences = Sequences::default();
         for (kind, naming) in kinds.iter().enumerate() {
             for (place, origin) in naming.origins.iter().enumerate() {
-                let is_drawn =
-                    origin.held.is_none() && !naming.given.values().any(|one| *one == place);
-                let Some(column) = naming.new_column(place).filter(|_| is_drawn) else { continue };
+                // Where it is drawn, if it was in an earlier statement: whether there is such a row.
+                let drawn = origin.place;
+                let is_given = naming.given.values().any(|one| *one == drawn);
+                if origin.above != 0 || is_given || !naming.is_numbering(drawn) {
+                    continue;
+                }
                 let (step_idx, idx) = naming.step_of(place);
-                let highest = naming.shape.steps[step_idx].stats(idx).highest_whole();
-                // In a run of a statement each execution draws its own.
-                let is_steady = naming.shape.steps[step_idx].is_steady(idx);
-                let highest = highest.filter(|_| is_steady && naming.is_numbering(place));
-                if let Some(highest) = highest {
-                    let numbers = sequences.of.entry(column).or_default();
-                    numbers.highest = highest.max(numbers.highest);
-                    numbers.places.push((kind, place));
+                let step = &naming.shape.steps[step_idx];
+                let highest = step.stats(idx).highest_whole().filter(|one| *one < i64::MAX / 2);
+                let column = naming.new_column(place).and_then(|column| {
+                    inserted_column(step, &naming.template(step_idx).text, column, naming.dialect)
+                });
+                if let (Some(column), Some(highest)) = (column, highest) {
+                    let key = column.replace(['"', '`'], "").to_lowercase();
+                    sequences.places.entry((kind, drawn)).or_insert_with(|| key.clone());
+                    let new = Numbers { column, highest };
+                    let numbers = sequences.of.entry(key).or_insert(new);
+                    numbers.highest = numbers.highest.max(highest);
                 }
             }
         }
-        sequences.of.retain(|_, numbers| numbers.places.len() > 1);
         sequences
     }
 
-    /// The generator of the numbers of a place that shares its column with others: each takes every so many.
-    pub(super) fn generator(
-        &self,
-        kind: usize,
-        naming: &Naming<'_>,
-        place: usize,
-    ) -> Option<String> {
-        let Numbers { highest, places } = self.of.get(&naming.new_column(place)?)?;
-        let nth = places.iter().position(|one| *one == (kind, place))?;
-        let start = highest.checked_add(1 + nth as i64).filter(|start| *start < i64::MAX / 2)?;
-        Some(format!("{{ sequence = {start}, step = {} }}", places.len()))
+    /// The generator of the numbers of a place that go on after a column.
+    pub(super) fn generator(&self, kind: usize, place: usize) -> Option<String> {
+        let Numbers { column, highest } = self.of.get(self.places.get(&(kind, place))?)?;
+        Some(format!("{{ sequence = {}, after = {} }}", highest + 1, quoted(column)))
     }
 }

@@ -64,9 +64,9 @@ pub(super) fn transaction(
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Origin {
     /// The place of the value that is drawn for it; its own, if it is drawn itself.
-    place: usize,
+    pub(super) place: usize,
     /// How much more it is.
-    above: i64,
+    pub(super) above: i64,
     /// In how many of all observations that was so; none if it is drawn itself.
     pub(super) held: Option<(u64, u64)>,
 }
@@ -183,12 +183,11 @@ impl<'a> Naming<'a> {
         marks.nth(idx) == Some(NUMBER) && self.stats(place).is_numbering()
     }
 
-    /// The table and the column to which a place gives values of new rows.
-    pub(super) fn new_column(&self, place: usize) -> Option<(String, String)> {
+    /// The column to which a place gives values of new rows.
+    pub(super) fn new_column(&self, place: usize) -> Option<&str> {
         let (step_idx, idx) = self.step_of(place);
-        let template = self.template(step_idx);
-        let column = self.columns[step_idx].get(idx)?.as_ref().filter(|_| template.is_insert)?;
-        Some((template.table.clone()?, column.clone()))
+        let column = self.columns[step_idx].get(idx)?.as_deref();
+        column.filter(|_| self.template(step_idx).is_insert)
     }
 
     pub(super) fn template(&self, step_idx: usize) -> &'a Template {
@@ -322,13 +321,11 @@ impl Writer<'_> {
                 }
                 TABLE => {}
                 _ if naming.given.values().any(|given| *given == at) => {}
-                _ => match self.sequences.generator(self.kind, naming, at) {
-                    Some(text) => {
-                        comment(&mut self.lets, "numbers of new rows, shared with other kinds");
-                        let _ = writeln!(self.lets, "{} = {text}", value_name(at));
-                    }
-                    None => draw(&mut self.lets, naming, &place, (at, &value_name(at))),
-                },
+                _ => {
+                    let (name, origin) = (value_name(at), value_name(naming.origins[at].place));
+                    let numbers = self.sequences.generator(self.kind, at);
+                    draw(&mut self.lets, (naming, numbers), &place, (at, &name, &origin));
+                }
             }
         }
     }
@@ -428,8 +425,9 @@ impl Writer<'_> {
                     }
                 }
                 if !step.is_steady(place.idx) {
-                    let name = named(at);
-                    draw_as(&mut own, naming, &place, (at, &name, &named(origin.place)));
+                    let numbers = self.sequences.generator(self.kind, at);
+                    let names = (at, &*named(at), &*named(origin.place));
+                    draw(&mut own, (naming, numbers), &place, names);
                 }
             }
         }
@@ -449,21 +447,21 @@ fn one_of(tables: &BTreeMap<u64, u64>) -> String {
     format!("{{ one_of = [{numbers}], weights = [{weights}] }}")
 }
 
-/// Writes the generators of a value that is drawn once for the transaction.
-fn draw(out: &mut String, naming: &Naming<'_>, place: &Place<'_>, (at, name): (usize, &str)) {
-    let origin = value_name(naming.origins[at].place);
-    draw_as(out, naming, place, (at, name, &origin));
-}
-
-/// Writes the generators of a value: of its own, or from the value that it comes from.
-fn draw_as(
+/// Writes the generators of a value: of its own, that of the numbers of its column if there is one, or from
+/// the value that it comes from.
+fn draw(
     out: &mut String,
-    naming: &Naming<'_>,
+    (naming, numbers): (&Naming<'_>, Option<String>),
     place: &Place<'_>,
     (at, name, origin_name): (usize, &str, &str),
 ) {
     let origin = naming.origins[at];
     let Some((held, n)) = origin.held else {
+        if let Some(numbers) = numbers {
+            comment(out, "numbers of new rows");
+            let _ = writeln!(out, "{name} = {numbers}");
+            return;
+        }
         let is_new = naming.is_new(at);
         let (generators, words) = place.stats.generators(name, is_new, place.mark == TEXT);
         comment(out, &words);

@@ -692,7 +692,7 @@ mod counted {
             (10, 20),
             "INSERT INTO `t` ( `id` , `c` ) VALUES (:v1, :v2), (:v3, :v4)",
             &[
-                "v1 = { sequence = 501, step = 2 }",
+                "v1 = { sequence = 501, step = 2, after = \"`t`.`id`\" }",
                 "v2 = { text = \"@@@@@@ ###\" }",
                 "v3 = { expression = \":v1 + 1\" }",
                 "v4 = { text = \"@@@@@@ ###\" }",
@@ -713,6 +713,15 @@ mod counted {
             "SELECT 1 FROM t WHERE id IN (:v1, :v2) OR id = :v1",
             &[&id(1), &id(2)],
         );
+    }
+
+    #[test]
+    fn statements_that_insert_into_one_column_share_its_numbers() {
+        let one = "INSERT INTO t (id, c) VALUES ($1, $2)";
+        let two = "INSERT INTO t (id, c) VALUES ($1, $2), ($3, $4)";
+        let study = captured(&[(one, 10, 10), (two, 5, 10)], Dialect::PostgreSql).unwrap().study;
+        let numbers = r#"v1 = { sequence = 501, step = 2, after = "\"t\".\"id\"" }"#;
+        assert_eq!(study.matches(numbers).count(), 2, "{study}");
     }
 
     #[test]

@@ -45,7 +45,8 @@ fn numbers_that_the_server_gave_are_read() {
     let [mysql, postgresql] = logs(&|n| order("", n));
     check(&mysql, &[&format!("sql = \"{LAST}\"\n{READ}"), lines], "sequence");
     // Nobody knows where the program had it from.
-    check(&postgresql, &["v2 = { sequence = 43417 }"], "read = [");
+    let after = "v2 = { sequence = 43417, after = \"order_lines.order_id\" }";
+    check(&postgresql, &[after], "read = [");
     let [mysql, _] = logs(&|n| {
         let update = format!("UPDATE orders SET n = 5 WHERE ID = {}", 43387 + n);
         vec![order("", n)[0].clone(), "SELECT 1".to_owned(), update]
@@ -65,13 +66,13 @@ fn numbers_of_the_program_are_not_read() {
         })
     };
     for log in after(&|n| format!("INSERT INTO orders (id, total) VALUES ({n}, 7)")) {
-        check(&log, &["{ sequence = 43417 }"], "read = [");
+        check(&log, &["{ sequence = 43417, after = \"orders.id\" }"], "read = [");
     }
     for log in after(&|n| format!("INSERT INTO orders (order_id, total) VALUES ({n}, 7)")) {
-        check(&log, &["{ sequence = 43417 }"], "read = [");
+        check(&log, &["{ sequence = 43417, after = \"orders.order_id\" }"], "read = [");
     }
     for log in after(&|n| format!("INSERT INTO orders (created, total) VALUES ({n}, 7)")) {
-        check(&log, &["{ sequence = 43417 }"], "read = [");
+        check(&log, &["{ sequence = 43417, after = \"orders.created\" }"], "read = [");
     }
     for log in after(&|n| format!("SELECT a FROM t WHERE created > {n}")) {
         check(&log, &["uniform"], "read = [");
@@ -90,6 +91,72 @@ fn kinds_share_the_numbers_of_a_column() {
         })
         .collect();
     let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
-    let both = ["v1 = { sequence = 60, step = 2 }", "v2 = { sequence = 61, step = 2 }"];
-    check(&general(&statements), &both, "read = [");
+    let both =
+        ["v1", "v2"].map(|name| format!("{name} = {{ sequence = 60, after = \"orders.id\" }}"));
+    check(&general(&statements), &[&both[0], &both[1]], "read = [");
+}
+
+/// The generators of the numbers that rise in statements of both products' logs.
+#[track_caller]
+fn check_rising(statement: impl Fn(u64) -> String, expected: [&str; 2]) {
+    let logs = logs(&|n| vec!["SELECT 1".to_owned(), statement(n)]);
+    for (log, expected) in logs.iter().zip(expected) {
+        check(log, &[&format!(" = {{ sequence = {expected} }}\n")], "read = [");
+    }
+}
+
+#[test]
+fn numbers_go_on_after_the_column_that_sql_names() {
+    let check = |names: &str, column: &str| {
+        let quoted = super::super::write::quoted(column);
+        let expected = format!("30, after = {quoted}");
+        check_rising(|n| format!("INSERT INTO {names} VALUES (7, {n})"), [&expected, &expected]);
+    };
+    check("shop.orders (note, id)", "shop.orders.id");
+    check("Orders (note, Id)", "Orders.Id");
+    check("orders2026(note,id)", "orders2026.id");
+    let quoted = |names: &'static str| move |n: u64| format!("INSERT INTO {names} VALUES (7, {n})");
+    let plain = "30";
+    check_rising(quoted("`Orders` (note, `Id`)"), ["30, after = \"`Orders`.`Id`\"", plain]);
+    let postgresql = "30, after = \"\\\"Orders\\\".\\\"Id\\\"\"";
+    check_rising(quoted("\"Orders\" (note, \"Id\")"), [plain, postgresql]);
+    // Names that are none for `after`, and columns that the statement does not name.
+    check_rising(quoted("`or ders` (note, id)"), [plain, plain]);
+    check_rising(quoted("orders"), [plain, plain]);
+    // Looked for before it is inserted, and several in one transaction.
+    let after = "30, after = \"orders.id\"";
+    let looked_up = |n: u64| {
+        vec![
+            format!("SELECT note FROM orders WHERE id = {n}"),
+            format!("INSERT INTO orders (id, note) VALUES ({n}, 7)"),
+        ]
+    };
+    for log in logs(&looked_up) {
+        super::ids::check(
+            &log,
+            &[&format!("v1 = {{ sequence = {after} }}"), "VALUES (:v1, 7)"],
+            "read = [",
+        );
+    }
+    let run = |n: u64| {
+        (0..3)
+            .map(|nth| format!("INSERT INTO orders (id, note) VALUES ({}, 7)", 3 * n + nth))
+            .collect()
+    };
+    for log in logs(&run) {
+        super::ids::check(
+            &log,
+            &["times = 3", "{ sequence = 90, after = \"orders.id\" }"],
+            "read = [",
+        );
+    }
+}
+
+#[test]
+fn tables_that_differ_by_a_number_have_no_column_to_go_on_after() {
+    let statements: Vec<String> = (0..60)
+        .map(|n| format!("INSERT INTO orders{} (id, total) VALUES ({n}, 7)", n % 2 + 1))
+        .collect();
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    check(&general(&statements), &["{ sequence = 60 }"], "after");
 }
