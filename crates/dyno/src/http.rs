@@ -49,6 +49,8 @@ pub(crate) enum Status {
     Misdirected,
     /// It is another user's.
     Stranger,
+    /// A page of another site has the browser ask.
+    Foreign,
     NotFound,
     NotAllowed,
     TooLong,
@@ -64,7 +66,7 @@ impl Status {
             Status::Good => "200 OK",
             Status::Malformed => "400 Bad Request",
             Status::Misdirected => "421 Misdirected Request",
-            Status::Stranger => "403 Forbidden",
+            Status::Stranger | Status::Foreign => "403 Forbidden",
             Status::NotFound => "404 Not Found",
             Status::NotAllowed => "405 Method Not Allowed",
             Status::TooLong => "431 Request Header Fields Too Large",
@@ -321,10 +323,12 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     if method != "GET" && method != "HEAD" {
         return Err(Status::NotAllowed);
     }
-    let mut hosts = lines
-        .filter_map(|line| line.split_once(':'))
-        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
-        .map(|(_, value)| value.trim());
+    let fields: Vec<(&str, &str)> = lines.filter_map(|line| line.split_once(':')).collect();
+    let all = |wanted: &'static str| {
+        let of_name = fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+        of_name.map(|(_, value)| value.trim())
+    };
+    let mut hosts = all("host");
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
         return Err(Status::Malformed);
@@ -333,6 +337,11 @@ fn parse(head: &[u8]) -> Result<Request, Status> {
     // this.
     if !host.is_some_and(is_own) {
         return Err(Status::Misdirected);
+    }
+    // It cannot read the answer, but could have reports made, and learn which runs there are. A link may lead here.
+    let is_link = all("sec-fetch-mode").eq(["navigate"]) && all("sec-fetch-dest").eq(["document"]);
+    if !is_link && all("sec-fetch-site").any(|site| !["same-origin", "none"].contains(&site)) {
+        return Err(Status::Foreign);
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let parts = path.split('/').filter(|part| !part.is_empty());
@@ -488,6 +497,26 @@ mod tests {
         check("GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example:80\r\n\r\n", Status::Misdirected);
         check("GET / HTTP/1.1\r\n\r\n", Status::Misdirected);
         check(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{host}"), Status::Malformed);
+    }
+
+    #[test]
+    fn pages_of_other_sites_can_lead_here_and_nothing_else() {
+        let check = |fields: &str, is_answered: bool| {
+            let found = ask(&format!("GET /run/a HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n\r\n"));
+            assert_eq!(found.is_ok(), is_answered, "{fields}");
+            assert!(is_answered || found == Err(Status::Foreign), "{fields}: {found:?}");
+        };
+        let link = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document";
+        check("Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors", true);
+        check("Sec-Fetch-Site: none", true);
+        check(&format!("Sec-Fetch-Site: cross-site\r\n{link}"), true);
+        // As an image, in a frame, by a script; also of another port of this machine.
+        check("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors", false);
+        check("sec-fetch-site: same-site\r\nSec-Fetch-Mode: cors", false);
+        check("Sec-Fetch-Site: cross-site", false);
+        let frame = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe";
+        check(&format!("Sec-Fetch-Site: cross-site\r\n{frame}"), false);
+        check("Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site", false);
     }
 
     #[test]

@@ -18,6 +18,14 @@ pub(crate) fn out(text: &str) {
     }
 }
 
+/// Prints a result that is a command to the program that reads Dyno's output in CI; see [`out`].
+pub(crate) fn out_command(text: &str) {
+    let printed = print_clean(&mut io::stdout().lock(), &without_controls(text), "");
+    if let Err(error) = printed {
+        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
 /// Whether all that was printed has arrived; the reason is reported once.
 pub(crate) fn check_output() -> anyhow::Result<()> {
     match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -45,7 +53,10 @@ fn print(to: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 fn print_as_is(to: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
-    let text = harmless(text);
+    print_clean(to, &harmless(text), end)
+}
+
+fn print_clean(to: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
     let printed = to
         .write_all(text.as_bytes())
         .and_then(|()| to.write_all(end.as_bytes()))
@@ -61,9 +72,45 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(text));
 }
 
-/// The text without terminal control sequences, whatever its source; line ends, tabs and Dyno's own
-/// colours stay. It may quote a server, a record or a file.
+/// The text without what a terminal or a CI system would obey, whatever its source: it may quote a server, a record or
+/// a file.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let text = without_controls(text);
+    if !text.lines().any(|line| without_commands(line) != line) {
+        return text;
+    }
+    Cow::Owned(text.split_inclusive('\n').map(without_commands).collect())
+}
+
+/// What commands to CI systems begin with, anywhere in a line: GitHub's older ones, those of Azure and of TeamCity.
+const CI_MARKS: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+
+/// A line without commands to CI systems, which read them in what a program prints.
+fn without_commands(line: &str) -> Cow<'_, str> {
+    let (blanks, rest) = line.split_at(line.len() - line.trim_start().len());
+    let mut clean = Cow::Borrowed(line);
+    if let Some(command) = rest.strip_prefix("::").filter(|command| is_github(command)) {
+        clean = Cow::Owned(format!("{blanks}\u{fffd}:{command}"));
+    }
+    for mark in CI_MARKS {
+        if clean.contains(mark) {
+            clean = Cow::Owned(clean.replace(mark, &mark.replacen('#', "\u{fffd}", 1)));
+        }
+    }
+    clean
+}
+
+/// Whether this behind `::` is a command to GitHub, `error::text` or `error file=a::text`, rather than a type's name in
+/// SQL or an address.
+fn is_github(command: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
+    let behind = command.trim_start_matches(is_of_name);
+    behind.len() < command.len()
+        && (behind.starts_with("::") || (behind.starts_with(' ') && behind.contains("::")))
+}
+
+/// The text without terminal control sequences; line ends, tabs and Dyno's own colours stay.
+fn without_controls(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| c != '\n' && c != '\t' && is_unsafe_char(c);
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -257,6 +304,21 @@ mod tests {
         let mut taken = Vec::new();
         print(&mut taken, "x\x1b[2J").unwrap();
         assert_eq!(String::from_utf8(taken).unwrap(), "x\u{fffd}[2J\n");
+    }
+
+    #[test]
+    fn what_a_ci_system_would_obey_is_replaced() {
+        let check = |text: &str, expected: &str| assert_eq!(harmless(text), expected);
+        check("::error file=a,line=1::x", "\u{fffd}:error file=a,line=1::x");
+        check("::error::x", "\u{fffd}:error::x");
+        check("a\n \t::stop-commands::x\nb", "a\n \t\u{fffd}:stop-commands::x\nb");
+        check("\u{a0}::add-mask::x", "\u{a0}\u{fffd}:add-mask::x");
+        check("a ##[add-mask]x ##[error]", "a \u{fffd}#[add-mask]x \u{fffd}#[error]");
+        check("##vso[task.x]\n##teamcity[y]", "\u{fffd}#vso[task.x]\n\u{fffd}#teamcity[y]");
+        // Not at the beginning of a line, and no command.
+        for text in ["x::error::y", "::1 is loopback", "a\n  ::uuid, b", ":: a", "## [b]"] {
+            check(text, text);
+        }
     }
 
     #[test]

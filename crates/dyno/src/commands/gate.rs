@@ -120,13 +120,13 @@ fn judge(options: &GateOptions) -> anyhow::Result<End> {
     if let Some(path) = &options.junit {
         report::write(path, formats::junit(&findings, &gate).as_bytes())?;
     }
-    terminal::out(&match options.format {
-        _ if options.quiet => format!("{gate}\n"),
-        GateFormat::Text => formats::text(&findings, &gate, &folder),
-        GateFormat::Markdown => formats::markdown(&findings, &gate),
-        GateFormat::Json => formats::json(&findings, &gate, &folder)?,
-        GateFormat::Github => formats::github(&gate),
-    });
+    match options.format {
+        _ if options.quiet => terminal::out(&format!("{gate}\n")),
+        GateFormat::Text => terminal::out(&formats::text(&findings, &gate, &folder)),
+        GateFormat::Markdown => terminal::out(&formats::markdown(&findings, &gate)),
+        GateFormat::Json => terminal::out(&formats::json(&findings, &gate, &folder)?),
+        GateFormat::Github => terminal::out_command(&formats::github(&gate)),
+    }
     Ok(match gate {
         // What the study demands is demanded of the new build.
         Gate::NoWorse => {

@@ -186,19 +186,23 @@ fn write_into(
 /// The default folder of a report: for one run its own folder, for several a folder beside the
 /// first that is named after all of them. A run's own folder holds only its own report.
 fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
+    let folders: Vec<&Path> = runs.iter().map(|run| run.folder.as_path()).collect();
+    place_of(&folders)
+}
+
+/// The same of the runs in these folders. Runs may be received together with whatever has the name of their report.
+fn place_of(runs: &[&Path]) -> anyhow::Result<PathBuf> {
     if let [only] = runs {
-        return Ok(only.folder.clone());
+        return Ok(only.to_path_buf());
     }
-    let found = |run: &Run| {
-        let folder = run.folder.canonicalize();
-        folder.with_context(|| format!("cannot find {}", run.folder.display()))
-    };
+    let found =
+        |run: &&Path| run.canonicalize().with_context(|| format!("cannot find {}", run.display()));
     let folders = runs.iter().map(found).collect::<anyhow::Result<Vec<PathBuf>>>()?;
     let name = |folder: &PathBuf| folder.file_name().unwrap_or_default().to_string_lossy().into();
     // As the user has written it, if that names the folder: `runs/before+after`.
-    let first = if runs[0].folder.file_name().is_some() { &runs[0].folder } else { &folders[0] };
+    let first = if runs[0].file_name().is_some() { runs[0] } else { &folders[0] };
     let names: Vec<String> = folders.iter().map(name).collect();
-    let place = first.with_file_name(joined_name(&names));
+    let place = no_link(first.with_file_name(joined_name(&names)))?;
     if place.join("manifest.json").exists() {
         anyhow::bail!("{} is the folder of a run; choose another with --out", place.display());
     }
@@ -209,8 +213,8 @@ fn place(runs: &[Run]) -> anyhow::Result<PathBuf> {
 fn no_link(folder: PathBuf) -> anyhow::Result<PathBuf> {
     if folder.is_symlink() {
         anyhow::bail!(
-            "{} is a symbolic link, and links in a run's folder are not followed; name a folder with \
-             --out",
+            "{} is a symbolic link, and links in or beside a run's folder are not followed; name a \
+             folder with --out",
             folder.display()
         );
     }
@@ -292,7 +296,24 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{joined_name, no_link};
+    use super::{joined_name, no_link, place_of};
+
+    #[test]
+    fn the_report_of_several_runs_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        ["a", "b", "c", "outside"].iter().for_each(|name| std::fs::create_dir(path(name)).unwrap());
+        std::os::unix::fs::symlink(path("outside"), path("a+b")).unwrap();
+        std::os::unix::fs::symlink(path("a"), path("latest")).unwrap();
+        let place = |names: &[&str]| {
+            let paths: Vec<_> = names.iter().map(|name| path(name)).collect();
+            place_of(&paths.iter().map(|path| path.as_path()).collect::<Vec<_>>())
+        };
+        assert!(place(&["a", "b"]).unwrap_err().to_string().contains("symbolic link"));
+        assert_eq!(place(&["a", "c"]).unwrap(), path("a+c"));
+        // A run that the user names may be behind a link of theirs.
+        assert_eq!(place(&["latest"]).unwrap(), path("latest"));
+    }
 
     #[test]
     fn tables_are_not_written_through_a_link() {
