@@ -2,21 +2,28 @@
 //!
 //! A server that is reached by URL is asked to prepare them and to do nothing else: in a transaction that is
 //! rolled back, without any table being made. What a workload makes itself is made in databases of Dyno's
-//! own alone: in the memory of this process, or on a server that is started for this and stopped again.
+//! own alone: in the memory of this process, or on a server that is started for this and stopped again. There
+//! each kind of transaction is done once as well, on a few rows.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use dyno_database::{Part, Products, Server, ServerSpec};
-use dyno_model::DefinitionProblem;
+use dyno_database::{Part, Products, ServerSpec};
+use dyno_model::{DefinitionProblem, Name};
 use dyno_study::{Design, Plan, Product, Variant};
 use dyno_units::Nanoseconds;
 use dyno_workload::catalog::Catalog;
-use dyno_workload::{Connection, Dialect, Statement, StatementError, Workload};
+use dyno_workload::{
+    Connection, Dialect, MadeWorkload, Statement, StatementError, Table, Tried, Workload,
+};
 
 use crate::deployment::{Source, endpoint, source};
 use crate::manifest::plan_workload;
 use crate::run::Lab;
 use crate::trial::TrialError;
+
+/// Rows of each table on which transactions are tried.
+const ROWS_TRIED: u64 = 10;
 
 /// How long a server may take for one answer.
 const ANSWER_LIMIT: Nanoseconds = Nanoseconds::from_secs(20);
@@ -66,11 +73,17 @@ pub fn check_statements(
         let outcome = match &database.product {
             Product::Url(url) => on_url(&*workload, variant, url),
             Product::Private(name) => {
-                on_private(&*workload, (products, name), (variant, design), lab)
+                on_private(&workload, (products, name), (variant, design), lab)
             }
         };
         match outcome {
-            Ok(problems) => check.add(&variant.workload.name, problems),
+            Ok(Found { refused, untried }) => {
+                check.add(&variant.workload.name, refused);
+                let (workload, database) = (&variant.workload.name, &database.name);
+                check.unchecked.extend(untried.into_iter().map(|(kind, why)| {
+                    format!("transaction `{kind}` of `{workload}` on `{database}`: {why}")
+                }));
+            }
             Err(why) => check.unchecked.push(format!(
                 "the statements of `{}` on `{}`: {why}",
                 variant.workload.name, database.name
@@ -91,8 +104,17 @@ impl StatementCheck {
     }
 }
 
-/// What is refused; else why nothing could be checked.
-type Outcome = Result<Vec<(&'static str, DefinitionProblem)>, String>;
+/// What was found out.
+#[derive(Default)]
+struct Found {
+    /// What is refused.
+    refused: Vec<(&'static str, DefinitionProblem)>,
+    /// Kinds of transactions that were not tried, with the reason.
+    untried: Vec<(Name, String)>,
+}
+
+/// What was found out; else why nothing could be checked.
+type Outcome = Result<Found, String>;
 
 fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
     if !workload.makes_nothing() {
@@ -106,7 +128,7 @@ fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
 }
 
 fn on_private(
-    workload: &dyn Workload,
+    workload: &Arc<dyn Workload>,
     (products, name): (&Products, &str),
     (variant, design): (&Variant, &Design),
     lab: Option<&Lab>,
@@ -117,13 +139,13 @@ fn on_private(
     if product.spec().is_simulated || !product.spec().stores_data {
         return Err(format!("`{name}` has no tables and accepts any statement"));
     }
-    if let Some(mut connection) = product.in_memory() {
-        return prepare_on_empty_tables(workload, &mut *connection);
+    if let Some(connection) = product.in_memory() {
+        return on_few_rows(workload, connection);
     }
     let Some(lab) = lab else {
         return Err(
-            "no server was started; `dyno check --start-servers` prepares them on an empty one, \
-                    and `dyno run` does so when a trial begins"
+            "no server was started; `dyno check --start-servers` prepares them on one with ten rows \
+             in each table and executes each kind of transaction once, and `dyno run` does so when a trial begins"
                 .to_owned(),
         );
     };
@@ -135,40 +157,86 @@ fn on_private(
     let alone = ServerSpec { part: Part::Alone, ..spec };
     let server = lab.products.start(&alone, &lab.place(), &lab.clock);
     let server = server.map_err(|error| format!("no server could be started: {error}"))?;
-    let outcome = on_server(workload, &*server);
+    let connection = server.connector()().map_err(|error| error.to_string());
+    let outcome = connection.and_then(|connection| on_few_rows(workload, connection));
     match server.stop() {
         Ok(()) => outcome,
         Err(error) => Err(format!("the server that was started for it did not stop: {error}")),
     }
 }
 
-fn on_server(workload: &dyn Workload, server: &dyn Server) -> Outcome {
-    let mut connection = server.connector()().map_err(|error| error.to_string())?;
+/// Prepares the statements and does each kind of transaction once, in a database of Dyno's own, on tables with a
+/// few rows.
+fn on_few_rows(workload: &Arc<dyn Workload>, mut connection: Box<dyn Connection>) -> Outcome {
     connection.set_cold_limit(ANSWER_LIMIT.0);
-    prepare_on_empty_tables(workload, &mut *connection)
+    let dialect = connection.dialect();
+    let mut found = Found::default();
+    for (idx, table) in workload.tables(dialect).iter().enumerate() {
+        if let Err(error) = make(&**workload, (idx, table), &mut *connection) {
+            let path = vec!["table".to_owned(), table.name.clone()];
+            let problem = problem(&*connection, path, &error)?;
+            let title = "the database refuses this table, an index or a row of it";
+            found.refused.push((title, problem));
+        }
+    }
+    if !found.refused.is_empty() {
+        // Each statement on such a table would be one more error for the same mistake.
+        return Ok(found);
+    }
+    found = prepare_each(&**workload, &mut *connection, |connection, statement, _| {
+        connection.prepare(std::slice::from_ref(statement))
+    })?;
+    if found.refused.is_empty() {
+        try_kinds(workload, connection, &mut found)?;
+    }
+    Ok(found)
 }
 
-/// Prepares the statements in a database of Dyno's own, on tables without rows.
-fn prepare_on_empty_tables(workload: &dyn Workload, connection: &mut dyn Connection) -> Outcome {
+/// Makes a table with its first rows.
+fn make(
+    workload: &dyn Workload,
+    (idx, table): (usize, &Table),
+    connection: &mut dyn Connection,
+) -> Result<(), StatementError> {
+    connection.query(&table.create)?;
     let dialect = connection.dialect();
-    let mut problems = Vec::new();
-    for table in workload.tables(dialect) {
-        for sql in std::iter::once(&table.create).chain(&table.after) {
-            if let Err(error) = connection.query(sql) {
-                let path = vec!["table".to_owned(), table.name.clone()];
-                let problem = problem(connection, path, &error)?;
-                problems.push(("the database refuses this table or an index of it", problem));
-                break;
+    let mut rows = 0..table.rows.min(ROWS_TRIED);
+    connection.load_rows(&table.name, &table.columns, &mut |row| {
+        let Some(number) = rows.next() else { return false };
+        row.clear();
+        workload.fill_row_in(dialect, idx, number, row);
+        true
+    })?;
+    table.after.iter().try_for_each(|sql| connection.query(sql).map(|_| ()))
+}
+
+fn try_kinds(
+    workload: &Arc<dyn Workload>,
+    mut connection: Box<dyn Connection>,
+    found: &mut Found,
+) -> Result<(), String> {
+    let made = MadeWorkload::new(Arc::clone(workload));
+    let told = |error: StatementError| error.to_string();
+    let answers = workload.first_queries().into_iter().map(|sql| connection.query(&sql));
+    let answers = answers.collect::<Result<Vec<_>, _>>().map_err(told)?;
+    made.begin(&answers)?;
+    let tried = made.try_kinds(connection).map_err(told)?;
+    for (kind, tried) in workload.kinds().iter().zip(tried) {
+        match tried {
+            Tried::Done => {}
+            Tried::Not(why) => found.untried.push((kind.clone(), why)),
+            Tried::Refused(error) => {
+                let path = vec!["transaction".to_owned(), kind.to_string()];
+                let problem = DefinitionProblem {
+                    path,
+                    message: dyno_units::clean_text(&error.to_string()),
+                    help: None,
+                };
+                found.refused.push(("the database refuses this transaction", problem));
             }
         }
     }
-    if !problems.is_empty() {
-        // Each statement on such a table would be one more error for the same mistake.
-        return Ok(problems);
-    }
-    prepare_each(workload, connection, |connection, statement, _| {
-        connection.prepare(std::slice::from_ref(statement))
-    })
+    Ok(())
 }
 
 /// Prepares the statements in transactions that are rolled back.
@@ -189,18 +257,18 @@ fn prepare_each(
 ) -> Outcome {
     let dialect = connection.dialect();
     let places = workload.declared_at(dialect).unwrap_or_default();
-    let mut problems = Vec::new();
+    let mut found = Found::default();
     let mut n_accepted = 0;
     for (path, statement) in places.into_iter().zip(workload.statements(dialect)) {
         match prepare(connection, &statement, n_accepted) {
             Ok(()) => n_accepted += 1,
             Err(error) => {
                 let problem = problem(connection, path, &error)?;
-                problems.push(("the database refuses this statement", problem));
+                found.refused.push(("the database refuses this statement", problem));
             }
         }
     }
-    Ok(problems)
+    Ok(found)
 }
 
 /// What the database said, at a place of the study; an error if it cannot be asked any more.

@@ -413,7 +413,7 @@ pub(crate) fn log_bytes(server: &dyn Server) -> Option<u64> {
 }
 
 /// A text in which a server or its log may be quoted, as it may be shown and kept.
-fn foreign(text: &str) -> String {
+pub(crate) fn foreign(text: &str) -> String {
     clean_text(&redact_tokens(&redact_secrets(text)))
 }
 

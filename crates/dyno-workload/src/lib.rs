@@ -53,5 +53,5 @@ pub use row::{Cell, Row};
 pub use session::{Answer, Session, Tally};
 pub use workload::{
     ClientFuture, Clients, Dialect, MadeWorkload, MeasuredStep, Observation, TABLE_MARK, Table,
-    TableShape, Target, Workload,
+    TableShape, Target, Tried, Workload,
 };

@@ -9,7 +9,9 @@ use dyno_model::{Name, WorkloadStep};
 use dyno_units::{Metric, MetricId, Nanoseconds};
 
 use crate::ledger::Ledger;
-use crate::{AuditRow, AuditTotals, ClientContext, Row, Statement, TextRows};
+use crate::{
+    AuditRow, AuditTotals, ClientContext, Connection, Row, Statement, StatementError, TextRows,
+};
 
 /// The whole run of a client as a future; it ends when its pace says so.
 pub type ClientFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -250,6 +252,17 @@ pub struct Observation {
     pub process: Option<i32>,
 }
 
+/// What came of doing a kind of transaction once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// The server took all of its statements.
+    Done,
+    /// The server refused one of them, with several values.
+    Refused(StatementError),
+    /// Nothing is known: why.
+    Not(String),
+}
+
 /// The clients of one trial, and what they share while they run: mostly counters that the audit
 /// compares with what the server did.
 pub trait Clients: Send + Sync {
@@ -264,6 +277,17 @@ pub trait Clients: Send + Sync {
     fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
         let _ = answers;
         Ok(())
+    }
+
+    /// Does each kind of transaction once and rolls it back, as far as that undoes it: what came of each, by kind.
+    /// Counts nothing, and moves nothing that clients draw. Nothing of a workload that the study does not declare.
+    ///
+    /// # Errors
+    ///
+    /// The server refused to prepare the statements.
+    fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
+        let _ = connection;
+        Ok(Vec::new())
     }
 
     /// All connections of a step are open, which took so long; its clients begin.
@@ -343,6 +367,15 @@ impl MadeWorkload {
     /// What clients cannot begin with.
     pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
         self.clients.begin(answers)
+    }
+
+    /// Does each kind of transaction once; see [`Clients::try_kinds`].
+    ///
+    /// # Errors
+    ///
+    /// The server refused to prepare the statements.
+    pub fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
+        self.clients.try_kinds(connection)
     }
 
     /// All connections are open; see [`Clients::connected`].

@@ -33,8 +33,8 @@ enum Command {
     Check {
         /// The study file
         study: PathBuf,
-        /// Also start each private server that a declared workload runs on, without data, and
-        /// prepare the workload's statements there
+        /// Also start each private server that a declared workload runs on, with ten rows in each table;
+        /// prepare the workload's statements there, and execute each kind of transaction once
         #[arg(long)]
         start_servers: bool,
     },

@@ -4,10 +4,10 @@
 //! server that was populated is stopped, its data are kept, and a server is started on a copy of
 //! them. So a trial that populates and one that reuses measure the same thing.
 
-use dyno_database::ServerSpec;
+use dyno_database::{Access, ServerSpec};
 use dyno_host::{CopyError, Place};
 use dyno_record::{Entry, EventKind};
-use dyno_workload::{Connector, Dialect};
+use dyno_workload::{Connector, Dialect, Tried};
 
 use super::Phase;
 use super::audit::ask;
@@ -16,7 +16,7 @@ use crate::datasets::{DataSets, Description, Kept, Staging};
 use crate::deployment::Source;
 use crate::prepare::Population;
 use crate::run::Lab;
-use crate::trial::{Trial, TrialError, log_bytes};
+use crate::trial::{Trial, TrialError, foreign, log_bytes};
 
 /// Fills the tables of the member with the rows.
 pub(super) struct Fill;
@@ -40,7 +40,8 @@ impl Phase for Fill {
             trial.results.data.log_bytes = log_bytes(server);
         }
         trial.check_rows()?;
-        trial.begin()
+        trial.begin()?;
+        trial.try_kinds()
     }
 }
 
@@ -67,6 +68,50 @@ impl Trial<'_, '_> {
         let Some(server) = tables else { return Ok(()) };
         let answers = ask(&server.connector(), &self.workload.first_queries());
         answers.and_then(|answers| self.workload.begin(&answers)).map_err(TrialError::new)
+    }
+
+    /// Does each kind of transaction that the study declares once and rolls it back: one that cannot run ends the
+    /// trial before its load.
+    fn try_kinds(&mut self) -> Result<(), TrialError> {
+        // A study that begins with empty caches keeps them so.
+        if self.deployment.is_simulated() || self.order.plan.drop_caches {
+            return Ok(());
+        }
+        let tables = self.deployment.tables().filter(|server| server.stores_data());
+        let Some(server) = tables else { return Ok(()) };
+        let dialect = server.dialect();
+        if self.workload.declared_at(dialect).is_none() {
+            return Ok(());
+        }
+        let statements = self.workload.statements(dialect);
+        let all: Vec<&str> = statements.iter().map(|statement| &*statement.sql).collect();
+        // Tables of engines without transactions, and what else a rollback leaves.
+        let source = server.cost_source(Access::RolledBack, &self.lab.clock);
+        if let Err(why) = source.and_then(|mut source| source.check(&all.join(" "))) {
+            return self.note(foreign(&format!("no transaction was tried before the load: {why}")));
+        }
+        let connection = server.connector()()?;
+        let tried = self.workload.try_kinds(connection)?;
+        let mut refused = Vec::new();
+        let kinds: Vec<_> = self.workload.kinds().iter().cloned().zip(tried).collect();
+        for (kind, tried) in kinds {
+            match tried {
+                Tried::Done => {}
+                Tried::Not(why) => {
+                    let message =
+                        format!("transaction `{kind}` was not tried before the load: {why}");
+                    self.note(foreign(&message))?;
+                }
+                Tried::Refused(error) => refused.push(format!("transaction `{kind}`: {error}")),
+            }
+        }
+        match refused.is_empty() {
+            true => Ok(()),
+            false => Err(TrialError::new(format!(
+                "the server refuses what the study declares; tried before the load and rolled back: {}",
+                refused.join("; ")
+            ))),
+        }
     }
 
     fn populate(&mut self) -> Result<(), TrialError> {

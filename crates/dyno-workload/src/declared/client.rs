@@ -32,6 +32,9 @@ pub(super) struct Client {
     drawn: Vec<DrawnByClient>,
     /// The weights of each transaction and of all before it.
     cumulated: Vec<u64>,
+    /// Whether what it does is to be undone: each transaction begins with BEGIN and does not end, each step is
+    /// executed once, and numbers of rows mean nothing.
+    is_undone: bool,
 }
 
 /// A statement as a client sends it; of a step that sends none, nothing.
@@ -79,8 +82,16 @@ impl Client {
             counting,
             drawn,
             cumulated: cumulated.collect(),
+            is_undone: false,
             definition: Arc::clone(definition),
         }
+    }
+}
+
+impl Client {
+    /// The same client, whose transactions are left open for the caller to roll back.
+    pub(super) fn undone(self) -> Client {
+        Client { is_undone: true, ..self }
     }
 }
 
@@ -116,6 +127,7 @@ impl Transactions for Client {
         random: &mut RandomStream,
         session: &mut Session,
     ) -> Result<(), StatementError> {
+        let is_undone = self.is_undone;
         let Client { definition, statements, values, scratch, sequences, counting, drawn, .. } =
             self;
         let transaction = &definition.transactions[kind];
@@ -126,13 +138,13 @@ impl Transactions for Client {
         let mut drawing = Drawing { random, row: 0, names, scratch, sequences, drawn };
         draw_all(&transaction.lets, values, &mut drawing)
             .map_err(|error| no_value(definition, (kind, 0), &error))?;
-        if transaction.has_begin {
+        if transaction.has_begin || is_undone {
             session.begin().await?;
         }
         for (nth, (step, prepared)) in transaction.steps.iter().zip(&statements[kind]).enumerate() {
             let at = (kind, nth + 1);
             let mark = values.mark();
-            for _ in 0..step.times {
+            for _ in 0..if is_undone { 1 } else { step.times } {
                 if step.reads_nothing() {
                     // The texts that were drawn the last time are drawn again.
                     values.truncate(mark);
@@ -160,6 +172,7 @@ impl Transactions for Client {
                 }
                 if let Some((least, most)) = sql.rows
                     && !(least..=most).contains(&n_rows)
+                    && !is_undone
                 {
                     return Err(wrong_rows(definition, at, sql, n_rows));
                 }
@@ -170,7 +183,7 @@ impl Transactions for Client {
                 }
             }
         }
-        if transaction.has_begin {
+        if transaction.has_begin && !is_undone {
             session.commit().await?;
             counting.commit();
         }

@@ -19,6 +19,7 @@ mod schema;
 mod sql;
 mod template;
 mod transaction;
+mod tried;
 mod values;
 
 #[cfg(test)]
@@ -34,8 +35,8 @@ use md5::{Digest, Md5};
 use crate::catalog::{PlanError, PlanInput, WorkloadSpec};
 use crate::sysbench::sequence::Sequences;
 use crate::{
-    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Dialect, Row, Statement, Table,
-    TextRows, Workload, drive,
+    AuditRow, AuditTotals, ClientContext, ClientFuture, Clients, Connection, Dialect, Row,
+    Statement, StatementError, Table, TextRows, Tried, Workload, drive,
 };
 
 use audit::Counts;
@@ -291,6 +292,11 @@ impl Clients for DeclaredClients {
             *first = Some(after.first(answer)?);
         }
         Ok(())
+    }
+
+    fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
+        let first = self.first().clone();
+        self.workload.try_kinds(connection, &first)
     }
 
     fn counts(&self) -> Vec<u64> {

@@ -338,6 +338,69 @@ fn misspelt_names_are_found_on_servers_that_are_started_for_it() {
     check_sql("postgresql", "steps = [{ sql = \"SELECT id FROM t\" }]", &start, &[]);
 }
 
+/// Checks a study whose transactions are these on a product; what its answer says.
+#[track_caller]
+fn check_kinds(product: &str, more: &[&str], kinds: &[(&str, &str)], expected: (i32, &[&str])) {
+    let bench = Workbench::new();
+    let mut study = small(", u = { type = \"varchar(40)\", value = { uuid = true } }", kinds[0].1);
+    for (name, transaction) in &kinds[1..] {
+        study += &format!("[workload.mine.transaction.{name}]\n{transaction}\n");
+    }
+    bench.write("study.toml", &(study + &design(product)));
+    let answer = bench.dyno(&[&["check", "study.toml"], more].concat());
+    let said = answer.out + &answer.err;
+    assert_eq!(answer.code, expected.0, "{said}");
+    assert!(expected.1.iter().all(|words| said.contains(words)), "{said}");
+}
+
+#[test]
+fn each_kind_of_transaction_is_executed_once() {
+    let right = ("go", "steps = [{ sql = \"SELECT id FROM t\", rows = 100 }]");
+    // Of what is read nowhere, there is no row: what follows cannot be tried.
+    let reads = (
+        "reads",
+        "steps = [{ sql = \"SELECT id FROM t WHERE id = 77\", read = [\"i\"] },\n\
+         { sql = \"INSERT INTO t (id) SELECT id FROM t\" }]",
+    );
+    let ddl = ("ddl", "steps = [{ sql = \"CREATE TABLE made (a int)\" }]");
+    let wrong = ("wrong", "let = { v = { letters = 4 } }\nsteps = [{ sql = \"SELECT json(:v)\" }]");
+    let unchecked = [
+        "no errors",
+        "not checked: transaction `reads` of `mine` on `x`: it was not tried to its end: UNIQUE",
+        "not checked: transaction `ddl` of `mine` on `x`: not all of its statements only read",
+    ];
+    check_kinds("sqlite", &[], &[right, reads, ddl], (0, &unchecked));
+    let refused = ["the database refuses this transaction", "malformed JSON", "transaction.wrong"];
+    check_kinds("sqlite", &[], &[right, wrong], (2, &refused));
+    let wrong = (
+        "wrong",
+        "let = { v = { letters = 36 } }\nsteps = [{ sql = \"SELECT id FROM t WHERE CAST(u AS uuid) = :v\" }]",
+    );
+    let refused = ["the database refuses this transaction", "invalid input syntax for type uuid"];
+    check_kinds("postgresql", &["--start-servers"], &[right, wrong], (2, &refused));
+}
+
+#[test]
+fn a_transaction_that_cannot_run_ends_the_trial_before_its_load() {
+    let bench = Workbench::new();
+    let kind = |name: &str, sql: &str| {
+        format!(
+            "[workload.mine.transaction.{name}]\nlet = {{ v = {{ letters = 4 }} }}\n\
+             steps = [{{ sql = \"SELECT id FROM t\" }}, {{ sql = \"{sql}\" }}]\n"
+        )
+    };
+    let study = small("", "steps = [{ sql = \"DELETE FROM t WHERE id < 0\" }]")
+        + &kind("wrong", "SELECT json(:v)")
+        + &kind("text", "SELECT upper(:v)")
+        + &design("sqlite");
+    bench.write("study.toml", &study);
+    bench.dyno(&["run", "study.toml", "--out", "run"]);
+    let trial = read_json(&trial_folder(&bench.path("run"), 1).join("summary.json"));
+    let said = trial["outcome"].to_string();
+    assert!(said.contains("transaction `wrong`: malformed JSON"), "{trial}");
+    assert!(!said.contains("`text`") && trial["steps"].as_array().unwrap().is_empty(), "{trial}");
+}
+
 #[test]
 fn what_was_not_checked_is_said() {
     let bench = Workbench::new();
