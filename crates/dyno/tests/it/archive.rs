@@ -237,6 +237,87 @@ fn values_of_postgresql_arrive_as_they_were() {
     );
 }
 
+/// Values of PostgreSQL's types; of each type those that it takes.
+const LITERALS: [&str; 26] = [
+    "0",
+    "-1",
+    "9",
+    "",
+    "a\tü\\N",
+    "true",
+    "2020-02-29",
+    "2020-02-29 23:59:59.123456+02",
+    "12:34:56.5",
+    "1 day 2 hours",
+    "279317c6-2cdc-40d8-a279-c65ef3b34f1d",
+    "{\"a\": [1, \"ü\"]}",
+    "<a>ü</a>",
+    "(1,2)",
+    "((0,0),(1,1))",
+    "[(0,0),(1,1)]",
+    "<(0,0),1>",
+    "{1,2,3}",
+    "10.0.0.1/32",
+    "08:00:2b:01:02:03",
+    "08:00:2b:01:02:03:04:05",
+    "0/16B3748",
+    "10:20:10,14",
+    "$.a",
+    "pg_class",
+    "101",
+];
+
+#[test]
+fn every_base_type_of_postgresql_arrives_as_it_was_or_is_refused_by_its_name() {
+    let folder = DataFolder::new();
+    let (source, to) = (start("postgresql", &folder), start("postgresql", &folder));
+    let (mut here, mut there) = (connect(&*source), connect(&*to));
+    let types = "SELECT format_type(oid, NULL) FROM pg_type WHERE typtype = 'b' AND typcategory <> 'A' \
+                 AND typnamespace = 'pg_catalog'::regnamespace ORDER BY 1";
+    // A type takes some of them.
+    let inserts = format!(
+        "DO $$ DECLARE id int; v text; BEGIN INSERT INTO t VALUES (100, NULL); \
+         FOR id, v IN SELECT n, l FROM unnest(ARRAY['{}']) WITH ORDINALITY AS u (l, n) LOOP \
+         BEGIN EXECUTE format('INSERT INTO t VALUES (%s, %L)', id, v); EXCEPTION WHEN OTHERS THEN END; \
+         END LOOP; END $$",
+        LITERALS.join("', '")
+    );
+    let (mut moved, mut refused) = (Vec::new(), Vec::new());
+    for name in ids(here.query(types).unwrap()) {
+        let makes = format!("CREATE TABLE t (id INT PRIMARY KEY, v {name})");
+        for connection in [&mut here, &mut there] {
+            connection.query("DROP TABLE IF EXISTS t").unwrap();
+        }
+        if here.query(&makes).is_err() {
+            continue;
+        }
+        there.query(&makes).unwrap();
+        here.query(&inserts).unwrap();
+        let read = "SELECT id, v::text FROM t ORDER BY id";
+        let before = here.query(read).unwrap();
+        let options = ArchiveOptions { batch: 100, ..options("id < 1000", false) };
+        let archived = archive(&*source, &*to, (i64::MAX, false), &options);
+        let expected = match &archived {
+            Ok(_) => (TextRows::new(), before.clone()),
+            Err(error) => {
+                assert!(error.contains(&name), "{name}: {error}");
+                (before.clone(), TextRows::new())
+            }
+        };
+        let found = (here.query(read).unwrap(), there.query(read).unwrap());
+        assert_eq!(found, expected, "{name}");
+        match archived.is_ok() {
+            true => moved.push((name, before.len())),
+            false => refused.push(name),
+        }
+    }
+    // Each has a value besides NULL.
+    assert!(moved.len() > 12 && moved.iter().all(|(_, n)| *n > 1), "{moved:?}");
+    assert!(refused.len() > 5, "{moved:?} {refused:?}");
+    source.stop().unwrap();
+    to.stop().unwrap();
+}
+
 #[test]
 fn the_command_moves_rows_and_says_what_it_refuses() {
     let bench = UpBench::new();
