@@ -9,6 +9,7 @@ mod archive;
 mod bench;
 mod browser;
 mod capture;
+mod capture_sessions;
 mod clickhouse;
 mod command_line;
 mod compare;
