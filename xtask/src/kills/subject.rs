@@ -76,8 +76,8 @@ pub(super) const KINDS: [Kind; 19] = [
     ),
     run(
         "run: trials on hosts",
-        "product = \"postgresql\"\n[host.sql]\nnames = [\"sql1\", \"sql2\"]",
-        "trials_on = \"sql\"",
+        "product = \"postgresql\"\ntrials_on = \"sql\"\n[host.sql]\nnames = [\"sql1\", \"sql2\"]",
+        "",
     ),
     Kind { name: "run: captured", subject: Subject::Captured },
     Kind { name: "capture", subject: Subject::Capture },
@@ -98,10 +98,11 @@ const USUAL: [(&str, &str); 2] = [("duration", "\"1s\""), ("repetitions", "2")];
 const RUN: [&str; 6] = ["run", "study.toml", "--out", "run", "--data-folder", "data"];
 const UP: [&str; 6] = ["up", "mariadb", "--name", "killed", "--data-folder", "data"];
 const DOWN: [&str; 2] = ["down", "--all"];
-const IMPORT: [&str; 4] = ["import", "log=pgbench_log.1", "--out", "run"];
+const IMPORT: [&str; 4] = ["import", "log=logs", "--out", "run"];
 
-/// Lines of the log that is imported.
-const N_LINES: u64 = 100_000;
+/// Logs that are imported, and the lines of each.
+const N_LOGS: u64 = 30;
+const N_LINES: u64 = 1000;
 
 fn study(database: &str, design: &str) -> String {
     let volume = if database.contains("[volume.v]") { "volume = \"v\"\n" } else { "" };
@@ -132,9 +133,11 @@ impl Kind {
             Subject::Captured => place.write("study.toml", &captured(server)?),
             Subject::Import => {
                 let line = |n: u64| {
-                    format!("{} {n} {} 0 {} 0\n", n % 4, 900 + n % 77, 1_700_000_000 + n / 1000)
+                    format!("{} {n} {} 0 {} 0\n", n % 4, 900 + n % 77, 1_700_000_000 + n / 100)
                 };
-                place.write("pgbench_log.1", &(0..N_LINES).map(line).collect::<String>())
+                let log = (0..N_LINES).map(line).collect::<String>();
+                std::fs::create_dir(place.path("logs")).context("cannot make a folder")?;
+                (1..=N_LOGS).try_for_each(|n| place.write(&format!("logs/{n}.log"), &log))
             }
             Subject::Down => place.good(&UP).map(drop),
             Subject::Restore => server.drop_restored(),
@@ -178,10 +181,10 @@ impl Kind {
                     .collect())
             }
             Subject::Import => {
-                if !place.path("run/findings.json").exists() {
+                if !place.path("run").exists() {
                     place.good(&IMPORT)?;
                 }
-                place.good(&["report", "run", "--format", "json"]).map(|_| Vec::new())
+                place.good(&["report", "run"]).map(|_| Vec::new())
             }
             Subject::Up | Subject::Down => {
                 place.good(&DOWN)?;

@@ -1,9 +1,10 @@
 //! The record of imported runs.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, anyhow, bail};
 use dyno_record::{
     DataSet, EncodedHistogram, Environment, FORMAT, GeneratorSummary, ImportedFrom,
     IntervalColumns, KindSummary, LevelRecord, Manifest, ProductFacts, RunWriter, ServerFacts,
@@ -315,14 +316,34 @@ fn kind(kind: &Kind) -> KindSummary {
     }
 }
 
-/// Writes the record into a folder that holds none yet.
+/// Writes the record into a folder that holds none yet, whole or not at all: it is written beside it.
 pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
-    let mut run = RunWriter::create(folder, &plan.manifest)?;
+    let usage = |why: &str| {
+        let shown = folder.display();
+        crate::usage_error(anyhow!("cannot use {shown} as the run's folder: {why}"))
+    };
+    let name = folder.file_name().ok_or_else(|| usage("it has no name"))?.to_string_lossy();
+    if folder.join("manifest.json").exists() {
+        return Err(usage("it already holds a run"));
+    }
+    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(usage("it is not empty; choose another folder with --out"));
+    }
+    let beside = folder.with_file_name(format!(".{name}.importing"));
+    if beside.join("manifest.json").exists() {
+        if dyno_record::is_being_written(&beside) {
+            return Err(usage("another import is writing it"));
+        }
+        // One that was killed has left it.
+        fs::remove_dir_all(&beside)
+            .with_context(|| format!("cannot remove {}", beside.display()))?;
+    }
+    let mut run = RunWriter::create(&beside, &plan.manifest)?;
     for (trial, summary) in plan.manifest.trials.iter().zip(&plan.trials) {
         let writer = run.begin_trial(trial, &plan.manifest.variants[trial.variant].name)?;
         writer.finish(summary.clone())?;
     }
-    Ok(())
+    fs::rename(&beside, folder).with_context(|| format!("cannot write {}", folder.display()))
 }
 
 #[cfg(test)]
@@ -382,5 +403,27 @@ mod tests {
             &ORDER,
             "come from both sysbench and TPROC-C",
         );
+    }
+
+    #[test]
+    fn a_record_is_whole_or_not_there() {
+        let above = tempfile::tempdir().expect("a folder");
+        let folder = above.path().join("run");
+        let runs = vec![imported(8, 1), imported(8, 2)];
+        let plan = plan(&[("old".to_owned(), runs)], &ORDER).expect("it is complete");
+        // Another one was killed after its first trial.
+        let beside = above.path().join(".run.importing");
+        let mut run = RunWriter::create(&beside, &plan.manifest).expect("it is empty");
+        let writer = run.begin_trial(&plan.manifest.trials[0], "old").expect("it is planned");
+        writer.finish(plan.trials[0].clone()).expect("it has begun");
+        let said = write(&folder, &plan).map_err(|error| format!("{error:?}"));
+        assert!(said.is_err_and(|said| said.contains("another import")), "it is still there");
+        drop(run);
+        write(&folder, &plan).expect("the other one has gone");
+        assert!(!beside.exists());
+        let trials = fs::read_dir(folder.join("trials")).expect("there are trials").flatten();
+        assert_eq!(trials.filter(|one| one.path().join("summary.json").exists()).count(), 2);
+        let said = write(&folder, &plan).map_err(|error| format!("{error:?}"));
+        assert!(said.is_err_and(|said| said.contains("already holds a run")));
     }
 }
