@@ -1,0 +1,166 @@
+//! The way to a file: which folders and links lead there, and whether another user of the machine has
+//! put one of them there.
+//!
+//! In a folder that everybody may write to (`/tmp`) a name proves nothing: whoever came first has made what
+//! has it. Elsewhere only the owner of a folder, whom the user of a path trusts, can have made something.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The most links that are followed, as in the kernel.
+const LINKS_MOST: usize = 40;
+
+/// What is passed on the way to `path`, links included, and what is there, in this order. It ends early
+/// where nothing has the next name yet.
+///
+/// # Errors
+///
+/// Something on the way cannot be examined, or its links lead in circles.
+pub fn way_to(path: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
+    let mut at = PathBuf::from("/");
+    let mut way = vec![(at.clone(), fs::symlink_metadata(&at)?)];
+    let mut n_links = 0;
+    let mut left = parts_of(&std::path::absolute(path)?);
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(part);
+        let facts = match fs::symlink_metadata(&next) {
+            Err(error) if error.kind() == ErrorKind::NotFound => break,
+            facts => facts?,
+        };
+        if facts.is_symlink() {
+            n_links += 1;
+            if n_links > LINKS_MOST {
+                return Err(Error::other(format!("{} leads in circles", path.display())));
+            }
+            let target = fs::read_link(&next)?;
+            left.extend(parts_of(&target));
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+        } else {
+            at.clone_from(&next);
+        }
+        way.push((next, facts));
+    }
+    Ok(way)
+}
+
+/// The names in a path, the last one first.
+fn parts_of(path: &Path) -> Vec<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    };
+    path.components().rev().filter_map(name).collect()
+}
+
+/// What another user than `user` and root may have put on the way to `path`, in a folder that everybody may
+/// write to, and who; none if there is no such thing.
+///
+/// # Errors
+///
+/// Something on the way cannot be examined.
+pub fn planted_on_way(path: &Path, user: u32) -> Result<Option<(PathBuf, u32)>> {
+    for (passed, facts) in way_to(path)? {
+        let is_foreign = facts.uid() != 0 && facts.uid() != user;
+        if is_foreign && passed.parent().is_some_and(is_open_to_all) {
+            return Ok(Some((passed, facts.uid())));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether everybody may make something in a folder.
+fn is_open_to_all(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|facts| facts.mode() & 0o002 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    /// A folder that is removed in the end.
+    struct Bench(PathBuf);
+
+    impl Bench {
+        fn make(name: &str) -> Bench {
+            let path = std::env::temp_dir().join(format!("dyno-way-{name}-{}", std::process::id()));
+            fs::create_dir(&path).expect("made");
+            Bench(fs::canonicalize(path).expect("it is there"))
+        }
+    }
+
+    impl Drop for Bench {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_way_passes_links_and_what_they_lead_to() {
+        let bench = Bench::make("links");
+        let path = |name: &str| bench.0.join(name);
+        fs::create_dir_all(path("real/inner")).expect("made");
+        symlink("real", path("link")).expect("made");
+        symlink(path("link/inner"), path("real/other")).expect("made");
+        symlink("round", path("round")).expect("made");
+        let check = |name: &str, expected: &[&str]| {
+            let way = way_to(&path(name)).expect("it can be examined");
+            let passed: Vec<_> =
+                way.iter().filter_map(|(at, _)| at.strip_prefix(&bench.0).ok()).collect();
+            let expected: Vec<&Path> = expected.iter().map(Path::new).collect();
+            assert_eq!(passed, expected, "{name}");
+        };
+        check("real/inner", &["", "real", "real/inner"]);
+        check("link/inner/new/file", &["", "link", "real", "real/inner"]);
+        check("real/../link/inner", &["", "real", "link", "real", "real/inner"]);
+        let of_bench: Vec<&str> = vec!["", "real", "real/other"];
+        check("real/other", &[of_bench, vec!["", "link", "real", "real/inner"]].concat());
+        assert!(way_to(&path("round/x")).is_err());
+    }
+
+    #[test]
+    fn what_others_put_into_an_open_folder_is_found() {
+        let bench = Bench::make("planted");
+        let path = |name: &str| bench.0.join(name);
+        let me = fs::metadata(&bench.0).expect("there").uid();
+        fs::create_dir_all(path("open/theirs/inner")).expect("made");
+        fs::create_dir_all(path("closed/theirs")).expect("made");
+        symlink(path("closed"), path("open/link")).expect("made");
+        fs::set_permissions(path("open"), fs::Permissions::from_mode(0o1777)).expect("set");
+        // Seen by yet another user, all of this belongs to others.
+        let other = me + 1;
+        let found = planted_on_way(&path("open/theirs/inner"), me).expect("examined");
+        assert_eq!(found, None);
+        if me != 0 {
+            let found = planted_on_way(&path("open/theirs/inner"), other).expect("examined");
+            assert!(found.is_some());
+            return;
+        }
+        // Only root can give things away.
+        for name in ["open/theirs", "closed/theirs"] {
+            chown(path(name), Some(54_321), None).expect("given away");
+        }
+        std::os::unix::fs::lchown(path("open/link"), Some(54_321), None).expect("given away");
+        let check = |name: &str, expected: Option<&str>| {
+            let found = planted_on_way(&path(name), me).expect("examined");
+            let expected = expected.map(|name| (path(name), 54_321));
+            assert_eq!(found, expected, "{name}");
+        };
+        check("open/theirs/inner/new", Some("open/theirs"));
+        check("open/new", None);
+        check("open/link/x", Some("open/link"));
+        check("closed/theirs", None);
+        assert_eq!(planted_on_way(&path("open/theirs"), 54_321).expect("examined"), None);
+    }
+}
