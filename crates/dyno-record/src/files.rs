@@ -9,8 +9,11 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use dyno_units::planted_on_way;
 use flate2::read::GzDecoder;
 use rustix::fs::OFlags;
+
+use crate::WriteError;
 
 /// The most bytes of a JSON file that is read as a whole.
 pub const WHOLE_MOST: u64 = 256 << 20;
@@ -82,6 +85,28 @@ pub fn write_replacing(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
     }
     result
+}
+
+/// Refuses a folder that another user has put there, or who could put another one there: what is written in it
+/// could be led elsewhere, and changed.
+///
+/// # Errors
+///
+/// It is such a folder, or cannot be examined.
+pub fn check_way(folder: &Path) -> Result<(), WriteError> {
+    let me = rustix::process::geteuid().as_raw();
+    match planted_on_way(folder, me).map_err(|error| WriteError::io(folder, &error))? {
+        None => Ok(()),
+        Some((found, user)) => Err(WriteError::usage(
+            folder,
+            format!(
+                "{} belongs to user {user} and lies in a folder that everybody may write to, so that this \
+                 user could change what is written there, or lead it elsewhere; choose another folder with \
+                 --out",
+                found.display()
+            ),
+        )),
+    }
 }
 
 /// Where a file is written before it takes its name: `NAME.part`.
@@ -255,6 +280,41 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+
+    #[test]
+    fn nothing_is_written_where_another_user_could_change_it() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+
+        use crate::writer::tests::manifest;
+        use crate::{RunWriter, query};
+
+        if !rustix::process::geteuid().is_root() {
+            // Nobody else can give folders away.
+            return;
+        }
+        let shared = tempfile::tempdir().unwrap();
+        fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        let path = |name: &str| shared.path().join(name);
+        let give = |name: &str| chown(path(name), Some(54_321), None).unwrap();
+        fs::create_dir(path("runs")).unwrap();
+        give("runs");
+        let refused = |result: Result<RunWriter, WriteError>| {
+            let why = result.err().expect("it is another user's").to_string();
+            assert!(why.contains("runs belongs to user 54321"), "{why}");
+        };
+        refused(RunWriter::create(&path("runs"), &manifest("x")));
+        refused(RunWriter::create(&path("runs/deep/run"), &manifest("x")));
+        assert_eq!(fs::read_dir(path("runs")).unwrap().count(), 0);
+        // One's own run can be continued, and the received one of another user is only read.
+        drop(RunWriter::create(&path("own"), &manifest("x")).unwrap());
+        drop(RunWriter::resume(&path("own"), &manifest("x")).unwrap());
+        fs::remove_dir(path("runs")).unwrap();
+        fs::rename(path("own"), path("runs")).unwrap();
+        give("runs");
+        refused(RunWriter::resume(&path("runs"), &manifest("x")));
+        let why = query(&path("runs"), "SELECT 1").expect_err("it is not its own").to_string();
+        assert!(why.contains("runs belongs to user 54321"), "{why}");
+    }
 
     #[test]
     fn only_regular_files_are_read_and_links_are_not_followed() {

@@ -26,7 +26,7 @@ mod writer;
 
 pub use counts::EncodedCounts;
 pub use event::{Event, EventKind, KindSecond};
-pub use files::{WHOLE_MOST, open_regular, read_bounded, write_replacing};
+pub use files::{WHOLE_MOST, check_way, open_regular, read_bounded, write_replacing};
 pub use histogram::{EncodedHistogram, new_histogram};
 pub use lock::is_being_written;
 pub use manifest::{

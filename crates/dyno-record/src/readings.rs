@@ -49,7 +49,7 @@ pub(crate) struct ReadingsLog {
 impl ReadingsLog {
     /// Makes an empty one.
     pub(crate) fn create(path: PathBuf) -> io::Result<ReadingsLog> {
-        let file = GzEncoder::new(File::create(&path)?, Compression::default());
+        let file = GzEncoder::new(File::create_new(&path)?, Compression::default());
         let (numbers, line) = (HashMap::new(), String::new());
         Ok(ReadingsLog { path, file, numbers, line, flushed_ns: 0, n_values: 0 })
     }

@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use serde::Deserialize;
 
-use crate::files::{Log, with_suffix};
+use crate::files::{Log, check_way, with_suffix};
 use crate::reader::trial_folders;
 use crate::readings::LogLines;
 use crate::writer::READINGS;
@@ -75,6 +75,7 @@ CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t
 /// its path.
 fn build_database(folder: &Path) -> Result<PathBuf, QueryError> {
     let run = read_run(folder).map_err(|error| QueryError(error.to_string()))?;
+    check_way(folder).map_err(|error| QueryError(error.to_string()))?;
     let path = folder.join("record.sqlite");
     remove_parts(folder);
     // Each query builds its own: the run's lock is held by whoever writes the run.

@@ -20,7 +20,9 @@ use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::files::{Digest, append, open_regular, part_of, with_suffix, write_replacing};
+use crate::files::{
+    Digest, append, check_way, open_regular, part_of, with_suffix, write_replacing,
+};
 use crate::growth::grown;
 use crate::lock::{LOCK, RunLock};
 use crate::reader::{read_manifest, read_outcome, trial_folders};
@@ -73,7 +75,7 @@ impl WriteError {
     }
 
     /// The folder is not one for this run.
-    fn usage(path: &Path, reason: impl ToString) -> WriteError {
+    pub(crate) fn usage(path: &Path, reason: impl ToString) -> WriteError {
         WriteError { kind: WriteErrorKind::Usage, ..WriteError::new(path, reason) }
     }
 
@@ -182,7 +184,10 @@ impl RunWriter {
     /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
     /// the same.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
+        check_way(folder)?;
         make_folder(folder).map_err(|error| not_made(folder, &error))?;
+        // Another user may have made a part of the way until just now; from now on none can.
+        check_way(folder)?;
         check_empty(folder)?;
         let lock = RunLock::take(folder)?;
         // Another Dyno may have been there until just now.
@@ -195,6 +200,7 @@ impl RunWriter {
     /// or baseline), and the manifest with it; anything else that differs from the folder's manifest
     /// is refused by name. Servers must keep their data on the same storage.
     pub fn resume(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
+        check_way(folder)?;
         let lock = RunLock::take(folder)?;
         let there =
             read_manifest(folder).map_err(|error| WriteError::new(&error.path, error.reason))?;
@@ -457,7 +463,7 @@ impl Lines {
         self.flush()?;
         let target = with_suffix(&self.path, ".gz");
         let copy = || -> std::io::Result<()> {
-            let mut encoder = GzEncoder::new(File::create(&target)?, Compression::default());
+            let mut encoder = GzEncoder::new(File::create_new(&target)?, Compression::default());
             std::io::copy(&mut File::open(&self.path)?, &mut encoder)?;
             encoder.finish()?.sync_all()?;
             fs::remove_file(&self.path)

@@ -93,8 +93,7 @@ pub(crate) fn write_tables(
     rows: Rows,
     folder: &Path,
 ) -> anyhow::Result<String> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    make_folder(folder)?;
     let mut written = String::new();
     let times = times(findings, runs)?;
     for table in export::tables(findings, runs, &times) {
@@ -175,8 +174,7 @@ fn write_into(
     runs: &[Run],
     now_unix_ms: u64,
 ) -> anyhow::Result<String> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    make_folder(folder)?;
     replace(&folder.join("report.html"), html(findings, runs, now_unix_ms)?.as_bytes())?;
     replace(&folder.join("report.md"), dyno_report::markdown::render(findings).as_bytes())?;
     replace(&folder.join("findings.json"), dyno_report::json::render(findings).as_bytes())?;
@@ -270,6 +268,15 @@ pub(crate) fn find(runs: &[Run], threshold: Option<f64>) -> Findings {
 
 fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
+}
+
+/// Makes the folder of a report, if it is missing.
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    dyno_record::check_way(folder)?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    // Another user may have made a part of the way until just now.
+    Ok(dyno_record::check_way(folder)?)
 }
 
 /// Writes a file of a folder whole or not at all, in place of whatever has its name there: the
