@@ -25,7 +25,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, way_to};
 use rustix::fs::FlockOperation;
 
 use account::Account;
@@ -697,9 +697,8 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, KeeperError> {
     Err(KeeperError(format!("`{name}` is not the name of a file in {}", folder.display())))
 }
 
-/// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that
-/// no other user can put another one in its place. Other users may pass through it if servers have
-/// to.
+/// Makes the root folder and makes sure that only Dyno's user can change what lies in it, and that no other
+/// user can put another one in its place. Other users may pass through it if servers have to.
 pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf, KeeperError> {
     let refuse =
         |why: String| KeeperError(format!("servers cannot be placed in {}: {why}", root.display()));
@@ -709,6 +708,20 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
         None => Err(refuse("its path is not UTF-8; choose another".into())),
     };
     check_name(root)?;
+    // Before anything is made: on a way that another user can change, it would be made where they want it.
+    let me = rustix::process::geteuid().as_raw();
+    let above = root.parent().unwrap_or(root);
+    for (passed, facts) in way_to(above).map_err(|e| refuse(e.to_string()))? {
+        // The mode of a link says nothing; who owns it can replace it.
+        let mode = if facts.is_symlink() { 0o755 } else { facts.mode() };
+        if let Some(why) = way_in(facts.uid(), mode, me) {
+            let passed = passed.display();
+            return Err(refuse(format!(
+                "{passed} {why}, so they could put another folder in its place; choose another, \
+                 such as one under /var/tmp"
+            )));
+        }
+    }
     let mut builder = fs::DirBuilder::new();
     builder.mode(if is_passed_through { 0o711 } else { 0o700 });
     // The folder alone: a mistyped path must not fill another disk.
@@ -724,7 +737,6 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
     if !facts.is_dir() {
         return Err(refuse("it is not an ordinary folder; choose another".into()));
     }
-    let me = rustix::process::geteuid().as_raw();
     if facts.uid() != me {
         return Err(refuse(format!("it belongs to user {}; choose another", facts.uid())));
     }
@@ -735,16 +747,6 @@ pub(crate) fn make_root(root: &Path, is_passed_through: bool) -> Result<PathBuf,
     // Paths in owner files and on command lines are compared, so they need one form.
     let root = fs::canonicalize(root).map_err(|e| refuse(e.to_string()))?;
     check_name(&root)?;
-    for parent in root.ancestors().skip(1) {
-        let facts = fs::metadata(parent).map_err(|e| refuse(e.to_string()))?;
-        if let Some(why) = way_in(facts.uid(), facts.mode(), me) {
-            let parent = parent.display();
-            return Err(refuse(format!(
-                "{parent} {why}, so they could put another folder in its place; choose another, \
-                 such as one under /var/tmp"
-            )));
-        }
-    }
     Ok(root)
 }
 

@@ -673,6 +673,7 @@ fn a_root_whose_parents_others_can_change_is_refused() {
             Err(error) => {
                 assert!(is_refused, "{mode:o}: {error}");
                 assert!(error.to_string().contains("put another folder in its place"), "{error}");
+                assert!(!parent.join("root").exists(), "it was made before it was refused");
             }
         }
     };
@@ -683,6 +684,23 @@ fn a_root_whose_parents_others_can_change_is_refused() {
     assert!(way_in(12_345, 0o755, 0).is_some_and(|why| why.contains("belongs to user 12345")));
     assert_eq!(way_in(12_345, 0o755, 12_345), None);
     assert_eq!(way_in(0, 0o1777, 12_345), None);
+}
+
+#[test]
+fn no_root_is_made_where_the_link_of_another_user_leads() {
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can give a link away.
+        return;
+    }
+    let outer = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| outer.path().join(name);
+    fs::create_dir(path("precious")).expect("made");
+    std::os::unix::fs::symlink(path("precious"), path("link")).expect("made");
+    Keeper::new(&path("link/own")).expect("the link is root's");
+    std::os::unix::fs::lchown(path("link"), Some(54_321), None).expect("given away");
+    let error = Keeper::new(&path("link/theirs")).expect_err("it is not").to_string();
+    assert!(error.contains("link belongs to user 54321"), "{error}");
+    assert!(!path("precious/theirs").exists());
 }
 
 #[test]
