@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use super::source::{self, Downloaded, Job, Source};
@@ -185,11 +185,16 @@ fn resolved(root: &Path, pattern: &str) -> Option<PathBuf> {
 }
 
 /// Lets all users read what was unpacked, and run the programs: servers run as another user than root.
-/// Nothing may be run with the rights of its owner.
+/// Nothing may be run with the rights of its owner, and nothing belongs to a user of the machine where the package
+/// was built, who is another one here.
 fn open_to_all(root: &Path, programs: &Path) -> std::io::Result<()> {
+    let me = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
         let facts = fs::symlink_metadata(&path)?;
+        if facts.uid() != me.0 || facts.gid() != me.1 {
+            lchown(&path, Some(me.0), Some(me.1))?;
+        }
         if facts.is_symlink() {
             continue;
         }
@@ -247,7 +252,13 @@ mod tests {
         make("bin/script", "#!/bin/sh", 0o600);
         make("bin/notes", "text", 0o600);
         make("lib/helper", "\x7fELF", 0o4750);
+        if rustix::process::geteuid().is_root() {
+            // Of a user whom only the machine knows where the package was built.
+            lchown(root.path().join("bin/server"), Some(54_321), Some(54_321)).expect("given away");
+        }
         open_to_all(root.path(), &root.path().join("bin")).expect("done");
+        let me = rustix::process::geteuid().as_raw();
+        assert_eq!(fs::metadata(root.path().join("bin/server")).expect("there").uid(), me);
         let check = |name: &str, expected: u32| {
             let mode = fs::metadata(root.path().join(name)).expect("there").permissions().mode();
             assert_eq!(mode & 0o7777, expected, "{name}");
