@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -291,7 +292,10 @@ impl KernelSettings {
 
     /// Puts back what a killed Dyno has left changed. Returns what was done, in words.
     pub(crate) fn put_back_left_over(&self, clock: &dyn Clock) -> Vec<String> {
-        if self.held().is_some() || !self.root.join(NOTE).exists() {
+        // One of another user, such as root's, is for that user's Dyno.
+        let me = rustix::process::geteuid().as_raw();
+        let note = fs::symlink_metadata(self.root.join(NOTE));
+        if self.held().is_some() || note.map_or(true, |facts| facts.uid() != me) {
             return Vec::new();
         }
         let said = match self.hold(clock) {

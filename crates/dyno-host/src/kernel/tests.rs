@@ -212,6 +212,18 @@ fn a_note_of_what_dyno_does_not_change_is_left_alone_and_said() {
 }
 
 #[test]
+fn a_note_of_another_user_is_no_business_of_this_one() {
+    let machine = Machine::new();
+    fs::write(machine.note(), "{}").expect("written");
+    // Only root can give it away.
+    if std::os::unix::fs::chown(machine.note(), Some(54_321), None).is_ok() {
+        let said = machine.dyno().put_back_left_over(&ManualClock::new());
+        assert_eq!(said, Vec::<String>::new());
+        assert!(machine.note().exists());
+    }
+}
+
+#[test]
 fn a_note_that_cannot_be_followed_is_said() {
     let machine = Machine::new();
     std::os::unix::fs::symlink("/proc/version", machine.path("vm.zone_reclaim_mode"))
