@@ -24,6 +24,12 @@ const LOOK: &str = r#"set -eu
 umask 077
 folder="${XDG_CACHE_HOME:-$HOME/.cache}/dyno/agents"
 mkdir -p "$folder"
+for made in "$folder" "${folder%/agents}"; do
+    if [ -z "$(find "$made" -prune -user "$(id -u)")" ]; then
+        echo "$made belongs to another user" >&2
+        exit 1
+    fi
+done
 find "$folder" -type f -name 'dyno-*' -mtime +30 -exec rm -f {} + 2>/dev/null || true
 file="$folder/dyno-DIGEST"
 state=absent
@@ -121,5 +127,22 @@ mod tests {
         check("dyno-agent: absent /a b/$(c)\n", None);
         check("dyno-agent: absent a/b\n", None);
         check("Welcome!\n", None);
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_not_used() {
+        let cache = tempfile::tempdir().unwrap();
+        let look = || {
+            let script = LOOK.replace("DIGEST", "none");
+            let mut shell = std::process::Command::new("sh");
+            let ended = shell.args(["-c", &script]).env("XDG_CACHE_HOME", cache.path()).output();
+            String::from_utf8(ended.unwrap().stdout).unwrap()
+        };
+        let expected = format!("{}/dyno/agents/dyno-none", cache.path().display());
+        assert_eq!(place(&look()).unwrap(), (false, expected));
+        // Only root can give it away.
+        if std::os::unix::fs::chown(cache.path().join("dyno"), Some(54_321), None).is_ok() {
+            assert_eq!(look(), "");
+        }
     }
 }
