@@ -49,6 +49,7 @@ pub(crate) enum End {
 
 /// What the program does.
 pub fn main() -> ExitCode {
+    keep_others_from_writing();
     if let Err(error) = secrets::hide_from_process_list() {
         terminal::error(&error);
         return ExitCode::from(1);
@@ -71,6 +72,14 @@ pub fn main() -> ExitCode {
         terminal::error(error);
     }
     exit_code(&end, printed.is_ok())
+}
+
+/// Whatever the user's umask allows: nobody else may write in what Dyno makes, such as programs that were fetched.
+fn keep_others_from_writing() {
+    use rustix::fs::Mode;
+    let others = Mode::WGRP | Mode::WOTH;
+    let of_user = rustix::process::umask(others);
+    rustix::process::umask(of_user | others);
 }
 
 /// A write beyond the limit for the size of a file (`ulimit -f`) is an error of that write, and does not end Dyno before
@@ -113,6 +122,15 @@ pub(crate) fn usage_error(error: anyhow::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_else_may_write_in_what_dyno_makes() {
+        use rustix::fs::Mode;
+        let before = rustix::process::umask(Mode::ROTH);
+        keep_others_from_writing();
+        let now = rustix::process::umask(before);
+        assert_eq!(now, Mode::ROTH | Mode::WGRP | Mode::WOTH);
+    }
 
     #[test]
     fn exit_codes_are_those_of_the_documents() {
