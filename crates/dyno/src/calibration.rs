@@ -155,10 +155,8 @@ impl Calibrated {
         let failed = || format!("cannot keep the calibration in {}", path.display());
         let folder = path.parent().unwrap_or(&path);
         std::fs::create_dir_all(folder).with_context(failed)?;
-        // Written beside and moved, so that no reader sees half a file.
-        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
-        std::fs::write(&beside, serde_json::to_vec_pretty(self)?).with_context(failed)?;
-        std::fs::rename(&beside, &path).with_context(failed)?;
+        dyno_record::write_replacing(&path, &serde_json::to_vec_pretty(self)?)
+            .with_context(failed)?;
         Ok(path)
     }
 
