@@ -1,7 +1,7 @@
 //! What scripts need of this program: messages, shell commands, and the log of transactions.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -75,6 +75,14 @@ impl Terminal {
     }
 }
 
+/// Makes a log, in place of what has its name: others may foresee that and put a link there.
+fn make_log(name: &str) -> io::Result<File> {
+    match fs::remove_file(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => File::create_new(name),
+    }
+}
+
 impl Logs {
     fn open(
         options: &Options,
@@ -88,7 +96,7 @@ impl Logs {
                 0 => format!("{prefix}.{pid}"),
                 _ => format!("{prefix}.{pid}.{thread}"),
             };
-            let file = File::create(&name)
+            let file = make_log(&name)
                 .map_err(|error| format!("could not open logfile \"{name}\": {error}"))?;
             files.push(Mutex::new(LogFile {
                 file: BufWriter::new(file),
@@ -247,5 +255,24 @@ impl Host for Terminal {
             by.get_or_insert(client % self.n_threads);
             stop.raise();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("precious"), "rows").unwrap();
+        std::os::unix::fs::symlink(path("precious"), path("log.7")).unwrap();
+        let name = path("log.7").to_str().unwrap().to_owned();
+        for text in ["first", "second"] {
+            write!(make_log(&name).unwrap(), "{text}").unwrap();
+            assert_eq!(fs::read_to_string(&name).unwrap(), text);
+        }
+        assert_eq!(fs::read_to_string(path("precious")).unwrap(), "rows");
     }
 }
