@@ -11,7 +11,7 @@ use dyno_lab::{Lab, RunOrder, Watching};
 use dyno_load::AbortFlag;
 use dyno_record::Event;
 use dyno_study::Study;
-use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed};
+use dyno_units::{Clock, Nanoseconds, PercentEncoded, Seed, planted_on_way};
 
 use crate::{signals, terminal};
 
@@ -77,6 +77,12 @@ impl Interruption {
     pub(crate) fn heading(length: Nanoseconds) -> String {
         format!("interrupted after {:.2} s", length.as_secs_f64())
     }
+}
+
+/// Whether a server has its socket there: not another user, who has put one where everybody may.
+pub(crate) fn has_socket(path: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
 }
 
 /// Says that the record of a run is not whole, whose results are printed all the same. False if the record was asked
@@ -202,6 +208,27 @@ impl Drop for Folder {
         if let Some(Passing { keeper, folder }) = &self.passing {
             // What stays behind is found and removed by the next run.
             let _ = keeper.remove_folder(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_another_user_has_put_there_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        let path = folder.path().join("mysql.sock");
+        assert!(!has_socket(&path));
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(has_socket(&path));
+        if rustix::process::geteuid().is_root() {
+            chown(&path, Some(54_321), None).unwrap();
+            assert!(!has_socket(&path));
         }
     }
 }

@@ -104,7 +104,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
             variable: &variable,
             system_user: &system_user,
             read_private: &read_private,
-            exists: &Path::exists,
+            exists: &beside::has_socket,
         },
     )
     .map_err(refused)?;

@@ -29,7 +29,7 @@ use dyno_workload::lua::{Ignored, NAME, Settings, Single, Statistics};
 use self::host::Terminal;
 use self::options::{Options, Wrong};
 use crate::clock::SystemClock;
-use crate::commands::beside::Interruption;
+use crate::commands::beside::{Interruption, has_socket};
 use crate::{End, signals, terminal};
 
 /// The version of sysbench whose output this is.
@@ -184,8 +184,7 @@ fn prepare(
     host: Arc<Terminal>,
     (clock, interruption): (Arc<dyn Clock>, Interruption),
 ) -> Result<Result<Session, End>, Stop> {
-    let exists = |path: &Path| path.exists();
-    let endpoint = target::resolve(&options, &variable, &exists).map_err(|why| {
+    let endpoint = target::resolve(&options, &variable, &has_socket).map_err(|why| {
         host.log(Level::Fatal, &why);
         Stop::Said
     })?;
