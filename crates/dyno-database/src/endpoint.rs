@@ -214,14 +214,16 @@ impl Endpoint {
         })
     }
 
-    /// Whether the other end is known to be the server, so that the password may be sent: over a
-    /// Unix socket, or with a verified certificate.
-    pub(crate) fn is_trusted(&self) -> bool {
-        matches!(self.address, Address::Unix(_)) || matches!(self.tls, TlsMode::Verify { .. })
-    }
-
     /// What to do if a server wants a password that must not be sent as this URL is.
     pub(crate) fn trust_advice(&self) -> String {
+        if let Address::Unix(socket) = &self.address {
+            return format!(
+                "Dyno sends a password only to a server whose identity is certain, and {} belongs to \
+                 another user and lies in a folder where everybody may make a socket: let the server have \
+                 it in a folder that only its own user may write to",
+                socket.display()
+            );
+        }
         let key = self.protocol.spec().socket.name;
         format!(
             "Dyno sends a password only to a server whose identity is certain: connect with \

@@ -158,12 +158,17 @@ fn cleaner(endpoint: &Endpoint) -> Cleaner {
     }
 }
 
+/// Whether there is a password to be sent.
+fn has_password(endpoint: &Endpoint) -> bool {
+    endpoint.password.as_ref().is_some_and(|word| !word.reveal().is_empty())
+}
+
 /// Refuses to send a password in clear text where others could read it.
 fn check_trust(endpoint: &Endpoint) -> Result<(), String> {
-    let has_password = endpoint.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
+    let is_verified = matches!(endpoint.tls, TlsMode::Verify { .. });
     match &endpoint.address {
         Address::Tcp { host, .. }
-            if has_password && !endpoint.is_trusted() && !dyno_host::is_loopback(host) =>
+            if has_password(endpoint) && !is_verified && !dyno_host::is_loopback(host) =>
         {
             Err("ClickHouse's interface takes the password as clear text, so Dyno sends it only to this \
                  host or to a server whose certificate is verified: connect with `tls=verify` to its \
@@ -194,6 +199,10 @@ fn reach(target: &Target) -> Result<Transport, String> {
             Address::Unix(_) => "localhost",
         };
         transport.start_tls(&endpoint.tls, host).map_err(|error| format!("TLS: {error}"))?;
+    }
+    let is_socket = matches!(endpoint.address, Address::Unix(_));
+    if is_socket && has_password(endpoint) && !transport.is_trusted(endpoint) {
+        return Err(endpoint.trust_advice());
     }
     transport.set_blocking(true, SLICE.0).map_err(|error| error.to_string())?;
     Ok(transport)

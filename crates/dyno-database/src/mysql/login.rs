@@ -73,7 +73,8 @@ pub(super) fn open(endpoint: &Endpoint, catalog: Option<&str>) -> Result<Login, 
         encrypt(&mut channel, &answer, endpoint).map_err(failed)?;
     }
     channel.transport.begin_cold(SET_UP_LIMIT).map_err(|error| failed(error.to_string()))?;
-    let mut proof = Proof::new(endpoint, &greeting).map_err(failed)?;
+    let is_trusted = channel.transport.is_trusted(endpoint);
+    let mut proof = Proof::new(endpoint, &greeting, is_trusted).map_err(failed)?;
     let response = proof.first_response().map_err(failed)?;
     answer.plugin = &proof.plugin;
     answer.response = &response;
@@ -174,8 +175,9 @@ struct Proof {
     plugin: Vec<u8>,
     nonce: Vec<u8>,
     password: Secret,
+    // Through a Unix socket of the server's: the password may go as it is.
     is_local: bool,
-    // Encrypted to a server whose certificate was verified: the password may go as it is.
+    // Encrypted to a server whose certificate was verified: the same.
     is_verified: bool,
     // The server's public key, if the user gave it.
     key: Option<Vec<u8>>,
@@ -184,7 +186,7 @@ struct Proof {
 }
 
 impl Proof {
-    fn new(endpoint: &Endpoint, greeting: &Greeting) -> Result<Proof, String> {
+    fn new(endpoint: &Endpoint, greeting: &Greeting, is_trusted: bool) -> Result<Proof, String> {
         let key = endpoint.server_public_key.as_ref().map(|path| {
             std::fs::read(path).map_err(|error| {
                 format!("the server's public key in {} cannot be read: {error}", path.display())
@@ -199,7 +201,7 @@ impl Proof {
             plugin: greeting.plugin.clone(),
             nonce: greeting.nonce.clone(),
             password,
-            is_local: matches!(endpoint.address, Address::Unix(_)),
+            is_local: is_trusted && matches!(endpoint.address, Address::Unix(_)),
             is_verified: matches!(endpoint.tls, TlsMode::Verify { .. }),
             key,
             advice: endpoint.trust_advice(),

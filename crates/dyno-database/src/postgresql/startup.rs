@@ -274,7 +274,7 @@ impl AuthRequest<'_> {
         match self.kind {
             3 => {
                 let password = self.password()?;
-                if !self.endpoint.is_trusted() && !password.is_empty() {
+                if !wire.transport.is_trusted(self.endpoint) && !password.is_empty() {
                     return Err(Refusal::Other(format!(
                         "the server asks for the password in clear text; {}, or configure \
                          scram-sha-256 authentication for the user",

@@ -129,6 +129,42 @@ fn a_password_is_not_sent_to_an_unknown_server() {
     assert!(received.windows(3).any(|window| window == b"md5"));
 }
 
+#[test]
+fn a_password_is_not_sent_through_a_socket_of_another_user() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    const STRANGER: u32 = 54_321;
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can be another user.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+    let path = folder.path().join(".s.PGSQL.5432");
+    // The kernel notes for whom a thread listens.
+    let of_stranger = || {
+        let listener = UnixListener::bind(&path).unwrap();
+        chown(&path, Some(STRANGER), None).unwrap();
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(STRANGER)).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        listener
+    };
+    let listener = std::thread::scope(|scope| scope.spawn(of_stranger).join().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&message(b'R', &[0, 0, 0, 3])).unwrap();
+        let mut received = Vec::new();
+        // Whoever hangs up with bytes unread resets the connection.
+        let _ = stream.read_to_end(&mut received);
+        received
+    });
+    let url = format!("postgresql://me:S3cr3tPW@localhost/c?host={}", folder.path().display());
+    let endpoint = Endpoint::from_url(&url).unwrap();
+    let error = connect(&endpoint).err().expect("refused").to_string();
+    assert!(error.contains("in clear text") && error.contains("belongs to another"), "{error}");
+    assert!(!server.join().unwrap().windows(8).any(|window| window == b"S3cr3tPW"));
+}
+
 /// A server on TCP with TLS that asks for the password in clear text; what it received, decrypted.
 fn asked_over_tls(options: &str) -> (Option<String>, Vec<u8>) {
     use rustls::pki_types::pem::PemObject;

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use socket::Socket;
 use tls::TlsStream;
 
-use crate::{Endpoint, TlsMode};
+use crate::{Address, Endpoint, TlsMode};
 
 /// Least room that a read is given, in bytes.
 const READ_ROOM: usize = 8 * 1024;
@@ -81,6 +81,16 @@ impl Transport {
             self.tls = Some(Box::new(tls));
         }
         Ok(())
+    }
+
+    /// Whether the other end is known to be the server, so that the password may be sent: through a Unix
+    /// socket that nobody else can have made, or with a verified certificate.
+    pub(crate) fn is_trusted(&self, endpoint: &Endpoint) -> bool {
+        let is_verified = matches!(endpoint.tls, TlsMode::Verify { .. });
+        match &endpoint.address {
+            Address::Unix(path) => is_verified || self.socket.is_of_server(path),
+            Address::Tcp { .. } => is_verified,
+        }
     }
 
     /// Whether it is encrypted.

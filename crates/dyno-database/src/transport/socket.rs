@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, planted_on_way};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -39,6 +39,15 @@ impl Socket {
             Address::Unix(path) => open_unix(path).map(Socket::Unix),
             Address::Tcp { host, port } => open_tcp(host, *port).map(Socket::Tcp),
         }
+    }
+
+    /// Whether the socket of this path is the server's: the process at the other end is root's or this user's, or
+    /// no other user can have made the socket.
+    pub(super) fn is_of_server(&self, path: &Path) -> bool {
+        let me = rustix::process::geteuid().as_raw();
+        let is_own = sockopt::socket_peercred(self)
+            .is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == me);
+        is_own || planted_on_way(path, me).is_ok_and(|found| found.is_none())
     }
 
     /// Blocking with a limit for one read or write (0: none), or not blocking.

@@ -232,3 +232,38 @@ fn encrypted_bytes_come_back_blocking_or_not() {
         assert!(buffer.unread() == sent);
     }
 }
+
+#[test]
+fn a_socket_is_the_servers_unless_another_user_may_have_made_it() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    const STRANGER: u32 = 54_321;
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else can be another user.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let check = |mode: u32, user: u32, expected: bool| {
+        let path = folder.path().join(format!("{mode:o}-{user}.sock"));
+        // The kernel notes for whom a thread listens.
+        let of_user = || {
+            let listener = UnixListener::bind(&path).unwrap();
+            chown(&path, Some(user), None).unwrap();
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
+            rustix::net::listen(&listener, 1).unwrap();
+            listener
+        };
+        let listener = std::thread::scope(|scope| scope.spawn(of_user).join().unwrap());
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let endpoint = endpoint(Address::Unix(path));
+        let transport = Transport::open(&endpoint).unwrap();
+        assert_eq!(transport.is_trusted(&endpoint), expected, "{mode:o} {user}");
+        let verified = Endpoint { tls: TlsMode::Verify { roots: None }, ..endpoint };
+        assert!(transport.is_trusted(&verified));
+        drop(listener);
+    };
+    check(0o1777, STRANGER, false);
+    check(0o755, STRANGER, true);
+    check(0o1777, 0, true);
+}

@@ -220,7 +220,7 @@ fn encryption_without_a_verified_certificate_is_no_reason_to_send_a_password() {
     let greeting = Greeting::read(&greeting("mysql_native_password", MOST)).unwrap();
     let check = |options: &str, plugin: &str, expected: bool| {
         let endpoint = Endpoint::from_url(&format!("mysql://me:hush@h/c{options}")).unwrap();
-        let mut proof = Proof::new(&endpoint, &greeting).unwrap();
+        let mut proof = Proof::new(&endpoint, &greeting, options.contains("verify")).unwrap();
         let outcome = switch(&mut proof, &switch_to(plugin, OTHER_NONCE))
             .and_then(|()| proof.respond(OTHER_NONCE));
         assert_eq!(outcome.is_ok(), expected, "{options} {plugin}: {outcome:?}");
@@ -231,6 +231,27 @@ fn encryption_without_a_verified_certificate_is_no_reason_to_send_a_password() {
         check("?tls=verify", plugin, true);
     }
     check("?tls=encrypt", "mysql_native_password", true);
+}
+
+#[test]
+fn a_socket_that_anybody_may_have_made_is_no_reason_to_send_a_password() {
+    let greeting = Greeting::read(&greeting("mysql_native_password", MOST)).unwrap();
+    let endpoint = Endpoint::from_url("mysql://me:hush@h/c?socket=/tmp/mysql.sock").unwrap();
+    // The second one asks only when it does not know the password.
+    let challenges = [&OTHER_NONCE[..], &[FULL_AUTHENTICATION]];
+    for (plugin, n_challenges) in [("mysql_clear_password", 1), ("caching_sha2_password", 2)] {
+        for is_trusted in [true, false] {
+            let mut proof = Proof::new(&endpoint, &greeting, is_trusted).unwrap();
+            let mut outcome = switch(&mut proof, &switch_to(plugin, OTHER_NONCE)).map(|()| None);
+            for challenge in &challenges[..n_challenges] {
+                outcome = outcome.and_then(|_| proof.respond(challenge));
+            }
+            assert_eq!(outcome.is_ok(), is_trusted, "{plugin}: {outcome:?}");
+            if let Err(why) = outcome {
+                assert!(why.contains("/tmp/mysql.sock belongs to another user"), "{why}");
+            }
+        }
+    }
 }
 
 #[test]
