@@ -163,6 +163,12 @@ mod tests {
         let token = super::super::random_token().expect("there are random bytes");
         fs::write(path("log"), format!("connecting to group '{token}'\n")).expect("written");
         assert_eq!(last_lines(&path("log"), 2), ["connecting to group '***'"]);
+        // Of a line without end only its end.
+        let endless = "x".repeat(3 * TAIL_BYTES_MAX as usize);
+        fs::write(path("log"), format!("a\n{endless}y")).expect("written");
+        let found = last_lines(&path("log"), 2);
+        assert_eq!(found.iter().map(String::len).collect::<Vec<_>>(), [TAIL_BYTES_MAX as usize]);
+        assert!(found[0].ends_with("xy"));
         fs::write(path("log"), "a\nb\nc\n").expect("written");
         symlink(path("log"), path("link")).expect("a link");
         assert_eq!(last_lines(&path("link"), 2), Vec::<String>::new());
