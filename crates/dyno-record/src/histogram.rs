@@ -33,7 +33,11 @@ impl EncodedHistogram {
     pub fn encode(histogram: &Histogram<u64>) -> EncodedHistogram {
         const TO_MEMORY: &str = "writing to memory does not fail";
         let mut plain = Vec::new();
-        V2Serializer::new().serialize(histogram, &mut plain).expect(TO_MEMORY);
+        if V2Serializer::new().serialize(histogram, &mut plain).is_err() {
+            plain.clear();
+            let capped = capped(histogram);
+            V2Serializer::new().serialize(&capped, &mut plain).expect(TO_MEMORY);
+        }
         let mut bytes = Vec::with_capacity(plain.len());
         bytes.extend_from_slice(&DEFLATED.to_be_bytes());
         // The length, once it is known.
@@ -63,9 +67,28 @@ impl EncodedHistogram {
     }
 }
 
+/// The same with the largest counts that the encoding has: texts and hosts may say any number, and so does their sum.
+fn capped(histogram: &Histogram<u64>) -> Histogram<u64> {
+    let mut capped = Histogram::new_from(histogram);
+    for one in histogram.iter_recorded() {
+        let count = one.count_at_value().min(i64::MAX as u64);
+        capped.record_n(one.value_iterated_to(), count).expect("it was in range before");
+    }
+    capped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_that_the_encoding_does_not_have_is_capped() {
+        let mut histogram = new_histogram();
+        histogram.record_n(100, u64::MAX).unwrap();
+        histogram.record_n(5_000, 7).unwrap();
+        let decoded = EncodedHistogram::encode(&histogram).decode().unwrap();
+        assert_eq!((decoded.count_at(100), decoded.count_at(5_000)), (i64::MAX as u64, 7));
+    }
 
     #[test]
     fn a_histogram_survives_its_encoding() {
