@@ -12,7 +12,7 @@ use crate::Dialect;
 use crate::declared::sql::{Scanned, Token, continues_name, trimmed};
 
 use super::control::not_replayed;
-use super::dangerous::{ends_alike, has_executable_comment, without_comments};
+use super::dangerous::{has_executable_comment, without_comments};
 use super::ids::after;
 use super::statement::{Kind, first_word, is_routine, obstacle, reason_of_unread, table_of};
 use super::values::{Budget, Seen, Shown, Stats};
@@ -219,19 +219,6 @@ struct Kept {
     names: Vec<(String, Meaning)>,
 }
 
-/// Whether servers may read one of its literals to another end. In PostgreSQL that depends also on a literal before it.
-fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialect) -> bool {
-    let is_unclear = |(token, span): (&Token, &std::ops::Range<usize>)| {
-        let literal = &text[span.clone()];
-        *token == Token::Sign('\'')
-            && match dialect {
-                Dialect::PostgreSql => literal.starts_with('\'') && literal.contains('\\'),
-                _ => !ends_alike(literal),
-            }
-    };
-    scanned.tokens.iter().zip(&scanned.spans).any(is_unclear)
-}
-
 fn understood(
     statement: &CountedStatement,
     columns: &[CountedColumn],
@@ -268,9 +255,6 @@ fn understood(
     // What the server has not replaced may be anybody's data.
     if !request.has_texts && scanned.tokens.contains(&Token::Sign('\'')) {
         return Understood::LeftOut(Reason::Literal);
-    }
-    if has_unclear_literal(text, &scanned, dialect) {
-        return Understood::LeftOut(Reason::NotUnderstood);
     }
     let reader = Reader {
         statement,

@@ -148,6 +148,19 @@ pub(super) fn ends_alike(literal: &str) -> bool {
     [true, false].map(end_of) == [Some(literal.len()); 2]
 }
 
+/// Whether servers may read one of its literals to another end. In PostgreSQL that depends also on a literal before it.
+pub(super) fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialect) -> bool {
+    let is_unclear = |(token, span): (&Token, &std::ops::Range<usize>)| {
+        let literal = &text[span.clone()];
+        *token == Token::Sign('\'')
+            && match dialect {
+                Dialect::PostgreSql => literal.starts_with('\'') && literal.contains('\\'),
+                _ => !ends_alike(literal),
+            }
+    };
+    scanned.tokens.iter().zip(&scanned.spans).any(is_unclear)
+}
+
 /// The hints to the optimizer among what is between two tokens: `/*+ … */`. Other comments are dropped, since
 /// they may hold anything, and so are hints that change settings.
 pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {

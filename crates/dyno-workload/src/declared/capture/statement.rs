@@ -6,7 +6,8 @@ use crate::declared::sql::{Scanned, Token, trimmed};
 use super::Reason;
 use super::control::{Change, not_replayed};
 use super::dangerous::{
-    change_of_executable, ends_alike, has_executable_comment, hints, uses_server,
+    change_of_executable, ends_alike, has_executable_comment, has_unclear_literal, hints,
+    uses_server,
 };
 use super::fixed::Place;
 use super::values::{Seen, Shown};
@@ -260,6 +261,10 @@ pub(super) fn obstacle(
         if open < 0 {
             return Some(Reason::NotUnderstood);
         }
+    }
+    // Where no values are known, the text stays as it is.
+    if n_bound.is_none() && has_unclear_literal(text, scanned, dialect) {
+        return Some(Reason::NotUnderstood);
     }
     if uses_server(scanned, text, dialect) {
         return Some(Reason::Server);

@@ -623,6 +623,15 @@ mod counted {
         assert_eq!((found.counts.replayed, found.counts.left_out[&Reason::Literal]), (10, 5));
     }
 
+    /// In PostgreSQL, the second part of a text is read as the first one is.
+    #[test]
+    fn literals_with_backslashes_are_not_kept() {
+        let unclear = "SELECT n FROM t WHERE c = E'a'\n'b\\' || ' || id(c) || '";
+        let plain = "SELECT n FROM t WHERE id = $1";
+        let found = captured(&[(unclear, 3, 3), (plain, 1, 1)], Dialect::PostgreSql).unwrap();
+        assert_eq!(found.counts.left_out, BTreeMap::from([(Reason::NotUnderstood, 3)]));
+    }
+
     /// The mark of several rows is a comment, and in PostgreSQL anybody's.
     #[test]
     fn words_beside_a_mark_of_several_rows_stay_two() {
