@@ -186,10 +186,11 @@ fn say_done(
         ]);
     }
     if options.json {
-        let object: serde_json::Map<String, serde_json::Value> = figures
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), serde_json::json!(value)))
-            .collect();
+        let format = ("format".to_owned(), serde_json::json!(super::JSON_FORMAT));
+        let figures =
+            figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value)));
+        let object: serde_json::Map<String, serde_json::Value> =
+            std::iter::once(format).chain(figures).collect();
         return terminal::out(&serde_json::Value::Object(object).to_string());
     }
     terminal::out(&format!(

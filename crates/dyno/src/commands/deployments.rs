@@ -40,6 +40,7 @@ fn as_json(one: &ListedDeployment) -> serde_json::Value {
         })
     };
     serde_json::json!({
+        "format": super::JSON_FORMAT,
         "name": registered.name,
         "since_unix_ms": registered.since_unix_ms,
         "state": state(one),

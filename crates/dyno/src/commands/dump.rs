@@ -158,6 +158,7 @@ fn say_done(what: &str, dump: &Dump, took: Nanoseconds, is_json: bool) {
     let (rows, bytes) = (dump.rows(), dump.bytes());
     if is_json {
         let text = serde_json::json!({
+            "format": super::JSON_FORMAT,
             "tables": dump.tables.len(),
             "files": dump.n_files(),
             "rows": rows,

@@ -81,8 +81,8 @@ pub(crate) fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> St
     out
 }
 
-/// The version of the objects that `--json` prints of `bench` and `explain-cost`, and `gate --format json`: whoever
-/// removes a key, or changes its meaning, raises it.
+/// The version of the objects that `--json` prints of `bench`, `explain-cost`, `ls`, `dump`, `restore` and `archive`, and
+/// `gate --format json`: whoever removes a key, or changes its meaning, raises it.
 pub(crate) const JSON_FORMAT: u32 = 1;
 
 /// A study file that was read without an error.

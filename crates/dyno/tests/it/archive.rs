@@ -364,6 +364,7 @@ fn the_command_moves_rows_and_says_what_it_refuses() {
     let moved = bench.good(&[&["archive"], &of("t")[..], &more].concat());
     let result: Value = serde_json::from_str(&moved.out).unwrap();
     assert_eq!((&result["rows"], &result["batches"]), (&Value::from(600.0), &Value::from(3.0)));
+    assert_eq!(result["format"], 1);
     assert!(result["destination_bytes_after"].as_f64() > Some(0.0), "{result}");
     assert!(result["destination_query_ms_after"].as_f64() > Some(0.0), "{result}");
     // The file of a table has whole pages, and does not shrink.

@@ -97,6 +97,7 @@ fn check_life(product: &str, client: &[&str]) {
     let listed = bench.ls();
     assert_eq!(listed.len(), 1);
     assert_eq!((&listed[0]["name"], &listed[0]["state"]), (&product.into(), &"up".into()));
+    assert_eq!(listed[0]["format"], 1);
     let member = &listed[0]["members"][0];
     assert_eq!(member["url"], url.as_str());
     assert!(member["memory_bytes"].as_u64().unwrap() > 1 << 20, "{member}");
