@@ -62,6 +62,7 @@ pub(crate) struct ClientPace<R> {
     wait_mode: Cell<WaitMode>,
     // After each transaction, a client that never waits lets the others act.
     yields: Cell<bool>,
+    has_finished: Cell<bool>,
     // The worker's time is that of this client's last `done`, and so can serve as `sent`.
     is_time_fresh: Cell<bool>,
     is_overdue: Cell<bool>,
@@ -107,6 +108,7 @@ impl<R: Reactor> ClientPace<R> {
             is_time_fresh: Cell::new(false),
             retries_made: Cell::new(0),
             n_left: Cell::new(plan.quota.unwrap_or(u64::MAX)),
+            has_finished: Cell::new(false),
             burst_began: Cell::default(),
             burst_left: Cell::new(0),
             statement_since: Cell::default(),
@@ -436,7 +438,8 @@ impl<R: Reactor> Pace for ClientPace<R> {
     }
 
     fn finished(&self) {
-        if self.n_left.get() > 0 {
+        // Whoever counted twice would end the step for another client.
+        if self.n_left.get() > 0 && !self.has_finished.replace(true) {
             self.worker.client_finished(self.slot);
         }
     }

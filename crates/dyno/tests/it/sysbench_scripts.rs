@@ -79,6 +79,17 @@ fn a_run_ends_with_its_threads() {
 }
 
 #[test]
+fn a_run_has_all_its_events_however_long_the_last_ones_take() {
+    let script = "ffi.cdef[[int usleep(unsigned int);]]
+        function event() ffi.C.usleep(sysbench.tid == 0 and 200000 or 800000) end";
+    for threads in [2, 4] {
+        let answer = run(script, &format!("--events={threads} --threads={threads}"));
+        let n = number(&answer.out, "total number of events:");
+        assert_eq!(n, f64::from(threads), "{}{}", answer.out, answer.err);
+    }
+}
+
+#[test]
 fn a_signal_ends_a_run_after_what_was_measured() {
     let bench = Workbench::new();
     bench.write(
