@@ -124,13 +124,14 @@ pub struct ScriptOption {
 }
 
 impl ScriptOption {
-    /// Its default as a value; texts without one are empty.
+    /// Its default as a value; texts without one are empty, switches on.
     pub fn default_value(&self) -> OptionValue {
         match (&self.default, self.kind) {
             (Some(text), kind) => kind.parse(Some(text)).unwrap_or(OptionValue::Nothing),
             (None, Kind::String) => OptionValue::Text(String::new()),
             (None, Kind::List) => OptionValue::List(Vec::new()),
-            (None, Kind::Bool) => OptionValue::Bool(false),
+            // As in sysbench.
+            (None, Kind::Bool) => OptionValue::Bool(true),
             (None, Kind::File) => OptionValue::Nothing,
             (None, _) => OptionValue::Number(0.0),
         }

@@ -807,6 +807,16 @@ fn reports_in_json_are_a_list() {
     assert_eq!(printed(0), "");
     assert_eq!(printed(1), format!("[\n{object}\n]\n"));
     assert_eq!(printed(2), format!("[\n{object},\n{object}\n]\n"));
+    // Each hook has a list of its own.
+    let text =
+        format!("{text} sysbench.hooks.report_cumulative = sysbench.hooks.report_intermediate");
+    let mut bench = Bench::of(&text);
+    for hook in ["report_intermediate", "report_cumulative", "report_cumulative"] {
+        bench.run(Call::Hook(hook, &numbers), usual);
+    }
+    bench.state.end_reports().unwrap();
+    let lists = format!("[\n{object}\n]\n[\n{object},\n{object}\n]\n");
+    assert_eq!(bench.page.take(), lists);
 }
 
 #[test]

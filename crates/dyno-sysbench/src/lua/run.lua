@@ -96,7 +96,7 @@ function cmdline.call_command(name)
 end
 
 function cmdline.print_test_options()
-  host.print(host.options_text())
+  host.print(host.options_text() .. "\n")
 end
 
 entry.command_defined, entry.command_parallel = cmdline.command_defined, cmdline.command_parallel
@@ -121,8 +121,9 @@ function sysbench.report_csv(stat)
   ))
 end
 
--- Whether a list of JSON objects was begun.
+-- Whether a list of JSON objects was begun: each hook has a list of its own.
 local is_json_open = false
+local latest_hook
 
 function sysbench.report_json(stat)
   local s = stat.time_interval
@@ -256,6 +257,10 @@ function entry.command(name)
 end
 
 function entry.hook(name, stat)
+  if name ~= latest_hook then
+    entry.end_reports()
+  end
+  latest_hook = name
   return ended(attempt("sysbench.hooks." .. name, sysbench.hooks[name], stat))
 end
 

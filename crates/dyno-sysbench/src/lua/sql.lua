@@ -145,7 +145,9 @@ function connection:disconnect()
 end
 
 function connection:reconnect()
-  ask(op.RECONNECT, self.id)
+  if ask(op.RECONNECT, self.id) == false then
+    error("connection creation failed", 2)
+  end
   return 0
 end
 

@@ -119,8 +119,8 @@ impl Client {
                     Reply::Done
                 }
                 Request::Connect => self.connect().await,
-                Request::Reconnect(_) => {
-                    self.reconnect().await;
+                Request::Reconnect(number) if self.runner.links.is_main(number) => {
+                    self.replace().await;
                     Reply::Done
                 }
                 Request::Ended(_) => return self.end(),
@@ -219,7 +219,7 @@ impl Client {
             return Reply::No;
         }
         if is_lost {
-            self.replace_lost().await;
+            self.replace().await;
         } else if let Some(session) = self.session()
             && session.is_in_transaction() != Some(false)
         {
@@ -240,8 +240,8 @@ impl Client {
         }
     }
 
-    /// Replaces a connection that was lost.
-    async fn replace_lost(&mut self) {
+    /// Replaces a connection that was lost, or that the script wants a new one for.
+    async fn replace(&mut self) {
         if self.reconnect().await {
             self.runner.cells.counters.add(Counter::Reconnect, 1);
         }
@@ -373,7 +373,7 @@ impl Client {
         let is_ignored = self.runner.is_ignored(&error);
         if error.class.loses_connection() {
             if is_ignored {
-                self.replace_lost().await;
+                self.replace().await;
             }
         } else if is_ignored
             && self.runner.is_pgsql()

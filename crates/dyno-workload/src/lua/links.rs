@@ -112,18 +112,31 @@ impl Links {
             self.quick.clear();
             return if before == Use::Free { Connected::Number(0) } else { Connected::Again };
         }
-        let Some(connector) = &self.connector else {
-            let why = "a script of a study has one connection for each client; `dyno sysbench` opens more";
-            return Connected::Refused(why.to_owned());
-        };
-        let mut connection = match connector() {
-            Ok(connection) => connection,
-            Err(error) => return Connected::Refused(error.to_string()),
-        };
+        match self.open() {
+            Ok(other) => {
+                self.others.push(Some(other));
+                self.statements.push(Vec::new());
+                Connected::Number(self.others.len())
+            }
+            Err(why) => Connected::Refused(why),
+        }
+    }
+
+    fn open(&self) -> Result<Other, String> {
+        let connector = self.connector.as_ref().ok_or(
+            "a script of a study has one connection for each client; `dyno sysbench` opens more",
+        )?;
+        let mut connection = connector().map_err(|error| error.to_string())?;
         connection.set_cold_limit(0);
-        self.others.push(Some(Other { connection, rows: Vec::new(), n_columns: 0 }));
-        self.statements.push(Vec::new());
-        Connected::Number(self.others.len())
+        Ok(Other { connection, rows: Vec::new(), n_columns: 0 })
+    }
+
+    /// Replaces a connection besides the client's own by a new one.
+    pub(super) fn reopen(&mut self, number: usize) -> Result<(), String> {
+        let other = self.open()?;
+        let place = number.checked_sub(1).and_then(|idx| self.others.get_mut(idx));
+        *place.ok_or("the connection is not one of the script's")? = Some(other);
+        Ok(())
     }
 
     pub(super) fn disconnect(&mut self, number: usize) {

@@ -191,6 +191,13 @@ impl Runner {
                 self.links.disconnect(*number);
                 Reply::Done
             }
+            Request::Reconnect(number) => match self.links.reopen(*number) {
+                Ok(()) => {
+                    self.cells.counters.add(Counter::Reconnect, 1);
+                    Reply::Done
+                }
+                Err(why) => self.not_connected(&why),
+            },
             Request::Query(number) => {
                 let sql = self.state.sql().to_owned();
                 self.query(*number, &sql)

@@ -85,7 +85,10 @@ fn files_are_tested_as_by_sysbench() {
         lines(&format!("--file-test-mode={mode} --events=150 --threads=2 run"));
     }
     lines("--file-test-mode=seqrd --file-merged-requests=4 --events=50 run");
-    lines("--file-test-mode=rndwr --file-fsync-all=on --events=10 --file-extra-flags=direct run");
+    for flags in ["direct", "dsync,sync"] {
+        let flags = format!("--file-extra-flags={flags}");
+        lines(&format!("--file-test-mode=rndwr --file-fsync-all=on --events=10 {flags} run"));
+    }
     lines(
         "--file-test-mode=rndwr --file-fsync-mode=fdatasync --file-fsync-end=off --events=10 run",
     );

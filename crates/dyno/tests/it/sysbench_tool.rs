@@ -369,6 +369,26 @@ const CASES: [(&str, u64); 6] = [
     ),
 ];
 
+/// Connections that the script replaces, its first one and another: sysbench 1.0.20 of Debian ends by a crash.
+const REPLACED: &str =
+    "function thread_init() drv = sysbench.sql.driver() a, b = drv:connect(), drv:connect() end
+    function event()
+      a:reconnect() b:reconnect()
+      print(a:query_row('SELECT CONNECTION_ID()') ~= b:query_row('SELECT CONNECTION_ID()'))
+    end
+    function sysbench.hooks.report_cumulative(s) print(s.reconnects, s.threads_running) end";
+
+/// An option without a default, and a list of all.
+const SWITCH: &str = "sysbench.cmdline.options = { b = {'switch', nil, sysbench.cmdline.ARG_BOOL} }
+    function event() print(sysbench.opt.b) end
+    function prepare() sysbench.cmdline.print_test_options() print(sysbench.opt.b) end";
+
+/// Both hooks print lists.
+const LISTS: &str = "ffi.cdef[[int usleep(unsigned int);]]
+    function event() ffi.C.usleep(1000) end
+    sysbench.hooks.report_intermediate = sysbench.report_json
+    sysbench.hooks.report_cumulative = sysbench.report_json";
+
 #[test]
 fn scripts_do_what_they_do_with_sysbench() {
     let beside = Beside::start("mariadb");
@@ -383,7 +403,22 @@ fn scripts_do_what_they_do_with_sysbench() {
         beside.bench.write("mine.lua", case);
         beside.check(&format!("mine.lua --events={events} run"));
     }
+    for (script, options) in [
+        (SWITCH, "--events=1 run"),
+        (SWITCH, "prepare"),
+        (SWITCH, "--b=off prepare"),
+        (LISTS, "--time=2 --report-interval=1 --verbosity=0 run"),
+    ] {
+        beside.bench.write("mine.lua", script);
+        beside.check(&format!("mine.lua {options}"));
+    }
+    beside.bench.write("mine.lua", REPLACED);
+    let answer = beside.ours("mine.lua --events=3 --verbosity=0 run");
+    assert_eq!(answer.out, "true\ntrue\ntrue\n6\t0\n", "{}", answer.err);
+    // Messages name a file without its folder.
+    beside.check("./mine.lua help");
     check(2, "--n=7 check");
+    beside.check("./mine.lua help");
     check(2, "help");
     check(3, "--events=2 run");
     check(4, "--time=1 run");

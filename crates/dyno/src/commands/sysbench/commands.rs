@@ -8,7 +8,7 @@ use crate::{End, terminal};
 
 /// Does the command that was given.
 pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
-    let name = &session.script.name;
+    let name = session.script.file_name();
     let Some(command) = session.options.command.clone() else {
         if session.script.is_built_in {
             let text =
@@ -44,7 +44,7 @@ pub(super) fn dispatch(session: Session) -> Result<End, Stop> {
 }
 
 fn help(session: &Session) -> Result<End, Stop> {
-    let name = &session.script.name;
+    let name = session.script.file_name();
     match session.single.state().options() {
         Ok(Some(options)) => {
             terminal::out(&format!("{name} options:\n{}\n", options_text(&options)));

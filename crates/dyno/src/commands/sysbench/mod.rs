@@ -45,6 +45,14 @@ struct Script {
     is_built_in: bool,
 }
 
+impl Script {
+    /// The name without folders, as messages have it.
+    fn file_name(&self) -> String {
+        let name = Path::new(&self.name).file_name();
+        name.unwrap_or(self.name.as_ref()).to_string_lossy().into_owned()
+    }
+}
+
 /// All that commands need.
 struct Session {
     options: Options,
@@ -250,11 +258,28 @@ fn seed(options: &Options, clock: &dyn Clock) -> u64 {
     }
 }
 
-/// Whether a server has to be there: nobody but the script's author knows whether it uses one, but it cannot without
-/// these words.
 fn needs_server(options: &Options, script: &Script) -> bool {
-    let words = ["sql", "db_", "require", "dofile", "load"];
-    !options.is_on("mysql_dry_run") && words.iter().any(|word| script.text.contains(word))
+    !options.is_on("mysql_dry_run") && may_use_server(&script.text)
+}
+
+/// Nobody but the script's author knows whether it uses a server, but it cannot without `sql`, `db_`, or a function
+/// that loads other text. Libraries of Lua's own use none.
+fn may_use_server(text: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let libraries = ["bit", "ffi", "io", "jit", "math", "os", "string", "table"];
+    let loads = |word: &&str| {
+        text.match_indices(*word).any(|(at, _)| {
+            let rest = &text[at + word.len()..];
+            if text[..at].ends_with(is_of_word) || rest.starts_with(is_of_word) {
+                return false;
+            }
+            let name = rest.trim_start_matches([' ', '(', '"', '\'']);
+            let end = name.find(['"', '\'']).unwrap_or(name.len());
+            *word != "require" || !libraries.contains(&&name[..end])
+        })
+    };
+    let loaders = ["require", "dofile", "load", "loadfile", "loadstring", "loaders"];
+    text.contains("sql") || text.contains("db_") || loaders.iter().any(loads)
 }
 
 fn settings(
@@ -312,4 +337,23 @@ fn settings(
         statistics: Arc::new(Statistics::default()),
         unique: Arc::new(Unique::new(unique("unique"), unique("offset"))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_use_server;
+
+    #[test]
+    fn a_script_may_use_a_server_if_it_names_what_reaches_one() {
+        let check =
+            |text: &str, expected: bool| assert_eq!(may_use_server(text), expected, "{text}");
+        check("function event() print('loaded', payload) end", false);
+        check("local ffi = require(\"ffi\") require 'bit' require('jit')", false);
+        check("local x = sysbench.sql", true);
+        check("db_connect()", true);
+        check("require('ffi') require('oltp_common')", true);
+        check("require(name)", true);
+        check("f = loadstring(x)", true);
+        check("for _, f in ipairs(package.loaders) do end", true);
+    }
 }

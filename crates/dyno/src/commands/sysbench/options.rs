@@ -85,7 +85,7 @@ impl Options {
         if name == "test" {
             let text = "the --test option is deprecated. You can pass a script name or path on the \
                 command line without any options.";
-            self.warnings.push(text.to_owned());
+            self.warnings.insert(0, text.to_owned());
             // What was taken for the script is the command then.
             let before = std::mem::replace(&mut self.test, value.map(str::to_owned));
             self.command = self.command.take().or(before);
@@ -306,6 +306,9 @@ mod tests {
             (options.test.as_deref(), options.command.as_deref()),
             (Some("old.lua"), Some("run"))
         );
+        // Wherever it is, the warning about it comes first.
+        let warnings = read("--max-requests=2 --test=old.lua run").unwrap().warnings;
+        assert!(warnings[0].starts_with("the --test option"), "{warnings:?}");
     }
 
     #[test]

@@ -182,7 +182,9 @@ impl<'a> Reports<'a> {
             let heading = Interruption::heading(mark.at.saturating_sub(began));
             self.host.notice(&format!("{heading}\n\n"));
         }
-        let stretch = self.stretch(&self.base, &mark);
+        let mut stretch = self.stretch(&self.base, &mark);
+        // Those that were idle at the end are over, too.
+        stretch.done.running = 0;
         self.cumulative(&stretch);
         self.single
     }

@@ -215,13 +215,12 @@ impl Settings {
     }
 
     fn flag_words(&self) -> String {
-        let word = |flag: &String| match flag.as_str() {
-            "direct" => "directio".to_owned(),
-            other => other.to_owned(),
-        };
-        match self.flags.as_slice() {
-            [] => "(none)".to_owned(),
-            flags => flags.iter().map(word).collect::<Vec<_>>().join(" "),
+        // In this order and with these blanks, as in sysbench.
+        let words = [("sync", "sync "), ("dsync", "dsync "), ("direct", "directio")];
+        let given = |flag: &str| self.flags.iter().any(|one| one == flag);
+        match self.flags.is_empty() {
+            true => "(none)".to_owned(),
+            false => words.iter().filter(|(flag, _)| given(flag)).map(|(_, word)| *word).collect(),
         }
     }
 
