@@ -156,8 +156,18 @@ pub trait WorkloadRules: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether a URL names a server that it can use.
+    ///
+    /// # Errors
+    ///
+    /// Why not, and what to do.
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        let _ = url;
+        Ok(())
+    }
+
     /// Whether it can run on this product with these options. Asked only of a request for which
-    /// there are steps.
+    /// there are steps, and of a URL that is right.
     ///
     /// # Errors
     ///

@@ -240,8 +240,15 @@ impl WorkloadRules for Rules {
         product: &Product,
     ) -> Result<(), String> {
         let Some(dialect) = self.dialect(product) else { return Ok(()) };
-        let workload = self.plan(options, request)?;
-        let statements = workload.statements(dialect);
+        let mut statements = self.plan(options, request)?.statements(dialect);
+        if statements.is_empty() {
+            // Of what is sent as text, or prepared each time, it is the same ones that would be prepared once.
+            let mut options = options.clone();
+            options.insert("protocol".to_owned(), "prepared".to_owned());
+            let prepared =
+                self.plan(&options, request).map(|workload| workload.statements(dialect));
+            statements = prepared.unwrap_or_default();
+        }
         let is_write = |one: &Statement| one.class == StatementClass::Write;
         if !statements.is_empty() && !statements.iter().any(is_write) {
             return Ok(());
@@ -253,17 +260,20 @@ impl WorkloadRules for Rules {
         .to_owned())
     }
 
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        // What the environment holds is known when the study runs.
+        if !url.contains("${") {
+            self.endpoint(url)?;
+        }
+        Ok(())
+    }
+
     fn check(
         &self,
         options: &Options,
         request: StepRequest,
         product: &Product,
     ) -> Result<(), String> {
-        if let Product::Url(url) = product
-            && !url.contains("${")
-        {
-            self.endpoint(url)?;
-        }
         self.check_target(product)?;
         match self.dialect(product) {
             Some(dialect) => {
@@ -283,5 +293,65 @@ impl WorkloadRules for Rules {
             // Simulated, or a URL that is partly given by the environment.
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vocabulary;
+
+    /// What is wrong with a study: its lines, and why.
+    fn wrong(source: &str) -> Vec<(usize, String)> {
+        let Err(found) = dyno_study::parse(source, &vocabulary()) else { return Vec::new() };
+        let line = |at: usize| source[..at].lines().count();
+        found.into_iter().map(|one| (line(one.span.start + 1), one.label)).collect()
+    }
+
+    #[test]
+    fn a_script_that_only_reads_may_be_sent_to_replicas() {
+        let check = |workload: &str, expected: &str| {
+            let source = format!(
+                "title = 'x'\n[database.a]\nproduct = 'postgresql'\nreplicas = 1\nreads_on = 'all'\n\
+                 [workload.a]\n{workload}\n[design]\nclients = 2\n"
+            );
+            let said: Vec<String> = wrong(&source).into_iter().map(|(_, why)| why).collect();
+            let expected: &[&str] = if expected.is_empty() { &[] } else { &[expected] };
+            assert_eq!(said, expected, "{workload}");
+        };
+        let writes = "it writes, and replicas are read-only";
+        for protocol in ["simple", "extended", "prepared"] {
+            let of = |workload: &str, script: &str| {
+                format!("workload = '{workload}'\nscript = '{script}'\nprotocol = '{protocol}'")
+            };
+            check(&of("tpcb", "select-only"), "");
+            check(&of("tpcb", "simple-update"), writes);
+            check(&of("pgbench", "select-only"), "");
+            check(&of("pgbench", "tpcb-like"), writes);
+        }
+        let unknown = "what its statements do is known only once they are sent";
+        check("workload = 'sysbench'\nscript = 'oltp_read_only'", unknown);
+    }
+
+    #[test]
+    fn a_url_that_cannot_be_used_is_told_at_its_line() {
+        let check = |databases: &str, design: &str, expected: &[(usize, &str)]| {
+            let source = format!(
+                "title = 'x'\n{databases}[workload.oltp_read_only]\n[design]\nclients = 2\n{design}"
+            );
+            let found = wrong(&source);
+            let found: Vec<_> =
+                found.iter().map(|(line, why)| (*line, why.split(';').next().unwrap())).collect();
+            assert_eq!(found, expected, "{source}");
+        };
+        let nobody = "the URL names no user";
+        check("[database.a]\n\nurl = 'mysql://h/x'\n", "", &[(4, nobody)]);
+        let further = "[database.a]\nurl = 'mysql://u@h/x'\nmore_urls = ['mysql://g/x']\n";
+        check(further, "", &[(4, nobody)]);
+        check(
+            "[database.a]\nurl = 'mysql://h/x'\n[database.b]\nurl = 'mysql://u@h/x'\n[database.c]\nlike = 'a'\n",
+            "vary = { database = ['a', 'b', 'c'] }\n",
+            &[(3, nobody), (6, nobody)],
+        );
+        check("[database.a]\nurl = 'mysql://${WHO}@h/x'\n", "", &[]);
     }
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use dyno_model::{StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Lowered;
 use super::problems::Problems;
 use crate::nearest::list;
 use crate::vocabulary::{Vocabulary, WorkloadRules};
-use crate::{Diagnostic, LoadLevel, OwnLoad, Study, Variant, WorkloadChoice};
+use crate::{Diagnostic, LoadLevel, OwnLoad, Product, Study, Variant, WorkloadChoice};
 
 /// Asks all workloads. Steps that they define take the place of the design's load.
 pub(super) fn resolve(
@@ -34,6 +35,7 @@ pub(super) fn resolve(
         loaded: HashMap::new(),
         apart: HashMap::new(),
         reads: HashMap::new(),
+        told_urls: BTreeSet::new(),
         planned: HashMap::new(),
         first: None,
     };
@@ -57,7 +59,7 @@ pub(super) fn resolve(
         let possible = requests.iter().copied().chain([least]);
         let mut possible = possible.filter(|request| asking.can_plan(variant, *request));
         let Some(request) = possible.next() else { continue };
-        is_refused |= !asking.check(variant, request);
+        is_refused |= !(asking.check_urls(variant) && asking.check(variant, request));
         if design.generators.is_some() {
             is_refused |= !asking.check_apart(variant, request);
         }
@@ -109,6 +111,8 @@ struct Asking<'a, 't> {
     apart: HashMap<Arc<WorkloadChoice>, bool>,
     /// Whether a workload with these options only reads, on a database.
     reads: HashMap<(Arc<WorkloadChoice>, String), bool>,
+    /// The databases with a wrong URL, and what was said of it.
+    told_urls: BTreeSet<(String, String)>,
     /// The steps of a workload with these options and so many clients; none where it cannot run.
     planned: HashMap<(Arc<WorkloadChoice>, usize), Option<Steps>>,
     /// The first steps that were found.
@@ -132,6 +136,26 @@ impl<'a> Asking<'a, '_> {
             (None, Some(rules)) => rules.steps(&variant.workload.options, request).is_ok(),
             (None, None) => true,
         }
+    }
+
+    /// Whether the URLs of a variant's database name servers that its workload can use.
+    fn check_urls(&mut self, variant: &Variant) -> bool {
+        let Some(rules) = self.rules(variant) else { return true };
+        let database = &variant.database;
+        let first = [("url", &database.product)].into_iter();
+        let urls = first.chain(database.more_urls.iter().map(|url| ("more_urls", url)));
+        let mut are_right = true;
+        for (key, product) in urls {
+            let Product::Url(url) = product else { continue };
+            let Err(why) = rules.check_url(url) else { continue };
+            are_right = false;
+            if self.told_urls.insert((database.name.clone(), why.clone())) {
+                let message = format!("`{key}` of database `{}` cannot be used", database.name);
+                let span = self.places.of_database(&database.name, key);
+                self.problems.add(Diagnostic::new(span, message).with_label(why));
+            }
+        }
+        are_right
     }
 
     /// Whether the workload of a variant can run on its database.
@@ -401,6 +425,15 @@ impl<'t> Places<'t> {
     /// The name of a workload's table.
     fn of_workload(&self, name: &str) -> Range<usize> {
         let place = Self::table(self.tree, "workload").and_then(|table| Self::key(table, name));
+        place.unwrap_or(0..0)
+    }
+
+    /// The value of a key of a database; where it has none, the name of the database's table.
+    fn of_database(&self, name: &str, key: &str) -> Range<usize> {
+        let databases = Self::table(self.tree, "database");
+        let table = databases.and_then(|databases| Self::table(databases, name));
+        let value = table.and_then(|table| table.get(key)).map(Spanned::span);
+        let place = value.or_else(|| Self::key(databases?, name));
         place.unwrap_or(0..0)
     }
 

@@ -1,6 +1,6 @@
 //! `dyno products`: the programs of database servers that are here, and what can be fetched.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{anyhow, bail};
 use dyno_database::{FetchRequest, Installation, Product, Products};
@@ -180,6 +180,7 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
     let keeper = keeper(store)?;
     let products = dyno_lab::products();
     let mut end = End::Good;
+    let mut fetched: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for wanted in wanted {
         let (name, version) = named(wanted);
         let product = products.find(name).filter(|product| !product.offers().is_empty());
@@ -189,14 +190,33 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
             crate::usage_error(anyhow!("`{name}` cannot be fetched; choose one of {known}"))
         })?;
         match fetch_one(product, (version, from), store, &keeper) {
-            Ok(_) => {}
+            Ok(build) => {
+                fetched.entry(name).or_default().insert(build.origin.builder);
+            }
             Err(error) => {
                 terminal::error(&error);
                 end = End::Bad;
             }
         }
     }
+    for builders in fetched.values() {
+        if let Some(text) = several_builders(builders) {
+            terminal::say(&text);
+        }
+    }
     Ok(end)
+}
+
+/// What versions of one product that several have built are not good for.
+fn several_builders(builders: &BTreeSet<String>) -> Option<String> {
+    let all: Vec<&str> = builders.iter().map(String::as_str).collect();
+    (all.len() > 1).then(|| {
+        format!(
+            "note: these versions come from several builders ({}), who compile differently: a comparison of them is also \
+             one of the builders; --from names one source for all (docs/versions.md)",
+            all.join(", ")
+        )
+    })
 }
 
 /// `postgresql@17` as product and version.
@@ -213,7 +233,7 @@ pub(super) fn fetch_one(
     (version, from): (Option<&str>, Option<&str>),
     store: &BuildStore,
     keeper: &Keeper,
-) -> anyhow::Result<PathBuf> {
+) -> anyhow::Result<Build> {
     let request = FetchRequest {
         version,
         from,
@@ -229,7 +249,7 @@ pub(super) fn fetch_one(
         build.programs.display(),
         ByteCount(build.bytes)
     ));
-    Ok(build.programs)
+    Ok(build)
 }
 
 fn remove(store: &BuildStore, names: &[String], all: bool) -> anyhow::Result<End> {
@@ -358,6 +378,16 @@ mod tests {
         assert_eq!(named("postgresql@17.2"), ("postgresql", Some("17.2")));
         assert_eq!(named("mariadb"), ("mariadb", None));
         assert_eq!(named("mariadb@"), ("mariadb", None));
+    }
+
+    #[test]
+    fn several_builders_are_told() {
+        let said = |names: &[&str]| {
+            several_builders(&names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        assert_eq!(said(&["Debian trixie"]), None);
+        let text = said(&["Debian trixie", "Maven"]).unwrap();
+        assert!(text.contains("(Debian trixie, Maven)"), "{text}");
     }
 
     #[test]
