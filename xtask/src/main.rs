@@ -19,6 +19,7 @@ mod matrix;
 mod neighbour;
 mod nextest;
 mod package;
+mod peers;
 #[cfg(feature = "measure")]
 mod perf;
 #[cfg(test)]
@@ -37,7 +38,7 @@ use anyhow::{Context, bail};
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, what it does, and how.
-const COMMANDS: [(&str, &str, Run); 10] = [
+const COMMANDS: [(&str, &str, Run); 11] = [
     ("aa", "counts false alarms of studies without a difference", |a| measured("aa", a)),
     ("kills", "kills commands at random moments, and looks for what is lost or left", |a| {
         measured("kills", a)
@@ -47,6 +48,7 @@ const COMMANDS: [(&str, &str, Run); 10] = [
     ("neighbour", "disturbs the machine in bursts until its input ends", |_| neighbour::disturb()),
     ("notices", "writes THIRD_PARTY.md", |_| dependencies::write_notices()),
     ("package", "makes a Debian package", |_| package::run()),
+    ("peers", "runs the tests of sysbench and pgbench with Dyno in their place", peers::run),
     ("perf", "measures Dyno beside sysbench and pgbench", |a| measured("perf", a)),
     ("quick", "runs the pure tests of what changed since main", quick::run),
     ("suite", "runs all tests several times, beside a neighbour", suite::run),

@@ -1,0 +1,153 @@
+//! `cargo xtask peers`: the tests that sysbench and pgbench were written with, run with `dyno sysbench` and
+//! `dyno pgbench` in their place. Their sources are not part of this project: variables say where they are.
+
+mod cram;
+mod tap;
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::{output, root, say};
+
+const USAGE: &str = "\
+usage: cargo xtask peers [sysbench] [pgbench] [--dyno PROGRAM]
+SYSBENCH_SOURCE names the folder of sysbench's sources, POSTGRESQL_SOURCE that of PostgreSQL's (apt-get source).";
+
+/// A suite: its name, the variable with its sources, and what runs it.
+type Suite = (&'static str, &'static str, fn(&Setting) -> anyhow::Result<Outcome>);
+const SUITES: [Suite; 2] =
+    [("sysbench", "SYSBENCH_SOURCE", cram::run), ("pgbench", "POSTGRESQL_SOURCE", tap::run)];
+
+/// What a suite is run with.
+struct Setting {
+    /// The sources.
+    source: PathBuf,
+    dyno: PathBuf,
+    /// For what is written.
+    folder: PathBuf,
+}
+
+/// What came of a suite.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    /// The counts.
+    said: String,
+    /// What differs and is not known to.
+    wrong: Vec<String>,
+}
+
+/// Runs the suites that are named, or both.
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let (names, dyno) = parsed(arguments)?;
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|one| one == name);
+    let mut suites = Vec::new();
+    for (name, variable, run) in SUITES {
+        if is_wanted(name) {
+            let source = std::env::var_os(variable).with_context(|| {
+                format!("{variable} is not set: `{name}` cannot be tried\n{USAGE}")
+            })?;
+            let source = PathBuf::from(source)
+                .canonicalize()
+                .with_context(|| format!("there is no folder that {variable} names"))?;
+            suites.push((name, source, run));
+        }
+    }
+    let dyno = match dyno {
+        Some(dyno) => {
+            dyno.canonicalize().with_context(|| format!("{} is missing", dyno.display()))?
+        }
+        None => build()?,
+    };
+    let folder = PathBuf::from(output(Command::new("mktemp").args([
+        "--directory",
+        "--tmpdir",
+        "peers-XXXXXX",
+    ]))?);
+    open(&folder)?;
+    let mut wrong = String::new();
+    for (name, source, run) in suites {
+        let folder = folder.join(name);
+        std::fs::create_dir(&folder).context("cannot make a folder")?;
+        let outcome = run(&Setting { source, dyno: dyno.clone(), folder })?;
+        say(&format!("{name}: {}", outcome.said));
+        for one in outcome.wrong {
+            let _ = write!(wrong, "\n{name}: {one}");
+        }
+    }
+    if !wrong.is_empty() {
+        bail!(
+            "there are differences that are not known, with logs in {}:{wrong}",
+            folder.display()
+        );
+    }
+    std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+}
+
+/// The suites and the program that are named.
+fn parsed(arguments: &[String]) -> anyhow::Result<(Vec<String>, Option<PathBuf>)> {
+    let (mut names, mut dyno) = (Vec::new(), None);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--dyno" => dyno = Some(PathBuf::from(words.next().context(USAGE)?)),
+            name if SUITES.iter().any(|(suite, _, _)| *suite == name) => {
+                names.push(name.to_owned())
+            }
+            other => bail!("`{other}` is unknown\n{USAGE}"),
+        }
+    }
+    Ok((names, dyno))
+}
+
+/// Builds the program that the tests of the project run, too.
+fn build() -> anyhow::Result<PathBuf> {
+    crate::succeed(
+        Command::new("cargo").args(["build", "--package", "dyno", "--locked"]).current_dir(root()),
+    )?;
+    Ok(crate::nextest::target().join("debug/dyno"))
+}
+
+/// Lets other users enter a folder.
+fn open(folder: &Path) -> anyhow::Result<()> {
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot open {}", folder.display()))
+}
+
+/// Makes a folder with a program of the peer's name, which runs a command of Dyno.
+fn stand_in(setting: &Setting, command: &str) -> anyhow::Result<PathBuf> {
+    let folder = setting.folder.join("bin");
+    std::fs::create_dir(&folder).context("cannot make a folder")?;
+    // Another user may not be let into the folder that it was built in.
+    let program = folder.join("dyno");
+    std::fs::copy(&setting.dyno, &program).context("cannot copy the program")?;
+    let script = folder.join(command);
+    std::fs::write(&script, format!("#!/bin/sh\nexec '{}' {command} \"$@\"\n", program.display()))
+        .context("cannot write a script")?;
+    open(&script)?;
+    Ok(folder)
+}
+
+/// The folders in which programs are looked for, with these in front.
+fn path(first: &[&Path]) -> anyhow::Result<std::ffi::OsString> {
+    let rest = std::env::var_os("PATH").unwrap_or_default();
+    let first = first.iter().map(|folder| folder.to_path_buf());
+    Ok(std::env::join_paths(first.chain(std::env::split_paths(&rest)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parsed;
+
+    #[test]
+    fn arguments_are_read() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let (names, dyno) = parsed(&words("pgbench --dyno target/dyno")).unwrap();
+        assert_eq!((names, dyno), (vec!["pgbench".to_owned()], Some("target/dyno".into())));
+        assert!(parsed(&words("fio")).unwrap_err().to_string().contains("usage"));
+        assert!(parsed(&words("--dyno")).is_err());
+    }
+}
