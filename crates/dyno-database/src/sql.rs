@@ -123,7 +123,7 @@ pub(crate) fn listed_tables(
     list: &str,
 ) -> Result<Vec<String>, StatementError> {
     let tables: Vec<String> = connection.query(list)?.into_iter().flatten().flatten().collect();
-    let quote = if connection.dialect() == Dialect::MySql { '`' } else { '"' };
+    let quote = connection.dialect().name_quote();
     match tables.iter().find(|table| !is_one_name(table, quote)) {
         None => Ok(tables),
         Some(table) => {

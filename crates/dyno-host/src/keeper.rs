@@ -581,37 +581,6 @@ impl Keeper {
         Ok((command, rights))
     }
 
-    /// A program that is the leader of its own process group: Ctrl-C in the terminal reaches Dyno,
-    /// which then stops it in order.
-    ///
-    /// Under another user it has a session of its own, too, and so no terminal: whoever shares root's
-    /// can type into it (`ioctl(TIOCSTI)`), and root's shell runs that.
-    fn apart(&self, program: &Path) -> Result<Command, KeeperError> {
-        if !self.has_own_sessions {
-            let mut command = Command::new(program);
-            command.process_group(0);
-            return Ok(command);
-        }
-        let setsid = program::find("setsid", program::USUAL_FOLDERS.iter().map(Path::new));
-        let setsid = setsid.ok_or_else(|| {
-            KeeperError(format!(
-                "the program `setsid` (package util-linux) is missing; without it, {} would share \
-                 root's terminal; install it, or run Dyno as a user other than root",
-                program.display()
-            ))
-        })?;
-        // It would say so as well, but only in the log.
-        if let Err(e) = fs::metadata(program) {
-            let program = program.display();
-            return Err(KeeperError(format!("{program} cannot be started: {e}")));
-        }
-        // A process that was just started leads no group, so it becomes the leader of the session
-        // itself and keeps its id.
-        let mut command = Command::new(setsid);
-        command.arg(program);
-        Ok(command)
-    }
-
     /// A command that runs as a user without a name in the system: in a mount namespace of its own
     /// the user has one. The program's arguments follow.
     fn named(

@@ -148,11 +148,11 @@ const HEAD: usize = 40;
 const COOKIE: u32 = !0xf0;
 
 /// The digits, the shortest and the longest time of all of Dyno's histograms ([`new_histogram`](crate::new_histogram)), as
-/// a histogram has them in its head. What has others was not written by Dyno: with more digits, a few bytes stand for a
-/// table of 50 MB.
+/// a histogram has them in its head. What has other digits was not written by Dyno: a few bytes would stand for a table of
+/// 50 MB. Histograms of imported runs grow with their longest time.
 const BOUNDS: (u32, u64, u64) = (3, 1, 3_600_000_000_000);
 
-/// The most bytes that a histogram is inflated to: more than 34,000 places of nine bytes.
+/// The most bytes that a histogram is inflated to: more than 56,320 places of nine bytes, which any time fits into.
 const PLAIN_MOST: usize = 1 << 19;
 
 /// Where histograms are unpacked, one after the other: what unpacking needs is made once.
@@ -176,8 +176,10 @@ impl Room {
         }
         let n = self.unpack()?;
         let plain = &self.plain[..n];
-        let bounds = (word(plain, 12)?, long(plain, 16)?, long(plain, 24)?);
-        if word(plain, 0)? & COOKIE != PLAIN || bounds != BOUNDS {
+        let (digits, lowest, highest) = BOUNDS;
+        let is_own =
+            (word(plain, 12)?, long(plain, 16)?) == (digits, lowest) && long(plain, 24)? >= highest;
+        if word(plain, 0)? & COOKIE != PLAIN || !is_own {
             return None;
         }
         // What it says of its length is what is there: it decides how much is set aside.
@@ -379,7 +381,8 @@ mod tests {
         check((5, lowest, highest), &[2], false);
         check((digits, 2, highest), &[2], false);
         check((digits, 0, highest), &[2], false);
-        check((digits, lowest, u64::MAX), &[2], false);
+        check((digits, lowest, highest - 1), &[2], false);
+        check((digits, lowest, u64::MAX), &[2], true);
         check(BOUNDS, &vec![0; PLAIN_MOST], false);
         // All places of all buckets, with the longest counts.
         let longest = [0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01].repeat(30_000);

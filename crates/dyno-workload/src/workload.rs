@@ -474,6 +474,14 @@ impl Dialect {
         self != Dialect::ClickHouse
     }
 
+    /// What stands around a name, and is doubled within it.
+    pub fn name_quote(self) -> char {
+        match self {
+            Dialect::MySql => '`',
+            Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => '"',
+        }
+    }
+
     /// The placeholder of parameter `position`, counted from 1.
     pub fn placeholder(self, position: usize) -> String {
         match self {

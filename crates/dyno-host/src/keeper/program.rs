@@ -1,9 +1,13 @@
-//! Finds programs on this host.
+//! Finds programs on this host, and starts them apart from Dyno.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Keeper, KeeperError};
 
 /// Where programs usually lie. Servers are in the `sbin` folders, which PATH often leaves out.
 pub(super) const USUAL_FOLDERS: [&str; 7] =
@@ -25,4 +29,37 @@ pub(super) fn find<'a>(name: &str, folders: impl Iterator<Item = &'a Path>) -> O
 
 fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+}
+
+impl Keeper {
+    /// A program that is the leader of its own process group: Ctrl-C in the terminal reaches Dyno,
+    /// which then stops it in order.
+    ///
+    /// Under another user it has a session of its own, too, and so no terminal: whoever shares root's
+    /// can type into it (`ioctl(TIOCSTI)`), and root's shell runs that.
+    pub(super) fn apart(&self, program: &Path) -> Result<Command, KeeperError> {
+        if !self.has_own_sessions {
+            let mut command = Command::new(program);
+            command.process_group(0);
+            return Ok(command);
+        }
+        let setsid = find("setsid", USUAL_FOLDERS.iter().map(Path::new));
+        let setsid = setsid.ok_or_else(|| {
+            KeeperError(format!(
+                "the program `setsid` (package util-linux) is missing; without it, {} would share \
+                 root's terminal; install it, or run Dyno as a user other than root",
+                program.display()
+            ))
+        })?;
+        // It would say so as well, but only in the log.
+        if let Err(e) = fs::metadata(program) {
+            let program = program.display();
+            return Err(KeeperError(format!("{program} cannot be started: {e}")));
+        }
+        // A process that was just started leads no group, so it becomes the leader of the session
+        // itself and keeps its id.
+        let mut command = Command::new(setsid);
+        command.arg(program);
+        Ok(command)
+    }
 }

@@ -15,12 +15,8 @@ pub(super) fn tables(definition: &Definition, dialect: Dialect) -> Vec<Table> {
 
 /// A name as it stands in a statement.
 pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
-    match dialect {
-        Dialect::MySql => format!("`{}`", name.replace('`', "``")),
-        Dialect::PostgreSql | Dialect::Sqlite | Dialect::ClickHouse => {
-            format!("\"{}\"", name.replace('"', "\"\""))
-        }
-    }
+    let quote = dialect.name_quote();
+    format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
 fn table(declared: &DeclaredTable, dialect: Dialect) -> Table {
