@@ -351,15 +351,22 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
     check(vec![Answer::Connected { load: 1, clients: 6 }], "");
 }
 
-/// A relay in front of an agent: each of its answers goes through `pass`, which says what comes of it.
+/// A relay in front of an agent: each order is shown to `ordered`, and each answer goes through `pass`, which says
+/// what comes of it.
 fn relayed(
     (_, agent): (Option<PipedProcess>, Pipes),
+    mut ordered: impl FnMut(&Value) + Send + 'static,
     mut pass: impl FnMut(Value, &mut dyn FnMut(&Value)) + Send + 'static,
 ) -> (Option<PipedProcess>, Pipes) {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut orders = theirs.try_clone().expect("it has two ends");
     let Pipes { mut input, mut output, .. } = agent;
-    thread::spawn(move || std::io::copy(&mut orders, &mut input));
+    thread::spawn(move || {
+        while let Ok(order) = read_frame::<Value>(&mut orders) {
+            ordered(&order);
+            let _ = write_frame(&mut input, &order);
+        }
+    });
     thread::spawn(move || {
         while let Ok(answer) = read_frame::<Value>(&mut *output) {
             pass(answer, &mut |answer| drop(write_frame(&mut theirs, answer)));
@@ -373,27 +380,29 @@ fn a_host_neither_connects_nor_ends_for_another_one() {
     for forged in ["connected", "ended"] {
         let clock = Arc::new(ManualClock::new());
         clock.advance_to(BEGAN);
-        // The second host says it only once the first one has said it twice.
-        let (has_lied, lied) = channel::<()>();
-        let ends = Mutex::new((Some(has_lied), Some(lied)));
         let start = |nth: usize| {
-            let mut ends = ends.lock().expect("no panic");
+            let agent = agent(RIGHT, &clock);
             Ok(match nth {
-                0 => {
-                    let mut has_lied = ends.0.take();
-                    relayed(agent(RIGHT, &clock), move |answer, say| {
+                0 => relayed(
+                    agent,
+                    |_: &Value| {},
+                    move |answer, say| {
                         say(&answer);
                         if answer.get(forged).is_some() {
                             say(&answer);
-                            drop(has_lied.take());
                         }
-                    })
-                }
+                    },
+                ),
+                // The second host says it only once the load is stopped.
                 _ => {
-                    let lied = ends.1.take().expect("there is one");
-                    relayed(agent(RIGHT, &clock), move |answer, say| {
+                    let (stop, stopped) = channel::<()>();
+                    let mut stop = Some(stop);
+                    let ordered = move |order: &Value| {
+                        stop.take_if(|_| order == "stop");
+                    };
+                    relayed(agent, ordered, move |answer, say| {
                         if answer.get(forged).is_some() {
-                            let _ = lied.recv();
+                            let _ = stopped.recv();
                         }
                         say(&answer);
                     })
@@ -415,10 +424,14 @@ fn a_host_that_never_connects_is_not_waited_for_without_end() {
     let late = Arc::clone(&clock);
     let start = |_: usize| {
         let late = Arc::clone(&late);
-        Ok(relayed(agent(RIGHT, &clock), move |answer, say| match answer.get("connected") {
-            Some(_) => late.advance_to(Nanoseconds::from_secs(3600)),
-            None => say(&answer),
-        }))
+        Ok(relayed(
+            agent(RIGHT, &clock),
+            |_: &Value| {},
+            move |answer, say| match answer.get("connected") {
+                Some(_) => late.advance_to(Nanoseconds::from_secs(3600)),
+                None => say(&answer),
+            },
+        ))
     };
     let shared: Arc<dyn Clock> = Arc::clone(&clock) as _;
     let abort = AbortFlag::new();
