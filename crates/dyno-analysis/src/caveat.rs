@@ -41,6 +41,8 @@ pub enum CaveatKind {
     Errors,
     /// Nothing committed at the end of a measurement phase.
     DeadEnd,
+    /// A control group's limit of CPU time held the server back.
+    Throttled,
     /// Arrivals were due and never sent.
     MissedArrivals,
     /// Clients waited in a pooler for most of a step.

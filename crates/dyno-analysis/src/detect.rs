@@ -12,6 +12,7 @@ mod law;
 mod machines;
 mod missed;
 mod not_on_disk;
+mod throttled;
 mod uncompressed;
 mod unserved;
 mod user_space;
@@ -66,6 +67,7 @@ pub(crate) fn caveats(
     caveats.extend(machines::caveats(joined, findings));
     caveats.extend(errors(joined, findings));
     caveats.extend(dead_end::caveat(joined, findings));
+    caveats.extend(throttled::caveat(joined, findings));
     caveats.extend(missed::missed_arrivals(joined, findings));
     caveats.extend(unserved::caveat(joined, findings));
     caveats.extend(different_durability(joined, findings));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::join::Joined;
 
 /// Facts in which two machines of one kind are alike.
-const KIND: [&str; 2] = ["cpu.model", "cpu.architecture"];
+const KIND: [&str; 4] = ["cpu.model", "cpu.architecture", "cgroup.cpus", "cgroup.memory_bytes"];
 
 /// Facts that tell a machine that was changed during a run.
 const STAY: [&str; 4] = ["cpu.model", "kernel", "filesystem", "filesystem.device"];
@@ -46,12 +46,30 @@ impl TrialHostFacts {
             && KIND.iter().all(fact)
     }
 
+    /// CPUs, and the part of them that control groups allow: `2 (limit 0.5)`.
+    pub fn cpus_in_words(&self) -> String {
+        format!("{}{}", self.environment.cpus, self.cpu_limit_in_words())
+    }
+
+    fn cpu_limit_in_words(&self) -> String {
+        let limit = self.environment.cpu_limit();
+        limit.map(|limit| format!(" (limit {limit})")).unwrap_or_default()
+    }
+
+    /// Memory, and the part of it that control groups allow.
+    pub fn memory_in_words(&self) -> String {
+        let limit = self.environment.memory_limit_bytes();
+        let limit = limit.map(|bytes| format!(" (limit {})", ByteCount(bytes)));
+        format!("{}{}", ByteCount(self.environment.memory_bytes), limit.unwrap_or_default())
+    }
+
     /// The machine in a few words: `AMD EPYC, 2 CPUs, 4 GiB`.
     pub(crate) fn in_words(&self) -> String {
-        let Environment { cpus, memory_bytes, facts, .. } = &self.environment;
+        let Environment { cpus, facts, .. } = &self.environment;
         let model = facts.get("cpu.model").map(|model| format!("{model}, ")).unwrap_or_default();
         let plural = if *cpus == 1 { "" } else { "s" };
-        format!("{model}{cpus} CPU{plural}, {}", ByteCount(*memory_bytes))
+        let limit = self.cpu_limit_in_words();
+        format!("{model}{cpus} CPU{plural}{limit}, {}", self.memory_in_words())
     }
 }
 

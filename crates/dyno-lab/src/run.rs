@@ -58,9 +58,9 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The host's memory, of which settings may ask a share.
+    /// The host's memory that may be used, of which settings may ask a share.
     pub(crate) fn memory(&self) -> ByteCount {
-        ByteCount(self.environment.memory_bytes)
+        ByteCount(self.environment.usable_memory_bytes())
     }
 
     /// What the members of a trial are planned with.
@@ -383,7 +383,9 @@ fn note_not_begun(
                 true => "what it needs on that host cannot be started",
                 false => "its server cannot be deployed",
             };
-            format!("{n} more trials of {variant} were not started: {what} ({why})")
+            let trials = if *n == 1 { "trial" } else { "trials" };
+            let were = if *n == 1 { "was" } else { "were" };
+            format!("{n} more {trials} of {variant} {were} not started: {what} ({why})")
         })
         .collect();
     messages.extend(end.stopped.clone());

@@ -293,6 +293,21 @@ pub struct Environment {
 const STORAGE: [&str; 3] = ["filesystem", "filesystem.device", "filesystem.options"];
 
 impl Environment {
+    /// CPU time per second that control groups allow; none if they set no limit.
+    pub fn cpu_limit(&self) -> Option<f64> {
+        self.facts.get("cgroup.cpus")?.parse().ok()
+    }
+
+    /// Memory that control groups allow, in bytes; none if they set no limit.
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        self.facts.get("cgroup.memory_bytes")?.parse().ok()
+    }
+
+    /// Memory that may be used, in bytes: the machine's, or less if control groups allow less.
+    pub fn usable_memory_bytes(&self) -> u64 {
+        self.memory_limit_bytes().map_or(self.memory_bytes, |limit| limit.min(self.memory_bytes))
+    }
+
     /// The first fact in which the storage of servers' data differs from that of another
     /// environment: ours and theirs. None where one of both does not tell it.
     pub fn storage_difference(&self, other: &Environment) -> Option<(String, String)> {
@@ -317,6 +332,24 @@ fn telling_options(options: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn less_memory_may_be_used_where_a_control_group_limits_it() {
+        let check = |facts: &[(&str, &str)], expected: (Option<f64>, u64)| {
+            let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let environment = Environment {
+                memory_bytes: 8 << 30,
+                facts: facts.collect(),
+                ..Environment::default()
+            };
+            assert_eq!((environment.cpu_limit(), environment.usable_memory_bytes()), expected);
+        };
+        check(&[], (None, 8 << 30));
+        let pod = [("cgroup.cpus", "0.2"), ("cgroup.memory_bytes", "536870912")];
+        check(&pod, (Some(0.2), 512 << 20));
+        check(&[("cgroup.memory_bytes", "17179869184")], (None, 8 << 30));
+        check(&[("cgroup.cpus", "many"), ("cgroup.memory_bytes", "-1")], (None, 8 << 30));
+    }
 
     #[test]
     fn storage_is_told_apart_by_its_most_telling_fact() {

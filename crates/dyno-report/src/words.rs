@@ -74,6 +74,7 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
         CaveatKind::StoredUncompressed => "data not compressed",
         CaveatKind::Imported => "measured by another tool",
         CaveatKind::UserSpace => "filesystem in user space",
+        CaveatKind::Throttled => "CPU limit reached",
         CaveatKind::MissedArrivals => "missed arrivals",
         CaveatKind::Unserved => "clients not served",
         CaveatKind::DifferentDurability => "different durability",

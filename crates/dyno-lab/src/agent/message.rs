@@ -484,6 +484,15 @@ pub(crate) struct Hello {
     pub(crate) boot: String,
 }
 
+impl Hello {
+    /// The machine in words: its name, and its CPUs or the part of them that control groups allow.
+    pub(crate) fn in_words(&self) -> String {
+        let limit = self.facts.get("cgroup.cpus").and_then(|text| text.parse::<f64>().ok());
+        let of = limit.map(|limit| format!("{limit} of ")).unwrap_or_default();
+        format!("{}, {of}{} CPUs", self.machine, self.cpus)
+    }
+}
+
 /// A load, as one of several generators runs it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LoadOrder {
@@ -672,6 +681,23 @@ mod tests {
         let hello: Hello =
             serde_json::from_str(r#"{"protocol": 9, "dyno": "7.1", "news": [1]}"#).expect("it is");
         assert_eq!((hello.protocol, hello.dyno.as_str()), (9, "7.1"));
+    }
+
+    #[test]
+    fn a_hello_says_how_many_cpus_may_be_used() {
+        let check = |limit: Option<&str>, expected: &str| {
+            let facts = limit.map(|limit| ("cgroup.cpus".to_owned(), limit.to_owned()));
+            let hello = Hello {
+                machine: "k1".to_owned(),
+                cpus: 8,
+                facts: facts.into_iter().collect(),
+                ..Hello::default()
+            };
+            assert_eq!(hello.in_words(), expected);
+        };
+        check(None, "k1, 8 CPUs");
+        check(Some("0.5"), "k1, 0.5 of 8 CPUs");
+        check(Some("<b>"), "k1, 8 CPUs");
     }
 
     #[test]

@@ -267,9 +267,7 @@ impl Agents {
     fn hosts_in_words(&self) -> String {
         let hosts = self.channels.0.iter().zip(&self.hellos);
         let hosts: Vec<String> = hosts
-            .map(|(channel, hello)| {
-                format!("{} ({}, {} CPUs)", channel.name, hello.machine, hello.cpus)
-            })
+            .map(|(channel, hello)| format!("{} ({})", channel.name, hello.in_words()))
             .collect();
         hosts.join(", ")
     }

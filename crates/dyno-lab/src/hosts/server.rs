@@ -133,9 +133,7 @@ impl ServerHosts {
     pub(crate) fn in_words(&self) -> String {
         let hosts = self.channels.iter().zip(&self.hellos);
         let hosts: Vec<String> = hosts
-            .map(|(channel, hello)| {
-                format!("{} ({}, {} CPUs)", channel.name, hello.machine, hello.cpus)
-            })
+            .map(|(channel, hello)| format!("{} ({})", channel.name, hello.in_words()))
             .collect();
         format!("hosts of servers: {}", hosts.join(", "))
     }

@@ -55,12 +55,13 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
 
 fn row(host: &ServerHostFacts) -> [Cell; 11] {
     let fact = |name: &str| Cell::from(host.facts.get(name).map_or("", String::as_str));
+    let limit = host.facts.get("cgroup.cpus").map(|limit| format!(" (limit {limit})"));
     let [round_trip, bandwidth] = of_network(host.network.as_ref());
     [
         Cell::from(host.host.as_str()),
         Cell::from(host.members.join(", ")),
         Cell::from(host.machine.as_str()),
-        Cell::from(host.cpus.to_string()),
+        Cell::from(format!("{}{}", host.cpus, limit.unwrap_or_default())),
         fact("cpu.model"),
         fact("memory"),
         fact("kernel"),

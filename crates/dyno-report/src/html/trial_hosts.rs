@@ -1,10 +1,8 @@
 //! The hosts on which whole trials ran.
 
-use dyno_analysis::TrialHostFacts;
-use dyno_units::ByteCount;
-
 use super::Page;
 use crate::document::{Block, Cell, Section, Table};
+use dyno_analysis::TrialHostFacts;
 
 /// The section; none where trials ran on the machine that ran the study.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
@@ -40,9 +38,9 @@ fn row(page: &Page<'_>, host: &TrialHostFacts) -> [Cell; 11] {
         Cell::from(name),
         Cell::from(host.pool.as_str()),
         Cell::from(environment.machine.as_str()),
-        Cell::from(environment.cpus.to_string()),
+        Cell::from(host.cpus_in_words()),
         Cell::from(fact("cpu.model")),
-        Cell::from(ByteCount(environment.memory_bytes).to_string()),
+        Cell::from(host.memory_in_words()),
         Cell::from(fact("kernel")),
         Cell::from(disk.join(" on ")),
         Cell::from(variants.join(", ")),
@@ -80,6 +78,16 @@ mod tests {
             n: 2,
         }];
         let page = written(&findings, section);
+        let limits = [("cgroup.cpus", "0.5"), ("cgroup.memory_bytes", "536870912")];
+        let mut limited = findings.clone();
+        limited.trial_hosts[0]
+            .environment
+            .facts
+            .extend(limits.map(|(name, text)| (name.to_owned(), text.to_owned())));
+        let page_of_pod = written(&limited, section);
+        for part in ["8 (limit 0.5)", "4 GiB (limit 512 MiB)"] {
+            assert!(page_of_pod.contains(part), "{part} is not in {page_of_pod}");
+        }
         for part in ["m5-1 (node c1)", "ip-10", "4 GiB", "Linux 6.1", "xfs on nvme0n1", "1, 3"] {
             assert!(page.contains(part), "{part} is not in {page}");
         }

@@ -22,7 +22,7 @@ use crate::clock::SystemClock;
 use crate::{End, lab};
 
 /// Facts of the machine that its agent tells.
-const FACTS: [&str; 4] = ["cpu.model", "kernel", "os", "virtualisation"];
+const FACTS: [&str; 5] = ["cpu.model", "kernel", "os", "virtualisation", "cgroup.cpus"];
 
 /// How long a guard waits for the end of its agent, whose last moments outlive its pipes.
 const AGENT_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
@@ -48,16 +48,17 @@ pub(crate) fn run(options: &AgentOptions) -> anyhow::Result<End> {
         return guard(root);
     }
     lab::raise_open_files();
-    let environment = dyno_host::environment(Path::new("/"), Path::new("/"));
-    let mut facts: BTreeMap<String, String> =
-        environment.facts.into_iter().filter(|(name, _)| FACTS.contains(&name.as_str())).collect();
-    facts.insert("memory".to_owned(), ByteCount(environment.memory_bytes).to_string());
+    let environment = lab::environment(Path::new("/"));
+    let memory = ByteCount(environment.usable_memory_bytes());
+    let mut facts = environment.facts;
+    facts.retain(|name, _| FACTS.contains(&name.as_str()));
+    facts.insert("memory".to_owned(), memory.to_string());
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let hosting = Hosting {
         products: dyno_lab::products(),
         keeper: guarded_keeper(&clock),
-        memory: ByteCount(environment.memory_bytes),
+        memory,
         program: std::env::current_exe().ok(),
     };
     let keepers = guarded_keeper(&clock);

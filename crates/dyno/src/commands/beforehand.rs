@@ -33,7 +33,7 @@ pub(crate) fn check_settings(lab: &Lab, plan: &Plan, design: &Design) -> anyhow:
 /// The same, and whether the members are there that the study gives limits of their own. An agent that does one trial
 /// of a run does not know all variants, which may have them.
 pub(crate) fn check_deployments(lab: &Lab, plan: &Plan, design: &Design) -> anyhow::Result<()> {
-    let memory = ByteCount(lab.environment.memory_bytes);
+    let memory = ByteCount(lab.environment.usable_memory_bytes());
     let mut refused = dyno_lab::check_members(&lab.products, plan, design, memory);
     refused.extend(dyno_lab::check_settings(lab, plan, design));
     refuse(refused, "\nnothing was run")

@@ -156,7 +156,7 @@ impl ExplainCostOptions {
             let hint = hints::for_product(product, &products);
             bail!("--on: there is no product `{}`; {hint}", dyno_units::redact_url(product));
         }
-        let memory = ByteCount(lab.environment.memory_bytes);
+        let memory = ByteCount(lab.environment.usable_memory_bytes());
         let settings = pairs("--setting", &self.settings)?
             .into_iter()
             .map(|(name, value)| match dyno_study::parse_setting(&scalar(&value).to_string()) {

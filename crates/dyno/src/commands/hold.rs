@@ -119,7 +119,11 @@ impl Holder {
             programs: order.programs.clone(),
             image: order.image.clone(),
             engine: order.engine.clone(),
-            settings: settings("--setting", &order.settings, ByteCount(environment.memory_bytes))?,
+            settings: settings(
+                "--setting",
+                &order.settings,
+                ByteCount(environment.usable_memory_bytes()),
+            )?,
             limits: ServerLimits { memory: order.memory.map(ByteCount), ..ServerLimits::default() },
             admits_client: true,
             ..ServerSpec::new(&order.product)
@@ -245,7 +249,7 @@ impl Deploying<'_> {
         spec: &ServerSpec,
         shards: u32,
     ) -> anyhow::Result<(Servers, Vec<RegisteredMember>)> {
-        let memory = ByteCount(lab::environment(&self.order.root).memory_bytes);
+        let memory = ByteCount(lab::environment(&self.order.root).usable_memory_bytes());
         let front = ServerSpec {
             settings: settings("--router-setting", &self.order.router_settings, memory)?,
             engine: None,
