@@ -68,6 +68,8 @@ pub struct KubernetesRequest {
     pub cpu: Option<String>,
     /// Memory of each pod, as Kubernetes writes it.
     pub memory: Option<String>,
+    /// The id of the user as whom the pods run, without any rights; none for the image's own.
+    pub user: Option<u32>,
     /// How long the pods are there at most.
     pub time: Nanoseconds,
     /// How long it may take until they run.
@@ -108,6 +110,15 @@ impl HostPool {
         }
     }
 
+    /// For how long its hosts are requested; none if they are there anyway.
+    pub fn requested_time(&self) -> Option<Nanoseconds> {
+        match &self.reach {
+            Reach::Local | Reach::Command(_) => None,
+            Reach::Slurm(SlurmRequest { time, .. })
+            | Reach::Kubernetes(KubernetesRequest { time, .. }) => Some(*time),
+        }
+    }
+
     /// How its agents are reached, as a study has it.
     pub fn reach_in_words(&self) -> String {
         if self.is_local() { LOCAL.to_owned() } else { self.reach.words().join(" ") }
@@ -129,11 +140,13 @@ impl Reach {
             Reach::Kubernetes(request) => {
                 let KubernetesRequest { image, namespace, context, node_selector, avoid, .. } =
                     request;
+                let user = request.user.map(|user| user.to_string());
                 let some = [
                     ("namespace", namespace),
                     ("context", context),
                     ("cpu", &request.cpu),
                     ("memory", &request.memory),
+                    ("user", &user),
                 ];
                 let some = some.iter().filter_map(|(name, value)| {
                     value.as_ref().map(|value| format!("{name}={value}"))

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_model::{Load, StepRequest};
 use dyno_units::{Nanoseconds, Seed};
 
-pub use self::table::{TableContext, VariantSize, over_budget, render_table};
+pub use self::table::{TableContext, VariantSize, over_budget, over_host_time, render_table};
 pub use self::text::{PLAN_FORMAT, canonical_text, order_word};
 use crate::{Design, JobChoice, JobLoad, LoadLevel, Order, Study, Variant};
 

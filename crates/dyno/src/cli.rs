@@ -50,7 +50,7 @@ enum Command {
         #[arg(long)]
         canonical: bool,
         /// Print the Kubernetes manifest of the study's hosts instead: what `dyno run` applies, with
-        /// TOKEN in place of the random token of each run
+        /// zeros in place of the random token of each run
         #[arg(long, conflicts_with = "canonical")]
         manifests: bool,
     },

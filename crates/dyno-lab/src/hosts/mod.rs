@@ -157,7 +157,7 @@ impl Agents {
         wanted: Wanted,
         say: Say<'_>,
     ) -> Result<Agents, TrialError> {
-        let until = lab.clock.now() + LOST_LIMIT;
+        let mut until = None;
         loop {
             let reached = lab.hosts.reach(lab, pool, say)?;
             let left = reached.hosts(pool);
@@ -179,6 +179,7 @@ impl Agents {
                 return Err(error);
             }
             let is_needed = n_left <= wanted.least;
+            let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
             after_loss(lab, pool, (message, is_needed, until), say)?;
             if pool.lost == Lost::Continue && !is_needed {
                 reached.give_up(host);
@@ -301,10 +302,7 @@ fn after_loss(
                 return Err(TrialError::Abandoned);
             }
         }
-        _ => lab.hosts.lose(&format!(
-            "{message}. The remaining trials were not started, because earlier trials used this \
-                         host: when it is reachable again, the same command continues the run"
-        )),
+        _ => lab.hosts.lose(pool, message),
     }
     Ok(())
 }

@@ -87,8 +87,9 @@ impl TrialSite<'_> {
 
     /// Starts its agent. A host that has had one is tried for a minute, or given up, as the study says.
     fn start(&self, lab: &Lab, say: Say<'_>) -> Result<Agents, TrialError> {
-        let until = lab.clock.now() + LOST_LIMIT;
+        let mut until = None;
         loop {
+            self.reached.look(lab, self.pool, say)?;
             let hosts = [self.host];
             let error = match Agents::on(lab, self.pool, (&self.reached, &hosts)) {
                 Ok(agents) => return Ok(agents),
@@ -98,6 +99,7 @@ impl TrialSite<'_> {
             self.reached.forget_copy(self.host);
             let TrialError::Failed { message, .. } = &error else { return Err(error) };
             let is_needed = self.reached.hosts(self.pool).len() <= 1;
+            let until = *until.get_or_insert_with(|| lab.clock.now() + LOST_LIMIT);
             after_loss(lab, self.pool, (message, is_needed, until), say)?;
             if self.pool.lost == Lost::Continue && !is_needed {
                 self.reached.give_up(self.host);

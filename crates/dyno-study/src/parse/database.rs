@@ -121,7 +121,7 @@ const KEYS: &[Key] = &[
     key(
         "settings",
         Shape::Settings,
-        "Settings by the product's own names. \"25%\" is a share of the host's memory, and \
+        "Settings by the product's own names. \"25%\" is a share of the host's memory, or of its container's limit, and \
          \"8GiB\" (KiB, MiB, GiB, TiB: powers of 1024) a size for any product. All other strings \
          are passed to the product as they are: \"64MB\" may mean 64 × 1024² bytes there.",
     )

@@ -63,8 +63,9 @@ const KEYS: &[Key] = &[
         "Starts the hosts as pods with `kubectl`, in place of `reach`: the image, which contains Dyno \
          (image), how many pods (replicas), for how long at most (time; 1h if not given), how long to \
          wait for them (wait; 10min), namespace, context, cpu and memory of each, labels of the nodes \
-         (node_selector), and labels of pods that must not be on the same node (avoid). The pods are \
-         deleted when the run ends.",
+         (node_selector), labels of pods that must not be on the same node (avoid), and the id of a user \
+         as whom they run without any rights, as the profile `restricted` demands (user; the image's own \
+         user if not given). The pods are deleted when the run ends.",
     )
     .example("{ image = \"registry.example/dyno:1\", replicas = 3, avoid = \"app=database\" }"),
     with_default(

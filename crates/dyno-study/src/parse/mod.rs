@@ -15,6 +15,7 @@ mod fault;
 mod host;
 mod job;
 pub(crate) mod kind;
+mod kubernetes;
 mod like;
 mod member;
 mod money;

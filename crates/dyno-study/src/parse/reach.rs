@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use dyno_units::{Nanoseconds, SettingValue, parse_duration};
 
+use super::kubernetes;
 use super::problems::Problems;
 use super::table::RawTable;
 use super::value::{Entry, unknown_key};
@@ -29,6 +30,14 @@ enum Check {
     Time,
     /// `NAME=VALUE`, separated by commas.
     Labels,
+    /// The name of an image.
+    Image,
+    /// An amount as Kubernetes writes it.
+    Amount,
+    /// The name of a namespace.
+    Namespace,
+    /// The id of a user who is not root.
+    User,
 }
 
 /// How many nodes: not an option of `salloc`, but the number of the hosts.
@@ -49,16 +58,17 @@ const SLURM: Fields = &[
 ];
 
 const KUBERNETES: Fields = &[
-    ("image", Check::Text),
+    ("image", Check::Image),
     (REPLICAS, Check::Count),
     ("time", Check::Time),
     ("wait", Check::Time),
-    ("namespace", Check::Text),
+    ("namespace", Check::Namespace),
     ("context", Check::Text),
     ("node_selector", Check::Labels),
     ("avoid", Check::Labels),
-    ("cpu", Check::Text),
-    ("memory", Check::Text),
+    ("cpu", Check::Amount),
+    ("memory", Check::Amount),
+    ("user", Check::User),
 ];
 
 /// How long nodes are requested for if the study does not say it.
@@ -143,15 +153,24 @@ fn check_request(
         };
         let value = table.and_then(|table| table.fields.get(&format!("{way}.{name}")));
         let Some(value) = value else { continue };
+        let text = text_of(value);
         let expected = match check {
-            Check::Text if is_plain(&text_of(value)) => continue,
+            Check::Text if is_plain(&text) => continue,
             Check::Text => "a string or number of at most 200 characters, without spaces",
             Check::Count if matches!(count_of(value), Some(1..=super::host::HOSTS_MAX)) => continue,
             Check::Count => "a number of hosts from 1 to 1000",
             Check::Time if time_of(value).is_some() => continue,
             Check::Time => "a duration of at least one second such as \"1h\"",
-            Check::Labels if labels_of(&text_of(value)).is_some() => continue,
+            Check::Labels if labels_of(&text).is_some() => continue,
             Check::Labels => "labels such as \"disk=ssd,zone=a\"",
+            Check::Image if kubernetes::is_image(&text) => continue,
+            Check::Image => "the name of an image such as \"registry.example/dyno:1\"",
+            Check::Amount if kubernetes::is_amount(&text) => continue,
+            Check::Amount => "an amount as Kubernetes writes it, such as 2, \"500m\" or \"4Gi\"",
+            Check::Namespace if kubernetes::is_namespace(&text) => continue,
+            Check::Namespace => "the name of a namespace: lower-case letters, digits and `-`",
+            Check::User if user_of(value).is_some() => continue,
+            Check::User => "the id of a user who is not root, such as 1000",
         };
         let message = format!("`{name}` must be {expected}");
         problems.add(Diagnostic::new(entry.span.clone(), message).with_label("not accepted"));
@@ -186,15 +205,18 @@ fn time_of(value: &FieldValue) -> Option<Nanoseconds> {
     parse_duration(&text_of(value)).ok().filter(|time| *time >= Nanoseconds::SECOND)
 }
 
+fn user_of(value: &FieldValue) -> Option<u32> {
+    match value {
+        FieldValue::Setting(SettingValue::Integer(id @ 1..=0x7fff_ffff)) => u32::try_from(*id).ok(),
+        _ => None,
+    }
+}
+
 fn labels_of(text: &str) -> Option<BTreeMap<String, String>> {
-    let is_word = |word: &str| {
-        let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"-_./".contains(c);
-        !word.is_empty() && !word.contains(is_odd)
-    };
     let labels = text.split(',').map(|label| {
         let (name, value) = label.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
-        (is_word(name) && is_word(value)).then(|| (name.to_owned(), value.to_owned()))
+        kubernetes::is_label(name, value).then(|| (name.to_owned(), value.to_owned()))
     });
     labels.collect()
 }
@@ -252,6 +274,7 @@ pub(super) fn read(table: &Table) -> Option<Reach> {
             avoid: labels("avoid"),
             cpu: text(&kubernetes, "cpu"),
             memory: text(&kubernetes, "memory"),
+            user: kubernetes.get("user").and_then(|value| user_of(value)),
             time: time(&kubernetes, "time", TIME),
             wait: time(&kubernetes, "wait", WAIT),
         }));
@@ -294,12 +317,12 @@ mod tests {
         assert!(named.names == ["a", "b"] && named.copy && named.lost == Lost::Continue);
         let pods = pool(
             "kubernetes = { image = 'reg/dyno:1', replicas = 2, cpu = 2, memory = '4Gi', \
-             node_selector = 'disk=ssd', avoid = 'app=sql,tier=1', namespace = 'perf' }",
+             node_selector = 'disk=ssd', avoid = 'app=sql,tier=1', namespace = 'perf', user = 1000 }",
         );
         assert_eq!(
             pods.reach_in_words(),
-            "kubernetes image=reg/dyno:1 namespace=perf cpu=2 memory=4Gi node_selector=disk=ssd \
-             avoid=app=sql,tier=1"
+            "kubernetes image=reg/dyno:1 namespace=perf cpu=2 memory=4Gi user=1000 \
+             node_selector=disk=ssd avoid=app=sql,tier=1"
         );
     }
 
@@ -320,6 +343,16 @@ mod tests {
         check("names = ['a']\nslurm = { nodes = 2 }", "`names` holds 1 name for 2 hosts");
         check("kubernetes = { replicas = 2 }", "`kubernetes` needs `image`");
         check("kubernetes = { image = 'x', avoid = 'sql' }", "`avoid` must be labels");
+        let pods = |field: &str, expected: &str| {
+            check(&format!("kubernetes = {{ image = 'x', {field} }}"), expected);
+        };
+        pods("cpu = 'lots'", "`cpu` must be an amount");
+        pods("memory = '4 apples'", "`memory` must be an amount");
+        pods("avoid = 'a/b/c=1'", "`avoid` must be labels");
+        pods("namespace = 'Perf'", "`namespace` must be the name of a namespace");
+        pods("user = 0", "`user` must be the id of a user who is not root");
+        pods("user = 'me'", "`user` must be the id of a user who is not root");
+        check("kubernetes = { image = 'LocalHost/Bad:1' }", "`image` must be the name of an image");
         check("copy = true", "`copy` has no use here");
         check("reach = 'ssh {name} start'\ncopy = true", "must end with `dyno agent`");
         check("lost = 'ignore'", "unknown value `ignore`");

@@ -21,6 +21,8 @@ pub struct VariantSize {
 pub struct TableContext {
     /// The study's time budget.
     pub budget: Option<Nanoseconds>,
+    /// Hosts that are requested, by their tables, and for how long.
+    pub hosts: Vec<(String, Nanoseconds)>,
     /// Size of the data of each variant, by its index; empty when it is not known.
     pub sizes: Vec<Option<VariantSize>>,
     /// Estimated time to deploy in one trial; none when there is no estimate.
@@ -164,6 +166,7 @@ fn totals(plan: &Plan, context: &TableContext) -> String {
         lines.push(("run-off", text));
     }
     lines.extend(time_lines(plan, context));
+    lines.extend(over_host_time(plan, context).into_iter().map(|text| ("hosts", text)));
     lines.extend(disk_lines(context));
     lines.push(("seed", plan.seed.0.to_string()));
     lines.into_iter().map(|(name, text)| format!("{name:<8}{text}\n")).collect()
@@ -198,6 +201,26 @@ pub fn over_budget(plan: &Plan, context: &TableContext) -> Option<String> {
     })
 }
 
+/// Hosts that are requested for a shorter time than the trials are likely to take.
+pub fn over_host_time(plan: &Plan, context: &TableContext) -> Vec<String> {
+    let likely = time_likely(plan, context);
+    let short = context.hosts.iter().filter(|(_, time)| likely > *time);
+    let text = |(pool, time): &(String, Nanoseconds)| {
+        format!(
+            "the trials take about {likely} one after the other, and the hosts of `{pool}` are requested for \
+             {time} (`time`): the trial that runs when they end fails"
+        )
+    };
+    short.map(text).collect()
+}
+
+/// What the run is likely to take, populating included.
+fn time_likely(plan: &Plan, context: &TableContext) -> Nanoseconds {
+    let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
+    let populate = context.populate.iter().fold(Nanoseconds::ZERO, |sum, time| sum + *time);
+    plan.time_likely(prepare, &context.measured) + populate
+}
+
 /// What the run takes at least and at most, populating included.
 fn time_bounds(plan: &Plan, context: &TableContext) -> (Nanoseconds, Nanoseconds) {
     let prepare = context.prepare.unwrap_or(Nanoseconds::ZERO);
@@ -219,7 +242,7 @@ fn time_lines(plan: &Plan, context: &TableContext) -> Vec<(&'static str, String)
         None => "warm-up, measured time and rest; deploying and populating take additional time"
             .to_owned(),
     };
-    let likely = plan.time_likely(prepare, &context.measured) + populate;
+    let likely = time_likely(plan, context);
     let about = if least == most { "" } else { "about " };
     let mut lines = vec![("time", format!("{about}{likely} ({what})"))];
     if plan.is_open_ended() {

@@ -391,6 +391,23 @@ fn blocks_are_in_different_orders_and_a_fixed_seed_wins() {
     assert_eq!(orders(&fixed, 1), orders(lines, 7));
 }
 
+#[test]
+fn hosts_that_are_requested_for_too_short_a_time_are_named() {
+    let study = with_design(
+        "database = 'a'\nworkload = 'oltp_insert'\nclients = 1\nwarm_up = '5s'\nduration = '30s'\nrepetitions = 4\n\
+         rest = '0s'",
+    );
+    let plan = plan(&study, Seed(1));
+    let minutes = |n: u64| Nanoseconds::from_secs(60 * n);
+    let hosts = vec![("short".to_owned(), minutes(1)), ("long".to_owned(), minutes(60))];
+    let context = TableContext { hosts, ..TableContext::default() };
+    let expected = "the trials take about 2 min 20 s one after the other, and the hosts of `short` are \
+                    requested for 1 min (`time`): the trial that runs when they end fails";
+    assert_eq!(over_host_time(&plan, &context), [expected]);
+    let table = render_table(&plan, &context);
+    assert!(table.contains(&format!("\nhosts   {expected}\n")), "{table}");
+}
+
 /// The lines of the plan's table that begin with this word.
 fn line_of(lines: &str, budget_s: u64, word: &str) -> String {
     let source = format!(

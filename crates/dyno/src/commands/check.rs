@@ -29,7 +29,7 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
     let plan = dyno_study::plan(study, seed);
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
-    let memory = ByteCount(crate::lab::environment(&root).memory_bytes);
+    let memory = ByteCount(crate::lab::environment(&root).usable_memory_bytes());
     beforehand::check_without_programs((&file, &plan), memory)?;
     let is_here = study.design.trial_hosts.is_empty();
     let asks = plan.drop_caches || plan.variants.iter().any(asks_of_the_machine);
@@ -51,6 +51,9 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let mut later = String::new();
     let context = plan::context(&plan, &file, &past)?;
     if let Some(why) = dyno_study::plan::over_budget(&plan, &context) {
+        later += &format!("warning: {why}\n");
+    }
+    for why in dyno_study::plan::over_host_time(&plan, &context) {
         later += &format!("warning: {why}\n");
     }
     for why in if is_here { missing_versions(&plan, &root)? } else { Vec::new() } {

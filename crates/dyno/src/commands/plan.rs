@@ -65,7 +65,13 @@ pub(crate) fn context(plan: &Plan, file: &StudyFile, past: &Past) -> anyhow::Res
     let data = dyno_lab::expected_disk(catalog, plan)?;
     let rows: Vec<u64> = data.iter().map(|data| data.rows).collect();
     let sends = plan.steps.iter().any(|step| step.load.clients() > 0);
+    let design = &study.design;
+    let pools = design.generators.iter().chain(&design.server_hosts).chain(&design.trial_hosts);
+    let mut hosts: Vec<_> =
+        pools.filter_map(|pool| Some((pool.name.clone(), pool.requested_time()?))).collect();
+    hosts.dedup();
     Ok(TableContext {
+        hosts,
         measured: past.steps.clone(),
         disk: disk::lines(products, plan, &data, study.design.reuse),
         budget: study.design.budget,

@@ -216,8 +216,7 @@ fn report_end(end: &RunEnd) -> End {
     }
     for (variant, (n, _)) in &end.hopeless {
         terminal::say(&format!(
-            "{} of {variant} not run, because its server cannot be deployed (see above); correct the \
-             study, or try again with --retry-failed",
+            "{} of {variant} not run, for the reason above; correct the study, or try again with --retry-failed",
             counted(*n as usize, "trial")
         ));
     }

@@ -48,6 +48,7 @@ mod observe;
 mod old_records;
 mod own_steps;
 mod pgbench;
+mod pods;
 mod products;
 mod reach;
 mod readings;

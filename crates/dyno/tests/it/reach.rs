@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::agents::{Sshd, committed, forward, kill, study, summary};
 use crate::foreign::Standing;
-use crate::support::{Answer, Running, Workbench, await_end, await_that, read_json};
+use crate::support::{Running, Workbench, await_end, read_json};
 
 /// A server that can be reached by TCP.
 pub(crate) struct Database {
@@ -67,7 +67,7 @@ fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-fn trials(bench: &Workbench) -> Vec<Value> {
+pub(crate) fn trials(bench: &Workbench) -> Vec<Value> {
     let findings = read_json(&bench.path("runs/study/findings.json"));
     findings["trials"].as_array().unwrap().clone()
 }
@@ -97,7 +97,7 @@ fn losing(bench: &Workbench, database: &Database, more: (&str, u32)) -> Running 
     run
 }
 
-fn names(step: &Value) -> Vec<&str> {
+pub(crate) fn names(step: &Value) -> Vec<&str> {
     let hosts = step["hosts"].as_array().unwrap();
     hosts.iter().map(|host| host["name"].as_str().unwrap()).collect()
 }
@@ -251,185 +251,4 @@ fn an_ssh_that_is_killed_ends_the_agent_and_fails_the_trial() {
     let message = trials[0]["message"].as_str().unwrap();
     assert!(message.contains("host 127.0.0.1: ") && message.contains("signal 9"), "{message}");
     assert_eq!(trials[1]["state"], "finished", "{:#}", trials[1]);
-}
-
-/// A `kubectl` that keeps a job in a folder, and runs what is to run in a pod here.
-const KUBECTL: &str = r#"#!/bin/sh
-state=$(dirname "$0")/state
-mkdir -p "$state"
-echo "$@" >> "$state/log"
-while case "$1" in --*) true;; *) false;; esac; do shift; done
-case "$1 $2" in
-"apply --filename=-")
-    cat > "$state/manifest"
-    grep -q refused/image "$state/manifest" && { echo 'forbidden: no quota' >&2; exit 1; }
-    n=$(grep -o '"completions":[0-9]*' "$state/manifest" | cut -d : -f 2)
-    seq "$n" > "$state/pods"
-    ;;
-"get job")
-    test -e "$state/pods" && echo job.batch/dyno
-    ;;
-"get pods")
-    printf '{"items":['
-    comma=
-    for n in $(cat "$state/pods" 2>/dev/null); do
-        printf '%s{"metadata":{"name":"pod-%s"},"spec":{"nodeName":"k%s"},"status":' "$comma" "$n" "$n"
-        if [ -e "$state/seen" ] && ! grep -q never/image "$state/manifest"; then
-            printf '{"phase":"Running","containerStatuses":[{"ready":true,"state":{"running":{}}}]}}'
-        else
-            printf '{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False",'
-            printf '"reason":"Unschedulable","message":"0/3 nodes are available"}]}}'
-        fi
-        comma=,
-    done
-    printf ']}\n'
-    touch "$state/seen"
-    ;;
-"exec --stdin")
-    grep -qx "${3#pod-}" "$state/pods" || { echo "pods \"$3\" not found" >&2; exit 1; }
-    shift 6
-    exec "$@"
-    ;;
-"delete job")
-    rm -f "$state/pods" "$state/seen"
-    ;;
-*)
-    echo "unknown command $*" >&2
-    exit 2
-    ;;
-esac
-"#;
-
-/// A bench whose Dyno finds that `kubectl`.
-struct Pods {
-    bench: Workbench,
-}
-
-impl Pods {
-    fn new() -> Pods {
-        let bench = Workbench::new();
-        fs::create_dir(bench.path("bin")).unwrap();
-        bench.write("bin/kubectl", KUBECTL);
-        let executable = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(bench.path("bin/kubectl"), executable).unwrap();
-        Pods { bench }
-    }
-
-    fn command(&self, arguments: &[&str]) -> std::process::Command {
-        let mut command = self.bench.command(arguments);
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.bench.path("bin").display()));
-        command
-    }
-
-    fn state(&self, name: &str) -> std::path::PathBuf {
-        self.bench.path("bin/state").join(name)
-    }
-
-    fn hosts(image: &str) -> String {
-        let wait = if image.starts_with("never/") { "3s" } else { "120s" };
-        format!(
-            "[host.load]\nkubernetes = {{ image = \"{image}\", replicas = 2, namespace = \"perf\", \
-             cpu = 2, memory = \"1Gi\", node_selector = \"disk=ssd\", avoid = \"app=mysql\", \
-             wait = \"{wait}\" }}\nprogram = \"{}\"",
-            env!("CARGO_BIN_EXE_dyno")
-        )
-    }
-}
-
-#[test]
-fn pods_are_started_used_and_deleted() {
-    let (pods, database) = (Pods::new(), Database::start());
-    let design = "duration = \"1s\"\nrepetitions = 2";
-    pods.bench.write("study.toml", &database.study(&Pods::hosts("reg/dyno:1"), design));
-    let answer = Answer::from(pods.command(&["run", "study.toml"]).output().unwrap());
-    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
-    assert!(
-        answer.err.contains("0 of 2 pods run (pod-1: Unschedulable: 0/3 nodes"),
-        "{}",
-        answer.err
-    );
-    let step = &summary(&pods.bench, "study", 2)["steps"][0];
-    assert_eq!(names(step), ["load-1", "load-2"]);
-    let machine = step["hosts"][1]["machine"].as_str().unwrap();
-    assert!(machine.ends_with(", pod pod-2 on k2"), "{machine}");
-    let log = fs::read_to_string(pods.state("log")).unwrap();
-    assert!(log.lines().all(|line| line.starts_with("--namespace=perf ")), "{log}");
-    assert_eq!(log.matches("apply").count(), 1, "once a run: {log}");
-    assert!(!pods.state("pods").exists());
-    // What was applied is what the plan shows, but for the token; and that is in the selectors.
-    let manifest = fs::read_to_string(pods.state("manifest")).unwrap();
-    let applied: Value = serde_json::from_str(&manifest).unwrap();
-    let token = applied["metadata"]["labels"]["dyno-token"].as_str().unwrap().to_owned();
-    assert!(
-        token.len() == 12 && log.contains(&format!("delete job --selector=dyno-token={token}"))
-    );
-    let shown =
-        Answer::from(pods.command(&["plan", "study.toml", "--manifests"]).output().unwrap());
-    let shown: Value = serde_json::from_str(&shown.out.replace("TOKEN", &token)).unwrap();
-    assert_eq!(shown, applied);
-    // The fields of a Job in the API's version batch/v1.
-    assert_eq!((&applied["apiVersion"], &applied["kind"]), (&"batch/v1".into(), &"Job".into()));
-    let spec = &applied["spec"];
-    for (field, value) in [("completions", 2), ("parallelism", 2), ("activeDeadlineSeconds", 3600)]
-    {
-        assert_eq!(spec[field], value, "{field}");
-    }
-    let pod = &spec["template"]["spec"];
-    assert_eq!(pod["nodeSelector"]["disk"], "ssd");
-    assert_eq!(pod["containers"][0]["resources"]["limits"]["memory"], "1Gi");
-    assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "2");
-    let apart =
-        &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    assert_eq!(apart[0]["labelSelector"]["matchExpressions"][0]["key"], "dyno-token");
-    assert_eq!(apart[1]["labelSelector"]["matchLabels"]["app"], "mysql");
-    assert_eq!(apart[1]["topologyKey"], "kubernetes.io/hostname");
-    assert_eq!(spec["template"]["metadata"]["labels"]["dyno-token"], token.as_str());
-}
-
-#[test]
-fn pods_are_deleted_whatever_happens() {
-    let (pods, database) = (Pods::new(), Database::start());
-    let write = |image: &str, design: &str| {
-        pods.bench.write("study.toml", &database.study(&Pods::hosts(image), design));
-    };
-    for (image, expected) in [
-        ("refused/image", "forbidden: no quota"),
-        ("never/image", "does not run 2 pods within 3 s: 0 of 2 pods run (pod-1: Unschedulable"),
-    ] {
-        write(image, "duration = \"1s\"");
-        let run = pods.command(&["run", "study.toml", "--new"]).output().unwrap();
-        let answer = Answer::from(run);
-        assert_eq!(answer.code, 1, "{}", answer.err);
-        assert!(
-            answer.err.contains("host load: ") && answer.err.contains(expected),
-            "{}",
-            answer.err
-        );
-        assert!(!pods.state("pods").exists());
-    }
-    write("reg/dyno:1", "duration = \"20s\"");
-    for signal in [Signal::INT, Signal::KILL] {
-        let mut run = Running::of(pods.command(&["run", "study.toml", "--new"]));
-        run.wait_for(&["trial 1/1", "measuring"]);
-        assert!(pods.state("pods").exists());
-        let agents = crate::agents::agents(run.child.id());
-        assert_eq!(agents.len(), 2);
-        run.signal(signal);
-        run.child.wait().unwrap();
-        await_that("the pods are deleted", || !pods.state("pods").exists());
-        agents.into_iter().for_each(await_end);
-    }
-}
-
-#[test]
-fn only_pods_have_a_manifest() {
-    let bench = Workbench::new();
-    bench.write("study.toml", &study("[host.load]", "duration = \"1s\"\ngenerators = \"load\""));
-    let answer = bench.dyno_good(&["plan", "study.toml", "--manifests"]);
-    assert!(
-        answer.out.is_empty() && answer.err.contains("no hosts of this study"),
-        "{}",
-        answer.err
-    );
 }

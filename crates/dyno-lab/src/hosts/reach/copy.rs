@@ -70,7 +70,9 @@ pub(super) fn copy(
     let digest = dyno_host::file_digest(program)?;
     let shell = way.on_host(host, &["sh"]);
     let tell = |script: String| {
-        tools.run(Run::of(&shell, &mut || {}).reading(std::io::Cursor::new(script.into_bytes())))
+        let script = std::io::Cursor::new(script.into_bytes());
+        let said = tools.run(Run::of(&shell, &mut || {}).reading(script));
+        said.map(|printed| printed.output)
     };
     let said = tell(LOOK.replace("DIGEST", &digest))?;
     let (is_there, file) = place(&said)?;
@@ -81,8 +83,7 @@ pub(super) fn copy(
     let content = File::open(program).map_err(|error| {
         TrialError::new(format!("{} cannot be read: {error}", program.display()))
     })?;
-    let to = format!("of={file}.{token}");
-    let write = way.on_host(host, &["dd", &to, "bs=65536"]);
+    let write = way.write_on_host(host, &format!("{file}.{token}"));
     let filled = |script: &str| {
         script.replace("DIGEST", &digest).replace("TOKEN", &token).replace("FILE", &file)
     };

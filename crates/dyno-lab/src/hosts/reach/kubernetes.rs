@@ -5,49 +5,76 @@
 //! deleted, also where Dyno and its guard are gone. A random token in its name and labels proves that it
 //! is Dyno's.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dyno_study::{HostPool, KubernetesRequest};
+use dyno_study::{HostPool, KubernetesRequest, Lost};
+use dyno_units::Nanoseconds;
 use serde_json::{Map, Value, json};
 
 use super::guard::Guard;
-use super::slurm::after_the_end;
+use super::job::{JobState, Pod, last_event};
 use super::tool::{Run, Tools, words};
-use super::{Say, Way, nodes_in_words, token};
+use super::{Say, Way, counted, token};
+use crate::hosts::LOST_LIMIT;
 use crate::trial::TrialError;
 
 /// Between two looks whether the pods run.
-const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a second.
-const LOOKS_PER_S: f64 = 2.0;
+const LOOK: Nanoseconds = Nanoseconds::from_millis(500);
 /// What is asked for after its time to be deleted, in seconds.
 const DELETED_AFTER_S: u32 = 60;
+/// How many pods may fail before the Job does. Its time ends it; a pod that is deleted or evicted is replaced until then.
+const FAILURES_MOST: u32 = 1000;
 /// The pods' label with the token, the one with the pool's name, and the container's name.
 const TOKEN: &str = "dyno-token";
 const POOL: &str = "dyno-pool";
 const CONTAINER: &str = "dyno";
 /// Characters of a pool's name that are in an object's.
 const NAME_MOST: usize = 30;
+/// What kubectl says, in lower case, if the API server cannot be reached or has no time.
+const AWAY: [&str; 20] = [
+    "connection to the server",
+    "unable to connect to the server",
+    "connection refused",
+    "connection reset",
+    "connection lost",
+    "broken pipe",
+    "no route to host",
+    "network is unreachable",
+    "i/o timeout",
+    "handshake timeout",
+    "timed out",
+    "(timeout)",
+    "(servertimeout)",
+    "deadline exceeded",
+    "unexpected eof",
+    ": eof",
+    "(serviceunavailable)",
+    "(internalerror)",
+    "(toomanyrequests)",
+    // In Dyno's own words.
+    "has not ended within",
+];
 
 /// Pods that run.
 pub(super) struct Kubernetes {
     request: KubernetesRequest,
     pool: String,
+    lost: Lost,
     token: String,
-    pods: Mutex<Vec<Pod>>,
-    n: usize,
+    /// The Job's name.
+    job: String,
+    places: Mutex<Vec<Place>>,
     program: String,
     guard: Guard,
 }
 
-/// A pod, as the cluster describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Pod {
-    name: String,
-    node: String,
-    /// Why it does not run; none if it does.
-    waits: Option<String>,
+/// The place of a host.
+#[derive(Clone, Default)]
+struct Place {
+    /// The pod that ran there last.
+    pod: Option<Pod>,
+    /// Whether its pod was waited for in vain, and is no longer.
+    is_given_up: bool,
 }
 
 /// What is applied to the cluster for the hosts of a pool; `token` is drawn for each run.
@@ -89,23 +116,46 @@ pub(crate) fn manifest(pool: &HostPool, request: &KubernetesRequest, token: &str
             "resources": {"requests": resources, "limits": resources},
         }],
     });
+    if let Some(user) = request.user {
+        restrict(&mut spec, user);
+    }
     if !request.node_selector.is_empty() {
         spec["nodeSelector"] = json!(request.node_selector);
     }
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": format!("dyno-{}-{token}", label(&pool.name)), "labels": labels},
+        "metadata": {"name": job_name(pool, token), "labels": labels},
         "spec": {
             "completionMode": "Indexed",
             "completions": pool.names.len(),
             "parallelism": pool.names.len(),
-            "backoffLimit": pool.names.len(),
+            "backoffLimit": FAILURES_MOST,
             "activeDeadlineSeconds": seconds,
             "ttlSecondsAfterFinished": DELETED_AFTER_S,
             "template": {"metadata": {"labels": labels}, "spec": spec},
         },
     })
+}
+
+/// Makes pods run as a user, in the way that the profile `restricted` of Kubernetes demands.
+fn restrict(spec: &mut Value, user: u32) {
+    spec["securityContext"] = json!({
+        "runAsNonRoot": true,
+        "runAsUser": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    let container = &mut spec["containers"][0];
+    container["securityContext"] = json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+    });
+    // The image need not know a home of that user.
+    container["env"] = json!([{"name": "XDG_CACHE_HOME", "value": "/tmp"}]);
+}
+
+fn job_name(pool: &HostPool, token: &str) -> String {
+    format!("dyno-{}-{token}", label(&pool.name))
 }
 
 /// A pool's name as labels and names of objects may have it.
@@ -127,15 +177,15 @@ fn kubectl(request: &KubernetesRequest, arguments: &[&str]) -> Vec<String> {
     ["kubectl".to_owned()].into_iter().chain(options).chain(words(arguments)).collect()
 }
 
-fn selector(token: &str) -> String {
-    format!("--selector={TOKEN}={token}")
+/// The command that deletes a Job with its pods.
+fn delete(request: &KubernetesRequest, job: &str) -> Vec<String> {
+    kubectl(request, &["delete", "job", job, "--ignore-not-found", "--wait=false"])
 }
 
-/// The command that deletes what belongs to a token.
-fn delete(request: &KubernetesRequest, token: &str) -> Vec<String> {
-    let of = selector(token);
-    let arguments = ["delete", "job", &of, "--ignore-not-found", "--wait=false"];
-    kubectl(request, &arguments)
+/// Whether kubectl says that the API server cannot be reached, or has no time.
+fn is_away(message: &str) -> bool {
+    let message = message.to_lowercase();
+    AWAY.iter().any(|words| message.contains(words))
 }
 
 impl Kubernetes {
@@ -151,165 +201,233 @@ impl Kubernetes {
         (tools, say): (&Tools, Say<'_>),
     ) -> Result<Kubernetes, TrialError> {
         let token = token()?;
-        let delete = delete(request, &token);
-        let guard = Guard::post(&delete, &tools.hidden).map_err(|error| {
+        let job = job_name(pool, &token);
+        let delete = delete(request, &job);
+        let guard = Guard::post(&delete, &tools.hidden, request.time).map_err(|error| {
             TrialError::new(format!("host {}: `sh` cannot be started: {error}", pool.name))
         })?;
         let opened = Kubernetes {
             request: request.clone(),
             pool: pool.name.clone(),
-            pods: Mutex::default(),
-            n: pool.names.len(),
+            lost: pool.lost,
+            token,
+            job,
+            places: Mutex::new(vec![Place::default(); pool.names.len()]),
             program: pool.program.clone(),
             guard,
-            token,
         };
         let text = manifest(pool, request, &opened.token).to_string();
         let apply = kubectl(request, &["apply", "--filename=-"]);
         let applied =
             tools.run(Run::of(&apply, &mut || {}).reading(std::io::Cursor::new(text.into_bytes())));
-        match applied.and_then(|_| opened.await_pods(tools, say)) {
-            Ok(()) => Ok(opened),
-            Err(error) => {
-                if after_the_end(tools).ask(&delete).is_ok() {
-                    opened.guard.dismiss();
-                }
-                Err(error.of_pool(&pool.name))
+        let started = applied.and_then(|printed| {
+            // What the cluster warns of may be why it runs no pods.
+            let warning = printed.complaint();
+            if !warning.is_empty() {
+                say(format!("Kubernetes: {warning}"));
             }
-        }
-    }
-
-    /// Waits until all pods run.
-    fn await_pods(&self, tools: &Tools, say: Say<'_>) -> Result<(), TrialError> {
-        let looks = (self.request.wait.as_secs_f64() * LOOKS_PER_S).ceil() as u64;
-        let mut told = String::new();
-        for _ in 0..looks.max(1) {
-            let text = tools.ask(&kubectl(
-                &self.request,
-                &["get", "pods", &selector(&self.token), "--output=json"],
-            ))?;
-            let pods = pods(&text).ok_or_else(|| {
-                TrialError::new("`kubectl get pods` printed no list of pods".to_owned())
-            })?;
-            let running = pods.iter().filter(|pod| pod.waits.is_none()).count();
-            if running == self.n && pods.len() == self.n {
-                let mut held = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-                // Hosts keep their pods; what is new takes the places of those that are gone.
-                let (old, new): (Vec<Pod>, Vec<Pod>) = pods
-                    .into_iter()
-                    .partition(|pod| held.iter().any(|other| other.name == pod.name));
-                let mut new = new.into_iter();
-                let is_there = |pod: &Pod| old.iter().any(|other| other.name == pod.name);
-                if held.is_empty() {
-                    *held = new.collect();
-                } else {
-                    held.iter_mut().filter(|pod| !is_there(pod)).for_each(|pod| {
-                        if let Some(other) = new.next() {
-                            *pod = other;
-                        }
-                    });
-                }
-                return Ok(());
-            }
-            told = waiting(&pods, self.n, &told, say);
-            if tools.abort.is_raised() {
-                return Err(TrialError::Abandoned);
-            }
-            std::thread::sleep(LOOK);
-        }
-        Err(TrialError::new(format!(
-            "Kubernetes does not run {} pods within {}: {told}",
-            self.n, self.request.wait
-        )))
-    }
-}
-
-/// Says what is waited for if that is new, and returns it.
-fn waiting(pods: &[Pod], n: usize, told: &str, say: Say<'_>) -> String {
-    let reasons: Vec<String> = pods
-        .iter()
-        .filter_map(|pod| Some(format!("{}: {}", pod.name, pod.waits.as_ref()?)))
-        .collect();
-    let running = pods.len() - reasons.len();
-    let mut text = format!("{running} of {} run", nodes_in_words(n).replace("node", "pod"));
-    if let Some(first) = reasons.first() {
-        text = format!("{text} ({first})");
-    }
-    if text != told {
-        say(format!("Kubernetes: {text}"));
-    }
-    text
-}
-
-/// The pods of a list that have not ended, by name; none if it is no such list.
-fn pods(text: &str) -> Option<Vec<Pod>> {
-    let list: Value = serde_json::from_str(text).ok()?;
-    let mut pods = Vec::new();
-    for item in list["items"].as_array()? {
-        let (meta, status) = (&item["metadata"], &item["status"]);
-        let phase = status["phase"].as_str().unwrap_or("Unknown");
-        if !meta["deletionTimestamp"].is_null() || ["Succeeded", "Failed"].contains(&phase) {
-            continue;
-        }
-        let first = &status["containerStatuses"][0];
-        let waits = match phase {
-            "Running" if first["ready"] == true => None,
-            _ => Some(reason(status, first, phase)),
-        };
-        pods.push(Pod {
-            name: meta["name"].as_str()?.to_owned(),
-            node: item["spec"]["nodeName"].as_str().unwrap_or_default().to_owned(),
-            waits,
+            opened.await_pods(tools, say)
         });
+        let error = match started {
+            Ok(None) => return Ok(opened),
+            Ok(Some(why)) => TrialError::new(why),
+            Err(error) => error,
+        };
+        if tools.after_the_end().ask(&delete).is_ok() {
+            opened.guard.dismiss();
+        }
+        Err(error.of_pool(&pool.name))
     }
-    pods.sort_by(|a, b| a.name.cmp(&b.name));
-    Some(pods)
+
+    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the cluster for the Job and its pods.
+    fn look(&self, tools: &Tools, say: Say<'_>) -> Result<JobState, TrialError> {
+        let of = format!("--selector={TOKEN}={}", self.token);
+        let get = kubectl(&self.request, &["get", "job,pods", &of, "--output=json"]);
+        let text = tools.ask_again(&get, is_away, say)?;
+        JobState::of(&text).ok_or_else(|| {
+            TrialError::new("`kubectl get job,pods` printed no list of them".to_owned())
+        })
+    }
+
+    /// Waits until all pods run that are not given up; returns why the Job has to be requested again, if it has.
+    ///
+    /// # Errors
+    ///
+    /// They do not run in time, the cluster cannot be asked for a minute, or the user wants to stop.
+    fn await_pods(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
+        let began = tools.clock.now();
+        // Where the run may go on with the pods that are left, one that is gone has a minute to come back.
+        let grace = LOST_LIMIT.min(self.request.wait);
+        let ran_before = self.places().iter().any(|place| place.pod.is_some());
+        let may_go_on = self.lost == Lost::Continue && ran_before;
+        let mut told = String::new();
+        loop {
+            let job = self.look(tools, say)?;
+            if let Some(why) = &job.ended {
+                return Ok(Some(format!("Job {} {why}", self.job)));
+            }
+            let (n_running, n_awaited) = self.take_places(&job, say);
+            if n_awaited == 0 {
+                return Ok(None);
+            }
+            let (why, is_final) = self.why_not(&job, tools).unzip();
+            let state = in_words(n_running, self.places().len(), why.as_deref());
+            if state != told {
+                say(format!("Kubernetes: {state}"));
+                told = state;
+            }
+            let waited = tools.clock.now().saturating_sub(began);
+            if may_go_on && n_running > 0 && waited >= grace {
+                let mut places = self.places();
+                let missing = places.iter_mut().enumerate().filter(|(nth, _)| !job.runs(*nth));
+                missing.for_each(|(_, place)| place.is_given_up = true);
+                return Ok(None);
+            }
+            let is_final = is_final.unwrap_or(false);
+            if is_final || waited >= self.request.wait {
+                let within = format!(" within {}", self.request.wait);
+                return Err(TrialError::new(format!(
+                    "Kubernetes does not run {}{}: {told}",
+                    counted(self.places().len(), "pod"),
+                    if is_final { "" } else { &within },
+                )));
+            }
+            tools.pause(LOOK)?;
+        }
+    }
+
+    /// Puts the pods that run into their places; returns how many run, and how many are still waited for.
+    fn take_places(&self, job: &JobState, say: Say<'_>) -> (usize, usize) {
+        let mut places = self.places();
+        let (mut n_running, mut n_awaited) = (0, 0);
+        for (nth, place) in places.iter_mut().enumerate() {
+            let Some(pod) = job.pods.get(&nth).filter(|pod| pod.waits.is_none()) else {
+                n_awaited += usize::from(!place.is_given_up);
+                continue;
+            };
+            n_running += 1;
+            if let Some(old) = place.pod.as_ref().filter(|old| old.name != pod.name) {
+                let why = job.ends.get(&old.name).map(|why| format!(" ({why})"));
+                let why = why.unwrap_or_default();
+                say(format!("Kubernetes: pod {} is in place of {}{why}", pod.name, old.name));
+            }
+            place.pod = Some(pod.clone());
+        }
+        (n_running, n_awaited)
+    }
+
+    /// Why not all pods run, and whether that stays so: as the pods say it or, where the cluster refuses to make
+    /// them, the events of the Job. None if nobody says it.
+    fn why_not(&self, job: &JobState, tools: &Tools) -> Option<(String, bool)> {
+        if let Some(why) = job.why_not() {
+            return Some(why);
+        }
+        let of = format!("--field-selector=involvedObject.name={},type=Warning", self.job);
+        let events = kubectl(&self.request, &["get", "events", &of, "--output=json"]);
+        let why = match tools.ask(&events) {
+            Ok(text) => last_event(&text)?,
+            Err(TrialError::Failed { message, .. }) => {
+                format!("the reason is not known: {message}")
+            }
+            Err(_) => return None,
+        };
+        let is_restricted = why.contains("PodSecurity") && self.request.user.is_none();
+        let hint = "; pods with `user = 1000` are what the profile `restricted` demands";
+        Some((format!("{why}{}", if is_restricted { hint } else { "" }), false))
+    }
+
+    fn on_pod(&self, host: usize, words: &[&str]) -> Vec<String> {
+        let places = self.places();
+        let pod = places[host].pod.as_ref().map_or("", |pod| pod.name.as_str());
+        let exec = ["exec", "--stdin", pod, "--container", CONTAINER, "--"];
+        kubectl(&self.request, &[&exec[..], words].concat())
+    }
 }
 
-/// Why a pod does not run.
-fn reason(status: &Value, container: &Value, phase: &str) -> String {
-    let said = |value: &Value| {
-        let words = [&value["reason"], &value["message"]];
-        let words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
-        (!words.is_empty()).then(|| words.join(": "))
-    };
-    let conditions = status["conditions"].as_array();
-    let scheduled = conditions.and_then(|all| {
-        all.iter().find(|one| one["type"] == "PodScheduled" && one["status"] == "False")
-    });
-    let waiting = said(&container["state"]["waiting"]).or_else(|| scheduled.and_then(said));
-    waiting.unwrap_or_else(|| phase.to_owned())
+/// How many pods run: `1 of 2 pods run (why not all)`.
+fn in_words(n_running: usize, n: usize, why: Option<&str>) -> String {
+    let run = if n == 1 { "runs" } else { "run" };
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    format!("{n_running} of {} {run}{why}", counted(n, "pod"))
 }
 
 impl Way for Kubernetes {
     fn place(&self, host: usize) -> Option<String> {
-        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let pod = &pods[host];
+        let places = self.places();
+        let pod = places[host].pod.as_ref()?;
         Some(format!("pod {} on {}", pod.name, pod.node))
     }
 
     fn agent(&self, host: usize) -> Vec<String> {
-        self.on_host(host, &[&self.program, "agent"])
+        self.on_pod(host, &[&self.program, "agent"])
     }
 
     fn on_host(&self, host: usize, words: &[&str]) -> Vec<String> {
-        let pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let exec = ["exec", "--stdin", &pods[host].name, "--container", CONTAINER, "--"];
-        kubectl(&self.request, &[&exec[..], words].concat())
+        self.on_pod(host, words)
+    }
+
+    /// The input of a command ends as soon as its process closes its output, as `dd` does with a file of its own.
+    fn write_on_host(&self, host: usize, file: &str) -> Vec<String> {
+        self.on_pod(host, &["sh", "-c", "dd of=\"$1\" bs=65536; exit $?", "sh", file])
     }
 
     fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
-        let of = selector(&self.token);
-        let jobs = kubectl(&self.request, &["get", "job", &of, "--output=name"]);
-        if tools.ask(&jobs)?.trim().is_empty() {
-            return Ok(Some(format!("the pods of host {} are gone", self.pool)));
-        }
-        self.await_pods(tools, say).map(|()| None).map_err(|error| error.of_pool(&self.pool))
+        self.await_pods(tools, say).map_err(|error| error.of_pool(&self.pool))
     }
 
     fn give_back(self: Box<Self>, tools: &Tools) -> Result<(), TrialError> {
-        tools.ask(&delete(&self.request, &self.token))?;
+        let (time, job) = (self.request.time, &self.job);
+        tools.ask(&delete(&self.request, job)).map_err(|error| {
+            error.with(&format!(
+                ". A process that stays behind goes on trying for {time}; the cluster ends Job {job} {time} after \
+                 its start, and deletes it a minute later"
+            ))
+        })?;
         self.guard.dismiss();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_server_that_is_away_is_told_from_one_that_refuses() {
+        // What kubectl 1.34 said.
+        for message in [
+            "The connection to the server 10.99.0.1:6443 was refused - did you specify the right host or port?",
+            "Unable to connect to the server: net/http: TLS handshake timeout",
+            "Unable to connect to the server: dial tcp: lookup nowhere: no such host",
+            // Every address of a request has a word about its time limit.
+            "couldn't get current server API group list: Get \"https://10.99.0.1:6443/api?timeout=32s\": dial tcp \
+             10.99.0.1:6443: connect: connection refused",
+            "error dialing backend: dial tcp 10.99.0.2:10250: connect: no route to host",
+            "`kubectl get job` ended with exit code 1: unexpected EOF",
+            "`kubectl get job,pods` has not ended within 60 s",
+            "Error from server (ServiceUnavailable): the server is currently unable to handle the request",
+            "Error from server (Timeout): the server was unable to return a response in the time allotted",
+        ] {
+            assert!(is_away(message), "{message}");
+        }
+        for message in [
+            "Error from server (NotFound): namespaces \"nowhere\" not found",
+            "error: context \"wrong\" does not exist",
+            "couldn't get current server API group list: Get \"https://10.99.0.1:6443/api?timeout=32s\": tls: failed \
+             to verify certificate: x509: certificate signed by unknown authority",
+            "Error from server (Forbidden): jobs.batch is forbidden: User \"nobody\" cannot list resource \"jobs\"",
+        ] {
+            assert!(!is_away(message), "{message}");
+        }
+    }
+
+    #[test]
+    fn how_many_run_is_said_of_one_and_of_several() {
+        assert_eq!(in_words(0, 1, None), "0 of 1 pod runs");
+        assert_eq!(in_words(1, 2, Some("b: Pending")), "1 of 2 pods run (b: Pending)");
     }
 }

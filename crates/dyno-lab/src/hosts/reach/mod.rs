@@ -5,6 +5,7 @@
 mod command;
 mod copy;
 mod guard;
+mod job;
 mod kubernetes;
 mod local;
 mod slurm;
@@ -15,7 +16,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_load::AbortFlag;
 use dyno_study::{HostPool, Reach};
 
 pub(crate) use tool::Tools;
@@ -46,6 +46,11 @@ pub(super) trait Way: Send + Sync {
 
     /// The command that runs another command there.
     fn on_host(&self, host: usize, words: &[&str]) -> Vec<String>;
+
+    /// The command that writes what it reads to a file there, whose path a shell would not change.
+    fn write_on_host(&self, host: usize, file: &str) -> Vec<String> {
+        self.on_host(host, &["dd", &format!("of={file}"), "bs=65536"])
+    }
 
     /// Why the hosts have to be requested again; none while they are held.
     ///
@@ -81,10 +86,11 @@ fn open(
 }
 
 /// What Dyno would apply to a Kubernetes cluster for the hosts of a pool, as text; none if they are
-/// not reached so. The token, which a run draws, is `TOKEN`.
+/// not reached so. In place of the token, which a run draws, there are zeros.
 pub fn kubernetes_manifest(pool: &HostPool) -> Option<String> {
     let Reach::Kubernetes(request) = &pool.reach else { return None };
-    serde_json::to_string_pretty(&kubernetes::manifest(pool, request, "TOKEN")).ok()
+    let token = "0".repeat(TOKEN_DIGITS);
+    serde_json::to_string_pretty(&kubernetes::manifest(pool, request, &token)).ok()
 }
 
 /// A token that nobody can guess.
@@ -94,8 +100,8 @@ fn token() -> Result<String, TrialError> {
     Ok(token[..TOKEN_DIGITS].to_owned())
 }
 
-fn nodes_in_words(n: usize) -> String {
-    if n == 1 { "1 node".to_owned() } else { format!("{n} nodes") }
+fn counted(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The hosts that a run has requested, by the names of their pools.
@@ -114,8 +120,7 @@ impl fmt::Debug for HeldHosts {
 /// The hosts of a pool while they are held.
 pub(super) struct Reached {
     way: Box<dyn Way>,
-    /// Environment variables that programs do not inherit.
-    hidden: Vec<String>,
+    tools: Tools,
     state: Mutex<State>,
 }
 
@@ -148,15 +153,19 @@ impl HeldHosts {
         let tools = tools(lab, pool);
         let held = locked(&self.pools).get(&pool.name).cloned();
         if let Some(held) = held {
-            match held.way.gone(&tools, say)? {
+            let gone = held.way.gone(&tools, say);
+            match gone.inspect_err(|error| self.lose_hosts(pool, error))? {
                 None => return Ok(held),
-                Some(why) => say(format!("{why}; requesting it again")),
+                Some(why) => say(format!("host {}: {why}; requesting it again", pool.name)),
             }
             locked(&self.pools).remove(&pool.name);
-            give_back(held)?;
+            // A guard goes on where that fails, and what has ended is in nobody's way.
+            if let Err(TrialError::Failed { message, .. }) = give_back(held) {
+                say(not_released(&pool.name, &message));
+            }
         }
         let way = open(pool, lab.program.as_deref(), (&tools, say))?;
-        let reached = Arc::new(Reached { way, hidden: tools.hidden, state: Mutex::default() });
+        let reached = Arc::new(Reached { way, tools, state: Mutex::default() });
         locked(&self.pools).insert(pool.name.clone(), Arc::clone(&reached));
         Ok(reached)
     }
@@ -166,17 +175,32 @@ impl HeldHosts {
         let pools = std::mem::take(&mut *locked(&self.pools));
         let results = pools.into_iter().map(|(name, held)| (name, give_back(held)));
         let failed = results.filter_map(|(name, result)| match result {
-            Err(TrialError::Failed { message, .. }) => {
-                Some(format!("the hosts of {name} could not be released: {message}"))
-            }
+            Err(TrialError::Failed { message, .. }) => Some(not_released(&name, &message)),
             _ => None,
         });
         failed.collect()
     }
 
-    /// Notes that a host is lost without which the run cannot go on.
-    pub(super) fn lose(&self, why: &str) {
-        locked(&self.lost).get_or_insert_with(|| why.to_owned());
+    /// Notes why hosts are lost without which the run cannot go on.
+    pub(super) fn lose(&self, pool: &HostPool, why: &str) {
+        let then = match pool.reach {
+            Reach::Slurm(_) | Reach::Kubernetes(_) => {
+                "the same command requests hosts again, and continues the run"
+            }
+            _ => "when it is reachable again, the same command continues the run",
+        };
+        locked(&self.lost).get_or_insert_with(|| {
+            format!(
+                "{why}. The remaining trials were not started, because earlier trials used this host: {then}"
+            )
+        });
+    }
+
+    /// The same, where it failed to find out what has become of them.
+    fn lose_hosts(&self, pool: &HostPool, error: &TrialError) {
+        if let TrialError::Failed { message, .. } = error {
+            self.lose(pool, message);
+        }
     }
 
     /// Why the run cannot go on; none if it can.
@@ -187,13 +211,21 @@ impl HeldHosts {
 
 fn give_back(held: Arc<Reached>) -> Result<(), TrialError> {
     // Trials that have ended hold nothing.
-    let Some(Reached { way, hidden, .. }) = Arc::into_inner(held) else { return Ok(()) };
-    way.give_back(&Tools { abort: AbortFlag::new(), hidden })
+    let Some(Reached { way, tools, .. }) = Arc::into_inner(held) else { return Ok(()) };
+    way.give_back(&tools.after_the_end())
+}
+
+fn not_released(pool: &str, why: &str) -> String {
+    format!("the hosts of {pool} could not be released: {why}")
 }
 
 /// What programs are run with for a pool.
 pub(super) fn tools(lab: &Lab, pool: &HostPool) -> Tools {
-    Tools { abort: lab.abort.clone(), hidden: pool.hidden_variables.clone() }
+    Tools {
+        abort: lab.abort.clone(),
+        hidden: pool.hidden_variables.clone(),
+        clock: Arc::clone(&lab.clock),
+    }
 }
 
 impl Reached {
@@ -239,6 +271,21 @@ impl Reached {
             }
         };
         Ok(self.way.on_host(host, &[&file, "agent"]))
+    }
+
+    /// Looks what has become of the hosts.
+    ///
+    /// # Errors
+    ///
+    /// They are no longer held, or that cannot be found out: the run cannot go on, which is noted.
+    pub(super) fn look(&self, lab: &Lab, pool: &HostPool, say: Say<'_>) -> Result<(), TrialError> {
+        let gone = match self.way.gone(&self.tools, say) {
+            Ok(None) => return Ok(()),
+            Ok(Some(why)) => TrialError::new(why).of_pool(&pool.name),
+            Err(error) => error,
+        };
+        lab.hosts.lose_hosts(pool, &gone);
+        Err(gone)
     }
 
     /// Notes that these hosts have agents.

@@ -7,7 +7,7 @@ use dyno_study::{HostPool, Lost, SlurmRequest};
 
 use super::guard::Guard;
 use super::tool::{Run, Tools, words};
-use super::{Say, Way, nodes_in_words, token};
+use super::{Say, Way, counted, token};
 use crate::trial::TrialError;
 
 /// How often it is asked what the queue says, in seconds.
@@ -36,7 +36,7 @@ impl Slurm {
     ) -> Result<Slurm, TrialError> {
         let name = format!("dyno-{}", token()?);
         let cancel = words(&["scancel", "--name", &name]);
-        let guard = Guard::post(&cancel, &tools.hidden).map_err(|error| {
+        let guard = Guard::post(&cancel, &tools.hidden, request.time).map_err(|error| {
             TrialError::new(format!("host {}: `sh` cannot be started: {error}", pool.name))
         })?;
         let job = allocate(pool, request, &name, (tools, say));
@@ -48,14 +48,14 @@ impl Slurm {
             }
             result => {
                 // The first reason is the one that matters.
-                if after_the_end(tools).ask(&cancel).is_ok() {
+                if tools.after_the_end().ask(&cancel).is_ok() {
                     guard.dismiss();
                 }
                 Err(match result {
                     Ok((nodes, job)) => TrialError::new(format!(
                         "host {}: Slurm's job {job} has {} instead of {}",
                         pool.name,
-                        nodes_in_words(nodes.len()),
+                        counted(nodes.len(), "node"),
                         pool.names.len()
                     )),
                     Err(error) => error.of_pool(&pool.name),
@@ -65,9 +65,10 @@ impl Slurm {
     }
 }
 
-/// The same tools for what has to be done although the user wants to stop.
-pub(super) fn after_the_end(tools: &Tools) -> Tools {
-    Tools { abort: Default::default(), hidden: tools.hidden.clone() }
+/// Whether Slurm's commands say that its controller cannot be reached.
+fn is_away(message: &str) -> bool {
+    let words = ["Unable to contact slurm controller", "timed out", "Connection refused"];
+    words.iter().any(|words| message.contains(words))
 }
 
 /// The command that requests the nodes.
@@ -108,7 +109,7 @@ fn allocate(
     let command = salloc(pool, request, name);
     let result = tools.run(Run::of(&command, &mut look).within(request.wait));
     if let Err(error) = result {
-        let state = queue(name, &after_the_end(tools));
+        let state = queue(name, &tools.after_the_end());
         return Err(match state {
             Some(state) => error.with(&format!("; {state}")),
             None => error,
@@ -168,9 +169,9 @@ impl Way for Slurm {
         super::tool::words(&[&srun[..], &["--cpu-bind=none", "--mpi=none"], words].concat())
     }
 
-    fn gone(&self, tools: &Tools, _: Say<'_>) -> Result<Option<String>, TrialError> {
+    fn gone(&self, tools: &Tools, say: Say<'_>) -> Result<Option<String>, TrialError> {
         let command = words(&["squeue", "--noheader", "--name", &self.name, "--format=%T"]);
-        Ok(match tools.ask(&command)?.trim() {
+        Ok(match tools.ask_again(&command, is_away, say)?.trim() {
             "RUNNING" => None,
             "" => Some(format!("Slurm has ended job {}", self.job)),
             state => Some(format!("Slurm's job {} is {state}", self.job)),

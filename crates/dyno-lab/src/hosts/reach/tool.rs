@@ -1,20 +1,23 @@
 //! Programs that end by themselves: cluster managers' commands, and commands on a host.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use dyno_host::PipedProcess;
 use dyno_load::AbortFlag;
-use dyno_units::{Nanoseconds, clean_text, redact_command, redact_secrets};
+use dyno_units::{Clock, Nanoseconds, clean_text, redact_command, redact_secrets};
 
+use super::Say;
+use crate::hosts::{LOST_LIMIT, LOST_PAUSE};
 use crate::trial::TrialError;
 
 /// Between two looks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// How many looks make a second.
-const LOOKS_PER_S: u64 = 50;
+/// How long somebody who waits does not look whether the user wants to stop.
+const POLL: Nanoseconds = Nanoseconds::from_millis(100);
 /// How long what it printed may take to arrive after its end.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes of its output that are read.
@@ -32,6 +35,8 @@ pub(crate) struct Tools {
     pub(crate) abort: AbortFlag,
     /// Environment variables that they do not inherit.
     pub(crate) hidden: Vec<String>,
+    /// By which they are waited for.
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// A program to be run.
@@ -59,14 +64,49 @@ impl<'a> Run<'a> {
     }
 }
 
+/// What a program that ended well has printed.
+#[derive(Debug)]
+pub(super) struct Printed {
+    pub(super) output: String,
+    errors: Receiver<String>,
+}
+
+impl Printed {
+    /// What it complained of all the same, in one line; empty if it did not.
+    pub(super) fn complaint(&self) -> String {
+        complaint(&self.errors)
+    }
+}
+
 impl Tools {
+    /// The same for what has to be done although the user wants to stop.
+    pub(super) fn after_the_end(&self) -> Tools {
+        Tools { abort: AbortFlag::new(), ..self.clone() }
+    }
+
+    /// Waits so long.
+    ///
+    /// # Errors
+    ///
+    /// The user wants to stop.
+    pub(super) fn pause(&self, length: Nanoseconds) -> Result<(), TrialError> {
+        let until = self.clock.now() + length;
+        while self.clock.now() < until {
+            if self.abort.is_raised() {
+                return Err(TrialError::Abandoned);
+            }
+            self.clock.sleep_until(until.min(self.clock.now() + POLL));
+        }
+        Ok(())
+    }
+
     /// Runs a program to its end and returns what it printed.
     ///
     /// # Errors
     ///
     /// It cannot be started, fails, or takes longer than it may: a message with what it complained of,
     /// which begins with the command. Or the user wants to stop.
-    pub(super) fn run(&self, run: Run<'_>) -> Result<String, TrialError> {
+    pub(super) fn run(&self, run: Run<'_>) -> Result<Printed, TrialError> {
         let Run { command, input, limit, each_second } = run;
         let failed = |how: &str, complaint: &str| {
             let words = redact_command(command).join(" ");
@@ -82,27 +122,32 @@ impl Tools {
                 let _ = std::io::copy(&mut input, &mut to).and_then(|_| to.flush());
             }
         });
-        let looks = (limit.as_secs_f64() * LOOKS_PER_S as f64) as u64;
-        for look in 1..=looks.max(1) {
-            let Some(result) = process.result(LOOK) else {
-                if self.abort.is_raised() {
-                    process.kill();
-                    return Err(TrialError::Abandoned);
-                }
-                if look % LOOKS_PER_S == 0 {
-                    each_second();
-                }
-                continue;
-            };
-            let complaint = || last_words(&errors.recv_timeout(OUTPUT_LIMIT).unwrap_or_default());
-            return match result {
-                Ok(()) => Ok(output.recv_timeout(OUTPUT_LIMIT).unwrap_or_default()),
-                Err(how) => Err(failed(&how, &complaint())),
-            };
+        let mut next_second = self.clock.now() + Nanoseconds::SECOND;
+        let until = self.clock.now() + limit;
+        loop {
+            if let Some(result) = process.result(LOOK) {
+                return match result {
+                    Ok(()) => {
+                        let output = output.recv_timeout(OUTPUT_LIMIT).unwrap_or_default();
+                        Ok(Printed { output, errors })
+                    }
+                    Err(how) => Err(failed(&how, &complaint(&errors))),
+                };
+            }
+            if self.abort.is_raised() {
+                process.kill();
+                return Err(TrialError::Abandoned);
+            }
+            let now = self.clock.now();
+            if now >= next_second {
+                next_second += Nanoseconds::SECOND;
+                each_second();
+            }
+            if now >= until {
+                process.kill();
+                return Err(failed(&format!("has not ended within {limit}"), &complaint(&errors)));
+            }
         }
-        process.kill();
-        let complaint = last_words(&errors.recv_timeout(OUTPUT_LIMIT).unwrap_or_default());
-        Err(failed(&format!("has not ended within {limit}"), &complaint))
     }
 
     /// Runs a program that only asks or tells.
@@ -111,7 +156,37 @@ impl Tools {
     ///
     /// Those of [`Tools::run`].
     pub(super) fn ask(&self, command: &[String]) -> Result<String, TrialError> {
-        self.run(Run::of(command, &mut || {}))
+        self.run(Run::of(command, &mut || {})).map(|printed| printed.output)
+    }
+
+    /// The same, and again for a minute while the message says that whoever it asks `is_away`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Tools::run`].
+    pub(super) fn ask_again(
+        &self,
+        command: &[String],
+        is_away: fn(&str) -> bool,
+        say: Say<'_>,
+    ) -> Result<String, TrialError> {
+        let until = self.clock.now() + LOST_LIMIT;
+        let mut is_told = false;
+        loop {
+            let message = match self.ask(command) {
+                Err(TrialError::Failed { message, .. })
+                    if is_away(&message) && self.clock.now() < until =>
+                {
+                    message
+                }
+                result => return result,
+            };
+            if !is_told {
+                say(format!("{message}; retrying for {LOST_LIMIT}"));
+                is_told = true;
+            }
+            self.pause(LOST_PAUSE)?;
+        }
     }
 }
 
@@ -128,12 +203,22 @@ fn whole(from: Box<dyn Read + Send>) -> Receiver<String> {
     text
 }
 
+/// What a program complained of.
+fn complaint(errors: &Receiver<String>) -> String {
+    last_words(&errors.recv_timeout(OUTPUT_LIMIT).unwrap_or_default())
+}
+
 /// The end of what a program complained of, in one line and without secrets.
 fn last_words(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let text = redact_secrets(&lines.join(" / "));
     let skip = text.chars().count().saturating_sub(SHOWN);
-    clean_text(&text.chars().skip(skip).collect::<String>())
+    let end: String = text.chars().skip(skip).collect();
+    // It does not begin in the middle of a word.
+    clean_text(&match end.split_once(' ') {
+        Some((_, rest)) if skip > 0 => format!("… {rest}"),
+        _ => end,
+    })
 }
 
 impl TrialError {
@@ -170,13 +255,33 @@ pub(super) fn words(words: &[&str]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
-    fn tools() -> Tools {
-        Tools { abort: AbortFlag::new(), hidden: Vec::new() }
+    /// Each look at it takes so long.
+    struct Ticking(AtomicU64);
+
+    impl Clock for Ticking {
+        fn now(&self) -> Nanoseconds {
+            Nanoseconds(self.0.fetch_add(Nanoseconds::from_millis(50).0, Ordering::Relaxed))
+        }
+
+        fn unix_millis(&self) -> u64 {
+            0
+        }
+
+        fn sleep_until(&self, until: Nanoseconds) {
+            self.0.fetch_max(until.0, Ordering::Relaxed);
+        }
     }
 
-    fn message(result: Result<String, TrialError>) -> String {
+    fn tools() -> Tools {
+        let clock = Arc::new(Ticking(AtomicU64::new(0)));
+        Tools { abort: AbortFlag::new(), hidden: Vec::new(), clock }
+    }
+
+    fn message<T: std::fmt::Debug>(result: Result<T, TrialError>) -> String {
         match result {
             Err(TrialError::Failed { message, .. }) => message,
             other => panic!("{other:?}"),
@@ -187,7 +292,7 @@ mod tests {
     fn what_a_program_prints_is_returned_and_what_it_reads_is_given() {
         let cat = words(&["cat"]);
         let said = tools().run(Run::of(&cat, &mut || {}).reading(&b"meow"[..]));
-        assert_eq!(said.expect("it is there"), "meow");
+        assert_eq!(said.expect("it is there").output, "meow");
         assert_eq!(tools().ask(&cat).expect("its input is empty"), "");
     }
 
@@ -210,6 +315,38 @@ mod tests {
             (message(slow).as_str(), seconds),
             ("`sleep 1000` has not ended within 1.1 s", 1)
         );
+    }
+
+    #[test]
+    fn what_is_away_is_asked_again_for_a_minute() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let looks = folder.path().join("looks");
+        // It answers the third time, where that is wanted.
+        let ask = |code: &str, what: &str| {
+            let script = format!(
+                "echo look >> '{0}'; test $(wc -l < '{0}') = {code} && exit; echo {what} >&2; exit 1",
+                looks.display()
+            );
+            let _ = std::fs::remove_file(&looks);
+            let mut said = Vec::new();
+            let command = words(&["sh", "-c", &script]);
+            let is_away = |message: &str| message.ends_with("away");
+            let result = tools().ask_again(&command, is_away, &mut |text| said.push(text));
+            let n = std::fs::read_to_string(&looks).expect("it was run").lines().count();
+            (result.is_ok(), n, said.len())
+        };
+        assert_eq!(ask("3", "away"), (true, 3, 1));
+        assert_eq!(ask("3", "forbidden"), (false, 1, 0));
+        let (is_good, n, said) = ask("never", "away");
+        assert!(!is_good && (2..=13).contains(&n) && said == 1, "{n} {said}");
+    }
+
+    #[test]
+    fn a_complaint_that_is_too_long_begins_with_a_whole_word() {
+        assert_eq!(last_words("a\n\n b \n"), "a / b");
+        let text = last_words(&format!("first {} last", "word ".repeat(100)));
+        assert!(text.starts_with("… word word ") && text.ends_with(" last"), "{text}");
+        assert!(text.chars().count() <= SHOWN + 2, "{text}");
     }
 
     #[test]
