@@ -14,6 +14,8 @@ mod dependencies;
 mod formats;
 #[cfg(feature = "measure")]
 mod kills;
+#[cfg(feature = "measure")]
+mod kubernetes;
 mod mass;
 mod matrix;
 mod neighbour;
@@ -38,10 +40,13 @@ use anyhow::{Context, bail};
 type Run = fn(&[String]) -> anyhow::Result<()>;
 
 /// The commands: name, what it does, and how.
-const COMMANDS: [(&str, &str, Run); 11] = [
+const COMMANDS: [(&str, &str, Run); 12] = [
     ("aa", "counts false alarms of studies without a difference", |a| measured("aa", a)),
     ("kills", "kills commands at random moments, and looks for what is lost or left", |a| {
         measured("kills", a)
+    }),
+    ("kubernetes", "tries hosts that are pods, on a cluster of its own", |a| {
+        measured("kubernetes", a)
     }),
     ("mass", "counts lines, functions, types and import circles by crate", mass::run),
     ("matrix", "runs what is too slow for the suite, and says when it last ran", matrix::run),
@@ -78,6 +83,7 @@ fn measured(name: &str, arguments: &[String]) -> anyhow::Result<()> {
     match name {
         "aa" => aa::run(arguments),
         "kills" => kills::run(arguments),
+        "kubernetes" => kubernetes::run(arguments),
         _ => perf::run(arguments),
     }
 }

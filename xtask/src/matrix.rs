@@ -17,13 +17,14 @@ usage: cargo xtask matrix          lists the matrices
        cargo xtask matrix --old    lists those that last ran more than a week ago, or never";
 
 /// Matrices that are commands: name, what it tries, and the arguments.
-const COMMANDS: [(&str, &str, &[&str]); 4] = [
+const COMMANDS: [(&str, &str, &[&str]); 5] = [
     ("aa", "studies without a difference, beside a noisy neighbour: false alarms", &["--noisy"]),
     (
         "kills",
         "commands of every kind, killed at random moments: what is lost, doubled or left",
         &["--until", "500"],
     ),
+    ("kubernetes", "pods of a cluster on this machine: copies, refusals, losses, kills", &[]),
     ("peers", "the tests of sysbench and pgbench, whose sources two variables name", &[]),
     ("perf", "Dyno beside sysbench and pgbench: ratios", &[]),
 ];
@@ -226,7 +227,7 @@ mod checks {
         assert_eq!(written(&last), text);
         let tests = Tests::from([("hosts".to_owned(), vec!["reach::a".to_owned()])]);
         let expected = "matrix aa  c0ffee  2026-11-01  31.0  passed\nmatrix hosts was never run\n\
-                        matrix peers was never run\nmatrix perf was never run";
+                        matrix kubernetes was never run\nmatrix peers was never run\nmatrix perf was never run";
         assert_eq!(old(&tests, &last, "2026-11-20"), expected);
         assert!(
             listed(&tests, &last).contains("hosts       1 tests of `it`\n            never run")
