@@ -172,8 +172,8 @@ impl Keeper {
     }
 
     /// The same keeper, whose processes each have a session of their own, or share Dyno's. A session is also a group of the
-    /// kernel's scheduler (`sched_autogroup`). As root's Dyno does by itself, give sessions to what is not trusted with its
-    /// terminal.
+    /// kernel's scheduler (`sched_autogroup`). If Dyno is root, processes have their own unless this says otherwise: those that
+    /// share root's can type into its terminal.
     pub fn with_own_sessions(mut self, has_own_sessions: bool) -> Keeper {
         self.has_own_sessions = has_own_sessions;
         self

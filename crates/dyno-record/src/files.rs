@@ -101,8 +101,8 @@ pub fn check_way(folder: &Path) -> Result<(), WriteError> {
             folder,
             format!(
                 "{} belongs to user {user} and lies in a folder that everybody may write to, so that this \
-                 user could change what is written there, or lead it elsewhere; choose another folder with \
-                 --out",
+                 user could change what is written there, or lead it elsewhere; use a folder in which only you \
+                 may write, or a copy there",
                 found.display()
             ),
         )),
@@ -289,7 +289,7 @@ mod tests {
         use crate::{RunWriter, query};
 
         if !rustix::process::geteuid().is_root() {
-            // Nobody else can give folders away.
+            eprintln!("skipped: only root can give folders away");
             return;
         }
         let shared = tempfile::tempdir().unwrap();

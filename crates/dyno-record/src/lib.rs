@@ -49,6 +49,7 @@ pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};
 pub use writer::{
     FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,
+    check_empty,
 };
 
 /// The version of the format that this crate writes, and the newest that it reads.

@@ -527,7 +527,11 @@ fn not_made(folder: &Path, error: &std::io::Error) -> WriteError {
 
 /// Refuses a folder in which there is something. A Dyno that was killed, or met a full disk, while it
 /// wrote the manifest leaves its lock and the manifest's part.
-fn check_empty(folder: &Path) -> Result<(), WriteError> {
+///
+/// # Errors
+///
+/// There is something in it, or it cannot be read.
+pub fn check_empty(folder: &Path) -> Result<(), WriteError> {
     let part = part_of(Path::new(MANIFEST));
     let leftovers = [OsStr::new(LOCK), part.as_os_str()];
     if fs::symlink_metadata(folder.join(MANIFEST)).is_ok() {

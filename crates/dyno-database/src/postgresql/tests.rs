@@ -131,25 +131,17 @@ fn a_password_is_not_sent_to_an_unknown_server() {
 
 #[test]
 fn a_password_is_not_sent_through_a_socket_of_another_user() {
-    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::fs::PermissionsExt;
 
     const STRANGER: u32 = 54_321;
     if !rustix::process::geteuid().is_root() {
-        // Nobody else can be another user.
+        eprintln!("skipped: only root can be another user");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
     let path = folder.path().join(".s.PGSQL.5432");
-    // The kernel notes for whom a thread listens.
-    let of_stranger = || {
-        let listener = UnixListener::bind(&path).unwrap();
-        chown(&path, Some(STRANGER), None).unwrap();
-        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(STRANGER)).unwrap();
-        rustix::net::listen(&listener, 1).unwrap();
-        listener
-    };
-    let listener = std::thread::scope(|scope| scope.spawn(of_stranger).join().unwrap());
+    let listener = crate::transport::tests::listener_of(STRANGER, &path);
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(&message(b'R', &[0, 0, 0, 3])).unwrap();

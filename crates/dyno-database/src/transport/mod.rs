@@ -7,7 +7,7 @@ mod buffer;
 mod patience;
 mod socket;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tls;
 
 use std::io::{self, Read, Write};

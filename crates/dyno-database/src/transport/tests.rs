@@ -233,28 +233,33 @@ fn encrypted_bytes_come_back_blocking_or_not() {
     }
 }
 
+/// A socket on which another user listens. Only root can make one.
+pub(crate) fn listener_of(user: u32, path: &std::path::Path) -> UnixListener {
+    // The kernel notes for whom a thread listens.
+    let listen = || {
+        let listener = UnixListener::bind(path).unwrap();
+        std::os::unix::fs::chown(path, Some(user), None).unwrap();
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        listener
+    };
+    std::thread::scope(|scope| scope.spawn(listen).join().unwrap())
+}
+
 #[test]
 fn a_socket_is_the_servers_unless_another_user_may_have_made_it() {
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::fs::PermissionsExt;
 
     const STRANGER: u32 = 54_321;
     if !rustix::process::geteuid().is_root() {
-        // Nobody else can be another user.
+        eprintln!("skipped: only root can be another user");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let check = |mode: u32, user: u32, expected: bool| {
         let path = folder.path().join(format!("{mode:o}-{user}.sock"));
-        // The kernel notes for whom a thread listens.
-        let of_user = || {
-            let listener = UnixListener::bind(&path).unwrap();
-            chown(&path, Some(user), None).unwrap();
-            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).unwrap();
-            rustix::net::listen(&listener, 1).unwrap();
-            listener
-        };
-        let listener = std::thread::scope(|scope| scope.spawn(of_user).join().unwrap());
+        let listener = listener_of(user, &path);
         fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
         let endpoint = endpoint(Address::Unix(path));
         let transport = Transport::open(&endpoint).unwrap();

@@ -87,7 +87,8 @@ pub(super) fn is_label(name: &str, value: &str) -> bool {
         }
         None => is_part(name),
     };
-    is_name && is_part(value)
+    // Nodes have labels without a value, such as those of their roles.
+    is_name && (value.is_empty() || is_part(value))
 }
 
 /// Whether it may be the name of a namespace.
@@ -147,19 +148,14 @@ mod tests {
 
     #[test]
     fn labels_and_namespaces_are_words() {
-        for (name, value) in [("app", "sql"), ("disk.example/kind", "SSD_1"), ("a", "1")] {
+        for (name, value) in [("app", "sql"), ("disk.example/kind", "SSD_1"), ("a", "1"), ("a", "")]
+        {
             assert!(is_label(name, value), "{name}={value}");
         }
         let long = "a".repeat(64);
-        for (name, value) in [
-            ("a/b/c", "1"),
-            ("-a", "1"),
-            ("A.b/c", "1"),
-            ("a", "-1"),
-            ("a", ""),
-            ("", "1"),
-            ("a", &long),
-        ] {
+        for (name, value) in
+            [("a/b/c", "1"), ("-a", "1"), ("A.b/c", "1"), ("a", "-1"), ("", "1"), ("a", &long)]
+        {
             assert!(!is_label(name, value), "{name}={value}");
         }
         assert!(is_namespace("perf-1") && !is_namespace("Perf") && !is_namespace("a.b"));

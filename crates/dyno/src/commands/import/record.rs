@@ -323,11 +323,8 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
         crate::usage_error(anyhow!("cannot use {shown} as the run's folder: {why}"))
     };
     let name = folder.file_name().ok_or_else(|| usage("it has no name"))?.to_string_lossy();
-    if folder.join("manifest.json").exists() {
-        return Err(usage("it already holds a run"));
-    }
-    if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(usage("it is not empty; choose another folder with --out"));
+    if fs::symlink_metadata(folder).is_ok() {
+        dyno_record::check_empty(folder).map_err(|error| crate::usage_error(error.into()))?;
     }
     let beside = folder.with_file_name(format!(".{name}.importing"));
     if beside.join("manifest.json").exists() {
