@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use dyno_database::{Part, Products, ServerSpec};
-use dyno_model::{DefinitionProblem, Name};
+use dyno_model::DefinitionProblem;
 use dyno_study::{Design, Plan, Product, Variant};
 use dyno_units::Nanoseconds;
 use dyno_workload::catalog::Catalog;
@@ -80,9 +80,11 @@ pub fn check_statements(
             Ok(Found { refused, untried }) => {
                 check.add(&variant.workload.name, refused);
                 let (workload, database) = (&variant.workload.name, &database.name);
-                check.unchecked.extend(untried.into_iter().map(|(kind, why)| {
-                    format!("transaction `{kind}` of `{workload}` on `{database}`: {why}")
-                }));
+                check.unchecked.extend(
+                    untried.into_iter().map(|(what, why)| {
+                        format!("{what} of `{workload}` on `{database}`: {why}")
+                    }),
+                );
             }
             Err(why) => check.unchecked.push(format!(
                 "the statements of `{}` on `{}`: {why}",
@@ -109,8 +111,8 @@ impl StatementCheck {
 struct Found {
     /// What is refused.
     refused: Vec<(&'static str, DefinitionProblem)>,
-    /// Kinds of transactions that were not tried, with the reason.
-    untried: Vec<(Name, String)>,
+    /// Transactions that were not tried, with the reason.
+    untried: Vec<(String, String)>,
 }
 
 /// What was found out; else why nothing could be checked.
@@ -124,7 +126,10 @@ fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
     let connector = endpoint.protocol.connector(&endpoint);
     let mut connection = connector().map_err(|error| error.to_string())?;
     connection.set_cold_limit(ANSWER_LIMIT.0);
-    prepare_rolled_back(workload, &mut *connection)
+    let mut found = prepare_rolled_back(workload, &mut *connection)?;
+    let why = "they were prepared and not executed; `dyno run` does so when a trial begins, and rolls back";
+    found.untried.push(("the transactions".to_owned(), why.to_owned()));
+    Ok(found)
 }
 
 fn on_private(
@@ -224,7 +229,7 @@ fn try_kinds(
     for (kind, tried) in workload.kinds().iter().zip(tried) {
         match tried {
             Tried::Done => {}
-            Tried::Not(why) => found.untried.push((kind.clone(), why)),
+            Tried::Not(why) => found.untried.push((format!("transaction `{kind}`"), why)),
             Tried::Refused(error) => {
                 let path = vec!["transaction".to_owned(), kind.to_string()];
                 let problem = DefinitionProblem {
