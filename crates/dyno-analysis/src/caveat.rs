@@ -90,6 +90,8 @@ pub enum CaveatKind {
     DifferentBuilders,
     /// Variants that are compared were reached over different protocols or transports.
     DifferentProtocol,
+    /// Servers that are compared share CPUs with the generator in different ways.
+    DifferentScheduling,
     /// Variants that are compared do not encrypt alike.
     DifferentTls,
     /// The data set changed its size while it was measured.

@@ -125,6 +125,8 @@ pub struct Symptoms {
     pub cgroup_memory_bytes: Option<u64>,
     /// Times that CPU time was refused between the two snapshots.
     pub n_throttled: Option<u64>,
+    /// The group of the kernel's scheduler that Dyno is in, if it is in one: `its session's`.
+    pub scheduling_group: Option<String>,
     /// The kernel's mitigations of CPU vulnerabilities.
     pub mitigations: Option<String>,
 }
@@ -147,6 +149,7 @@ impl Symptoms {
             clock_source: host.clock_source(),
             transparent_huge_pages: host.transparent_huge_pages(),
             virtualisation: host.virtualisation(),
+            scheduling_group: crate::scheduling::own_group(root),
             mitigations: mitigations_in_words(&host),
             load_average: host.text("proc/loadavg").as_deref().and_then(load_average),
             ..Symptoms::default()
@@ -251,6 +254,7 @@ pub fn examine(symptoms: &Symptoms) -> Vec<Check> {
         checks::other_load(symptoms),
         checks::virtual_machine(symptoms),
         checks::control_group(symptoms),
+        checks::scheduling_group(symptoms),
         checks::governor(symptoms),
         checks::turbo(symptoms),
         checks::clock_source(symptoms),

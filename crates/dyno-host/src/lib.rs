@@ -23,6 +23,7 @@ mod piped;
 mod probe;
 mod process_table;
 mod register;
+mod scheduling;
 mod storage;
 mod thread_io;
 mod transfer;
@@ -57,6 +58,7 @@ pub use probe::{
 };
 pub use process_table::RunningProcess;
 pub use register::{Hold, ListedDeployment, Register, Registered, RegisteredMember, memory_of};
+pub use scheduling::scheduling_group;
 pub use storage::{folder_bytes, free_bytes, size_bytes};
 pub use thread_io::{ThreadIo, own_thread_io, thread_io};
 pub use transfer::{TransferError, receive_folder, send_folder};

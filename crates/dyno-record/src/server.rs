@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// The name, in [`ServerFacts::machine`], of what the kernel's scheduler did with the server beside a generator on the same
+/// machine: `the generator's` group, `its own` one or `one for each of its processes`, with the weights of both.
+pub const SCHEDULING_GROUP: &str = "scheduling_group";
+
 /// What the server said of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -19,7 +23,7 @@ pub struct ServerFacts {
     /// Settings in force, read from the server, by name.
     pub settings: BTreeMap<String, String>,
     /// What was set of its machine for it, read back while it ran: settings of the kernel that some variant
-    /// changes, and what its control group allowed it (`control_group.memory`).
+    /// changes, what its control group allowed it (`control_group.memory`), and [`SCHEDULING_GROUP`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<String, String>,
     /// What a commit survives, from the settings, in words: `every commit is synced`, `synced once a

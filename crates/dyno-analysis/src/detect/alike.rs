@@ -1,7 +1,7 @@
 //! Whether variants that are compared are alike in what a study seldom means to vary: memory,
 //! protocol, encryption, and whether the data are in memory.
 
-use dyno_record::TrialSummary;
+use dyno_record::{SCHEDULING_GROUP, TrialSummary};
 
 use crate::join::Joined;
 use crate::statistics::median;
@@ -26,6 +26,7 @@ pub(super) fn caveats(joined: &Joined<'_>, findings: &Findings) -> Vec<Caveat> {
         different_memory(joined, findings),
         different_builders(joined, findings),
         different_protocol(joined, findings),
+        different_scheduling(joined, findings),
         different_tls(joined, findings),
         changed_size(joined, findings),
         one_of_caches(cache_not_alike(joined, findings), unexpected_caching(joined, findings)),
@@ -172,6 +173,27 @@ fn different_protocol(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat
         findings,
         CaveatKind::DifferentProtocol,
         ("The servers were reached in different ways.", advice),
+        what,
+    )
+}
+
+/// Servers on the generator's machine of which the kernel's scheduler made groups in different ways.
+fn different_scheduling(joined: &Joined<'_>, findings: &Findings) -> Option<Caveat> {
+    let group = |idx: usize| trial_of(joined, idx)?.server.machine.get(SCHEDULING_GROUP);
+    let what = |idx: usize, baseline: usize| {
+        let (ours, theirs) = (group(idx)?, group(baseline)?);
+        let levels = &findings.variants[idx].levels;
+        let is_meant = levels.iter().any(|(factor, _)| factor.ends_with("cpu_weight"));
+        (ours != theirs && !is_meant).then(|| (ours.clone(), theirs.clone()))
+    };
+    let advice = "Where server and generator compete for CPUs, that alone can change throughput by half: start all \
+                  servers in the same way (all by Dyno, or all as services), switch groups of sessions off \
+                  (`sysctl kernel.sched_autogroup_enabled=0`), or give server and generator CPUs of their own \
+                  (`server_cpus`).";
+    differing(
+        findings,
+        CaveatKind::DifferentScheduling,
+        ("The kernel's scheduler has the servers in different groups.", advice),
         what,
     )
 }

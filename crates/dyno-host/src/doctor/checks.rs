@@ -121,6 +121,18 @@ pub(super) fn control_group(symptoms: &Symptoms) -> Check {
     check(name, why, Notice, found, advice)
 }
 
+pub(super) fn scheduling_group(symptoms: &Symptoms) -> Check {
+    let (name, why) = (
+        "scheduling group",
+        "CPUs are shared among groups of processes: a server in Dyno's group and one in another are not alike",
+    );
+    let Some(group) = &symptoms.scheduling_group else {
+        return check(name, why, Good, "none", "");
+    };
+    let advice = "compare servers that are alike in it (the report says it of each variant)";
+    check(name, why, Notice, format!("Dyno is in {group}"), advice)
+}
+
 pub(super) fn governor(symptoms: &Symptoms) -> Check {
     let (name, why) = (
         "CPU governor",

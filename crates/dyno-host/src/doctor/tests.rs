@@ -30,6 +30,7 @@ fn healthy() -> Symptoms {
         cgroup_cpus: None,
         cgroup_memory_bytes: None,
         n_throttled: None,
+        scheduling_group: None,
         mitigations: Some("5 mitigated, 0 not".into()),
     }
 }

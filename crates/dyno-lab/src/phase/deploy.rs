@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dyno_database::{Part, Place, Server, ServerSpec};
-use dyno_record::EventKind;
+use dyno_record::{EventKind, SCHEDULING_GROUP};
 use dyno_study::DataOrigin;
 use dyno_units::Nanoseconds;
 use dyno_workload::Workload;
@@ -134,6 +134,7 @@ impl Trial<'_, '_> {
         let ready = &mut self.deployment.members[member];
         let instance = ready.instance.insert(instance);
         let mut facts = instance.facts()?;
+        let watched = instance.server().map(Server::watched_processes).unwrap_or_default();
         if let Some((hosts, idx)) = there {
             let endpoint = instance.server().and_then(Server::endpoint);
             // Measured once: it is the same after a restart.
@@ -141,6 +142,8 @@ impl Trial<'_, '_> {
         }
         let pid_there = there.and_then(|(hosts, idx)| hosts.pid(idx));
         facts.machine = self.set_of_machine(pid);
+        let group = dyno_host::scheduling_group(&watched);
+        facts.machine.extend(group.map(|group| (SCHEDULING_GROUP.to_owned(), group)));
         let ready = EventKind::ServerReady {
             server: format!("{} {}", facts.product, facts.version),
             took_s: self.lab.clock.now().saturating_sub(began).as_secs_f64(),

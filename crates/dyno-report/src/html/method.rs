@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_analysis::TrialFacts;
-use dyno_record::Run;
+use dyno_record::{Run, SCHEDULING_GROUP};
 use dyno_units::ByteCount;
 
 use super::Page;
@@ -69,7 +69,7 @@ fn fact_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
 }
 
 /// Facts of the record with the words for them.
-const FACTS_IN_WORDS: [(&str, &str); 24] = [
+const FACTS_IN_WORDS: [(&str, &str); 25] = [
     ("os", "operating system"),
     ("cpu.model", "CPU"),
     ("cpu.cache", "CPU cache"),
@@ -92,6 +92,7 @@ const FACTS_IN_WORDS: [(&str, &str); 24] = [
     ("load_average", "load average (1 min) when the run began"),
     ("memory.huge_page_bytes", "huge page size"),
     ("memory.swap_bytes", "swap"),
+    ("scheduling group", "group of the kernel's scheduler"),
     ("transparent_huge_pages", "transparent huge pages"),
     ("virtualisation", "virtualised by"),
 ];
@@ -202,6 +203,9 @@ fn add_facts(facts: &mut Facts, run: &Run) {
     for server in run.trials.iter().map(|t| &t.server).filter(|s| !s.transport.is_empty()) {
         let tls = if server.tls { " with TLS" } else { "" };
         add("connection", format!("{}{tls}", server.transport));
+        if let Some(group) = server.machine.get(SCHEDULING_GROUP) {
+            add("scheduling group", format!("{}: {group}", server.product));
+        }
         if let Some(build) = &server.product_facts().build {
             add(
                 "builds",

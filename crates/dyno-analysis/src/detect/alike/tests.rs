@@ -143,6 +143,31 @@ fn a_protocol_that_is_varied_on_purpose_is_no_caveat() {
 }
 
 #[test]
+fn different_scheduling() {
+    let group = |run: &mut Run, variant: usize, value: &str| {
+        for trial in run.trials.iter_mut().filter(|trial| trial.variant == variant) {
+            let machine = &mut trial.server.machine;
+            machine.insert(dyno_record::SCHEDULING_GROUP.to_owned(), value.to_owned());
+        }
+    };
+    let caveat = only(CaveatKind::DifferentScheduling, |run| {
+        group(run, 0, "the generator's");
+        group(run, 1, "its own, CPU weights 1 : 1");
+    });
+    contains(&caveat.message, "b: its own, CPU weights 1 : 1; a: the generator's.");
+    let mut run = sound();
+    group(&mut run, 0, "its own, CPU weights 1 : 1");
+    // Of one by URL on another machine, nothing is known.
+    assert_eq!(caveats_of(run.clone()), []);
+    group(&mut run, 1, "its own, CPU weights 0.5 : 1");
+    for (record, weight) in run.manifest.variants.iter_mut().zip(["100", "50"]) {
+        let factor = "database.cpu_weight".to_owned();
+        record.levels = vec![LevelRecord { factor, level: weight.to_owned() }];
+    }
+    assert_eq!(caveats_of(run), []);
+}
+
+#[test]
 fn different_tls() {
     let caveat = only(CaveatKind::DifferentTls, |run| {
         for trial in run.trials.iter_mut().filter(|trial| trial.variant == 1) {

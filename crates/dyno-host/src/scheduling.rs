@@ -1,0 +1,231 @@
+//! The groups in which the kernel's scheduler puts processes. Each group gets its share of the CPUs, whatever its number of
+//! threads, so that a server that shares the generator's group runs otherwise than one with a group of its own.
+//!
+//! A process is in the control group of its CPU controller; if that is the topmost one and `sched_autogroup_enabled` is 1, it
+//! is in the group of its session (`sched(7)`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process_table::descendants;
+
+/// The usual weight of a group in version 1 of control groups, and in version 2.
+const USUAL: [f64; 2] = [1024.0, 100.0];
+
+/// How the names of groups of sessions begin.
+const AUTOGROUP: &str = "/autogroup-";
+
+/// A group below the topmost one.
+#[derive(Clone, Debug, PartialEq)]
+struct Group {
+    name: String,
+    /// Its part of the CPUs beside those of its siblings; 1 is the usual one.
+    weight: f64,
+}
+
+/// Whether these processes, with their descendants, share this process's scheduling group, in words; none where the kernel
+/// does not say.
+pub fn scheduling_group(pids: &[i32]) -> Option<String> {
+    let servers = pids.iter().flat_map(|&pid| {
+        let below = descendants(Path::new("/proc"), pid).into_iter().map(|stat| stat.pid);
+        std::iter::once(pid).chain(below)
+    });
+    let servers: Vec<String> = servers.map(|pid| pid.to_string()).collect();
+    in_words(Path::new("/"), &servers, "self")
+}
+
+/// The group that this process is in: `that of its session`, `that of system.slice/dyno.service`; none where it is in the
+/// topmost one. `root` holds `proc` and `sys`.
+pub(crate) fn own_group(root: &Path) -> Option<String> {
+    let name = groups(root, "self")?.pop()?.name;
+    Some(match name.starts_with(AUTOGROUP) {
+        true => "that of its session".to_owned(),
+        false => format!("that of {}", dyno_units::clean_text(&name)),
+    })
+}
+
+/// `root` holds `proc` and `sys`; processes are named by their folders in `proc`.
+fn in_words(root: &Path, servers: &[String], generator: &str) -> Option<String> {
+    let generator = groups(root, generator)?;
+    // One that has ended meanwhile says nothing.
+    let found: Vec<Vec<Group>> = servers.iter().filter_map(|pid| groups(root, pid)).collect();
+    let other = found.iter().find(|groups| **groups != generator);
+    let Some(other) = other else {
+        return (!found.is_empty()).then(|| "the generator's".to_owned());
+    };
+    let path = |groups: &[Group]| groups.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+    let n_paths = found.iter().map(|groups| path(groups)).collect::<BTreeSet<_>>().len();
+    let whose = if n_paths == 1 { "its own" } else { "one for each of its processes" };
+    let [ours, theirs] = weights(other, &generator);
+    Some(format!("{whose}, CPU weights {ours} : {theirs}"))
+}
+
+/// The weights of the first groups that differ. Processes of a group that contains the other one compete with it one by one:
+/// `–`.
+fn weights(ours: &[Group], theirs: &[Group]) -> [String; 2] {
+    let is_common = |(a, b): &(&Group, &Group)| a.name == b.name;
+    let n_common = ours.iter().zip(theirs).take_while(is_common).count();
+    [ours, theirs].map(|groups| match groups.get(n_common) {
+        Some(group) => ((group.weight * 100.0).round() / 100.0).to_string(),
+        None => "–".to_owned(),
+    })
+}
+
+/// The groups that a process is in, the topmost left out: those above before those below.
+fn groups(root: &Path, process: &str) -> Option<Vec<Group>> {
+    let folder = root.join("proc").join(process);
+    let memberships = fs::read_to_string(folder.join("cgroup")).ok()?;
+    let mut found = control_groups(&root.join("sys/fs/cgroup"), &memberships);
+    let enabled = fs::read_to_string(root.join("proc/sys/kernel/sched_autogroup_enabled"));
+    if found.is_empty() && enabled.is_ok_and(|text| text.trim() == "1") {
+        found.extend(parse_autogroup(&fs::read_to_string(folder.join("autogroup")).ok()?));
+    }
+    Some(found)
+}
+
+fn control_groups(mounts: &Path, memberships: &str) -> Vec<Group> {
+    let parsed = memberships.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        Some((parts.next()?, parts.next()?))
+    });
+    let parsed: Vec<(&str, &str)> = parsed.collect();
+    let is_v1 = |(names, _): &&(&str, &str)| names.split(',').any(|name| name == "cpu");
+    if let Some((names, path)) = parsed.iter().find(is_v1) {
+        let all = [mounts.join("cpu"), mounts.join(names)];
+        let found = all.iter().map(|mount| below(mount, path, ("cpu.shares", USUAL[0])));
+        return found.max_by_key(Vec::len).unwrap_or_default();
+    }
+    let Some((_, path)) = parsed.iter().find(|(names, _)| names.is_empty()) else {
+        return Vec::new();
+    };
+    let mut found = below(mounts, path, ("cpu.weight", USUAL[1]));
+    // Only the topmost group of a machine has no weight: one that has is the topmost of a container.
+    if let Some(weight) = weight(mounts, ("cpu.weight", USUAL[1])) {
+        found.insert(0, Group { name: "/".to_owned(), weight });
+    }
+    found
+}
+
+/// The groups of a path that have a weight, without the root.
+fn below(mount: &Path, path: &str, file: (&str, f64)) -> Vec<Group> {
+    let parts = Path::new(path.trim_start_matches('/')).iter();
+    let steps = parts.scan(PathBuf::new(), |so_far, part| {
+        so_far.push(part);
+        Some(so_far.clone())
+    });
+    let group = |path: PathBuf| {
+        let weight = weight(&mount.join(&path), file)?;
+        Some(Group { name: path.display().to_string(), weight })
+    };
+    steps.filter_map(group).collect()
+}
+
+fn weight(folder: &Path, (file, usual): (&str, f64)) -> Option<f64> {
+    let text = fs::read_to_string(folder.join(file)).ok()?;
+    Some(text.trim().parse::<f64>().ok()? / usual)
+}
+
+/// `/autogroup-17 nice 0`. A step of niceness is a factor of 1.25 (`sched_prio_to_weight` of the kernel).
+fn parse_autogroup(text: &str) -> Option<Group> {
+    let (name, nice) = text.trim().split_once(" nice ")?;
+    let nice: i32 = nice.parse().ok().filter(|_| name.starts_with(AUTOGROUP))?;
+    Some(Group { name: name.to_owned(), weight: 1.25_f64.powi(-nice) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of servers 7, 8 … beside the process `self`.
+    #[track_caller]
+    fn check(files: &[(&str, &str)], servers: &[&str], expected: Option<&str>) {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+        let servers: Vec<String> = servers.iter().map(|&pid| pid.to_owned()).collect();
+        assert_eq!(in_words(root.path(), &servers, "self").as_deref(), expected, "{files:?}");
+    }
+
+    const AUTOGROUPS: (&str, &str) = ("proc/sys/kernel/sched_autogroup_enabled", "1\n");
+
+    #[test]
+    fn sessions_are_groups_where_no_control_group_is() {
+        let files = |enabled: &'static str, paths: [&'static str; 3]| {
+            let [own, one, other] = paths;
+            [
+                ("proc/sys/kernel/sched_autogroup_enabled", enabled),
+                ("proc/self/cgroup", "1:cpu:/\n0::/\n"),
+                ("proc/7/cgroup", "1:cpu:/\n0::/\n"),
+                ("proc/8/cgroup", "1:cpu:/\n0::/\n"),
+                ("proc/self/autogroup", own),
+                ("proc/7/autogroup", one),
+                ("proc/8/autogroup", other),
+            ]
+        };
+        let [a, b, c] = ["/autogroup-1 nice 0\n", "/autogroup-2 nice 0\n", "/autogroup-3 nice 5\n"];
+        check(&files("1", [a, a, a]), &["7", "8"], Some("the generator's"));
+        check(&files("1", [a, b, b]), &["7", "8"], Some("its own, CPU weights 1 : 1"));
+        check(&files("1", [a, c, c]), &["7", "8"], Some("its own, CPU weights 0.33 : 1"));
+        let several = "one for each of its processes, CPU weights 1 : 1";
+        check(&files("1", [a, a, b]), &["7", "8"], Some(several));
+        check(&files("0", [a, b, c]), &["7", "8"], Some("the generator's"));
+        // One that has ended says nothing, and neither does a kernel without groups.
+        check(&files("1", [a, a, a]), &["7", "9"], Some("the generator's"));
+        check(&files("1", [a, a, a]), &["9"], None);
+        check(&[AUTOGROUPS], &["7"], None);
+    }
+
+    #[test]
+    fn control_groups_of_both_versions_take_precedence_over_sessions() {
+        let sessions = [
+            AUTOGROUPS,
+            ("proc/self/autogroup", "/autogroup-1 nice 0\n"),
+            ("proc/7/autogroup", "/autogroup-1 nice 0\n"),
+        ];
+        let check = |files: &[(&str, &str)], expected: &str| {
+            check(&[&sessions, files].concat(), &["7"], Some(expected));
+        };
+        let v2 = [
+            ("proc/self/cgroup", "0::/user.slice/user-0.slice\n"),
+            ("proc/7/cgroup", "0::/system.slice/mariadb.service\n"),
+            ("sys/fs/cgroup/user.slice/cpu.weight", "100\n"),
+            ("sys/fs/cgroup/user.slice/user-0.slice/cpu.weight", "7\n"),
+            ("sys/fs/cgroup/system.slice/cpu.weight", "50\n"),
+        ];
+        check(&v2, "its own, CPU weights 0.5 : 1");
+        // Without the CPU controller the groups are none of the scheduler's.
+        check(&v2[..2], "the generator's");
+        // Both in a container whose topmost group is one of the machine's.
+        let container = [
+            ("proc/self/cgroup", "0::/\n"),
+            ("proc/7/cgroup", "0::/db\n"),
+            ("sys/fs/cgroup/cpu.weight", "100\n"),
+            ("sys/fs/cgroup/db/cpu.weight", "200\n"),
+        ];
+        check(&container, "its own, CPU weights 2 : –");
+        let v1 = [
+            ("proc/self/cgroup", "4:cpu,cpuacct:/\n"),
+            ("proc/7/cgroup", "4:cpu,cpuacct:/dyno-a\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/cpu.shares", "1024\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/dyno-a/cpu.shares", "512\n"),
+        ];
+        check(&v1, "its own, CPU weights 0.5 : 1");
+    }
+
+    #[test]
+    fn a_process_is_in_its_own_group() {
+        let own = fs::read_to_string("/proc/self/autogroup").unwrap_or_default();
+        let enabled = fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
+        if own.is_empty() || enabled.is_ok_and(|text| text.trim() != "1") {
+            eprintln!("skipped: this kernel has no scheduling groups of sessions");
+            return;
+        }
+        let found = scheduling_group(&[i32::try_from(std::process::id()).expect("fits")]);
+        assert_eq!(found.as_deref(), Some("the generator's"));
+        assert!(own_group(Path::new("/")).is_some());
+    }
+}
