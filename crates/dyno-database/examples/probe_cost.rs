@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use dyno_database::{Endpoint, endpoint_probes};
+use dyno_database::Endpoint;
 use dyno_host::{Readings, ThreadListing, own_cpu};
 use dyno_units::Nanoseconds;
 
@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pid = arguments.next().ok_or("give the server's process id")?;
     let seconds: u64 = arguments.next().map_or(Ok(30), |text| text.parse())?;
     let idle = rest(&pid, seconds, &mut |_| {})?;
-    let mut probes = endpoint_probes(&Endpoint::from_url(&url)?, Some(&ThreadListing::default()));
+    let endpoint = Endpoint::from_url(&url)?;
+    let mut probes = endpoint.protocol.probes(&endpoint, Some(&ThreadListing::default()));
     let mut n_readings = 0;
     let own_seconds = || own_cpu().map_or(0.0, |(user, system)| user + system);
     let own_before = own_seconds();

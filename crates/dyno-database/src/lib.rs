@@ -121,7 +121,7 @@ pub use part::{
     CLIENT_USER, Follow, Lag, LagMeter, Listening, Part, REPLICAS_MAX, REPLICATION_USER,
     Replicating, Replication, ReplicationMode, lag_probe, replica_name,
 };
-pub use probe::{endpoint_debt_meter, endpoint_facts, endpoint_probes, server_readings, sql_probe};
+pub use probe::{server_readings, sql_probe};
 pub use product::{
     Client, ClientSecret, ConnectionLimit, DiskUse, DumpCommands, DumpOrder, Launch, LogUse,
     MoveOrder, MoveStatements, Offer, Product, ProductSpec,

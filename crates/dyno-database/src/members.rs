@@ -74,7 +74,7 @@ pub(crate) fn lead(
     replication: &Replication,
 ) -> Result<(), DeployError> {
     let endpoint = primary.endpoint().ok_or_else(no_address)?;
-    replicating(product)?.lead(&endpoint, replication)
+    replicating(product)?.lead(endpoint, replication)
 }
 
 fn no_address() -> DeployError {
@@ -94,7 +94,7 @@ pub fn start_replica<E: From<DeployError>>(
     clock: &Arc<dyn Clock>,
     start: impl FnOnce(&ServerSpec) -> Result<Box<dyn Server>, E>,
 ) -> Result<Following, E> {
-    let primary = primary.endpoint().ok_or_else(no_address)?;
+    let primary = primary.endpoint().ok_or_else(no_address)?.clone();
     let follow = Follow { number, primary, replication: replication.clone() };
     let spec = ServerSpec { part: Part::Replica(follow.clone()), ..spec.clone() };
     let replicating = replicating(product)?;
@@ -113,7 +113,7 @@ pub fn start_replica<E: From<DeployError>>(
 impl Following {
     /// Reads how far it is behind; none if it has no address.
     pub fn lag_meter(&self, replicating: &dyn Replicating) -> Option<Box<dyn LagMeter>> {
-        Some(replicating.lag_meter(&self.follow, &self.server.endpoint()?))
+        Some(replicating.lag_meter(&self.follow, self.server.endpoint()?))
     }
 }
 

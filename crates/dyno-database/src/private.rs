@@ -255,7 +255,7 @@ pub(crate) fn end(
 }
 
 /// A server that runs in its folder. Dropping it kills it and removes the folder.
-pub(crate) struct OwnServer {
+pub struct OwnServer {
     // Whoever has the control of it reaches the same one.
     process: Arc<Mutex<KeptProcess>>,
     folder: ServerFolder,
@@ -362,7 +362,7 @@ impl OwnServer {
     }
 
     /// Why it is down, or none while it runs.
-    pub(crate) fn down(&mut self) -> Option<String> {
+    pub(crate) fn down(&self) -> Option<String> {
         let product = self.kind.product;
         self.process().ended().map(|how| format!("{product} {how}"))
     }

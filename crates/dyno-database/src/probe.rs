@@ -17,42 +17,13 @@ pub(crate) use marked::marked;
 pub use sql::sql_probe;
 pub(crate) use table::{Item, Table, Values, all_of, gauge, rate};
 
-use dyno_host::{Probe, ThreadListing};
 use dyno_units::{Nanoseconds, Registry};
-
-use crate::{DebtMeter, DeployError, Endpoint, ServerFacts};
 
 /// The readings of all server probes, in the order of relevance.
 pub fn server_readings() -> Registry {
     let own = debts::READINGS.iter().chain(crate::part::READINGS);
     let all = own.chain(crate::products::readings());
     Registry::new(all.cloned())
-}
-
-/// The probes of a server that is reached by its URL: see [`crate::Protocol::probes`].
-pub fn endpoint_probes(
-    endpoint: &Endpoint,
-    threads: Option<&ThreadListing>,
-) -> Vec<Box<dyn Probe>> {
-    endpoint.protocol.probes(endpoint, threads)
-}
-
-/// The facts of a server that is reached by its URL, which is neither claimed nor changed.
-///
-/// # Errors
-///
-/// It cannot be reached, or does not answer.
-pub fn endpoint_facts(endpoint: &Endpoint) -> Result<ServerFacts, DeployError> {
-    endpoint.protocol.facts(endpoint)
-}
-
-/// The debt meter of a server that is reached by its URL.
-///
-/// # Errors
-///
-/// Why the server has no debt that could be read.
-pub fn endpoint_debt_meter(endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
-    endpoint.protocol.debt_meter(endpoint)
 }
 
 /// A timer for queries that cost the server more than others.

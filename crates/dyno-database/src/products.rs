@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use dyno_host::{ThreadGroup, ThreadGroups};
+use dyno_host::ThreadGroup;
 use dyno_units::{Clock, Reading, SettingValue};
 use dyno_workload::Dialect;
 
@@ -44,8 +44,6 @@ pub(crate) struct Family {
     pub(crate) protocol: Option<&'static dyn Protocol>,
     /// The SQL that Dyno itself needs; none if another folder of the same dialect has it.
     pub(crate) sql: Option<&'static SqlSpec>,
-    /// The purpose of its threads.
-    pub(crate) thread_group: Option<ThreadGroups>,
     /// Names of its probes, except the one of debt, which all have.
     pub(crate) probes: &'static [&'static str],
     /// The readings that its probes may give.
@@ -304,8 +302,8 @@ pub(crate) fn readings() -> impl Iterator<Item = &'static Reading> {
 
 /// What a thread of any server that Dyno knows is for, by the title of its process and its name.
 pub fn thread_group(process: &str, thread: &str) -> Option<ThreadGroup> {
-    let all = FAMILIES.iter().filter_map(|family| family.thread_group);
-    all.filter_map(|group| group(process, thread)).next()
+    let all = FAMILIES.iter().filter_map(|family| family.protocol);
+    all.filter_map(|protocol| (protocol.spec().thread_group)(process, thread)).next()
 }
 
 #[cfg(test)]

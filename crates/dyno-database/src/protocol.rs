@@ -8,6 +8,9 @@ use dyno_workload::{Connector, Dialect, Target};
 
 use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, Server, ServerFacts};
 
+/// Why there is nothing to measure of the work that an engine defers.
+pub(crate) const NO_DEBT: &str = "this product does not report its deferred work";
+
 /// The protocol of a server. One implementation in each product folder whose servers have URLs.
 pub trait Protocol: Send + Sync {
     /// What is known about it without a server.
@@ -61,7 +64,7 @@ pub trait Protocol: Send + Sync {
     /// Why the server has no debt that could be read.
     fn debt_meter(&self, endpoint: &Endpoint) -> Result<Box<dyn DebtMeter>, String> {
         let _ = endpoint;
-        Err("this product does not report its deferred work".to_owned())
+        Err(NO_DEBT.to_owned())
     }
 }
 

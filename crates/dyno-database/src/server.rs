@@ -9,10 +9,12 @@ use dyno_host::{DataFiles, Probe, ServerLimits, ThreadGroups, ThreadListing};
 use dyno_units::{Clock, SettingValue};
 use dyno_workload::{Connector, Dialect};
 
+use crate::private::OwnServer;
+use crate::protocol::NO_DEBT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, BuildFacts, Control, CostSource, DebtMeter, Durability, Endpoint, Listening, Part,
-    UrlError, cost_source,
+    Access, BuildFacts, Control, CostSource, DebtMeter, Durability, Endpoint, Listening,
+    LocalServer, Part, UrlError, cost_source,
 };
 
 /// A server to start.
@@ -105,52 +107,83 @@ pub trait Server: Send {
     /// Asks it for its facts.
     fn facts(&self) -> Result<ServerFacts, DeployError>;
 
+    /// The process and the folder of a server that Dyno started; none if it is in Dyno's own process, or Dyno did not
+    /// start it here.
+    fn own(&self) -> Option<&OwnServer> {
+        None
+    }
+
+    /// What is on this host of a server that Dyno did not start.
+    fn local(&self) -> Option<&LocalServer> {
+        None
+    }
+
+    /// The address at which clients in other processes reach it, with the user that connects; none if
+    /// it is in Dyno's own process and has none.
+    fn endpoint(&self) -> Option<&Endpoint> {
+        None
+    }
+
     /// Ids of its processes on this host that are its own (children are found by the probes);
     /// empty in process or by URL. Dyno may end them.
-    fn processes(&self) -> Vec<i32>;
+    fn processes(&self) -> Vec<i32> {
+        self.own().map(OwnServer::pid).into_iter().collect()
+    }
 
     /// Ids of its processes on this host, also if Dyno did not start it: for observation.
     fn watched_processes(&self) -> Vec<i32> {
-        self.processes()
+        self.local().map_or_else(|| self.processes(), |local| vec![local.pid])
     }
 
     /// Why it is down, or none while it runs.
-    fn down(&mut self) -> Option<String>;
+    fn down(&mut self) -> Option<String> {
+        self.own()?.down()
+    }
 
     /// The last lines of its log.
-    fn log_tail(&self, lines: usize) -> Vec<String>;
+    fn log_tail(&self, lines: usize) -> Vec<String> {
+        self.own().map(|own| own.folder().log_tail(lines)).unwrap_or_default()
+    }
 
-    /// Bytes its data take on disk, if they can be seen.
-    fn data_bytes(&self) -> Option<u64>;
+    /// Bytes its data take on disk, logs included, if they can be seen.
+    fn data_bytes(&self) -> Option<u64> {
+        self.own().filter(|_| self.stores_data())?.data_bytes()
+    }
 
     /// Where its data lie on this host, and what its files hold; none if they cannot be seen.
     fn data_files(&self) -> Option<DataFiles> {
-        None
+        match self.own() {
+            Some(own) if self.stores_data() => {
+                Some(own.data_files(self.endpoint()?.protocol.spec().file_kind))
+            }
+            _ => self.local()?.data.clone(),
+        }
     }
 
     /// How the kinds of its threads are recognised by their names; `None` if names do not show
     /// them.
     fn thread_groups(&self) -> Option<ThreadGroups> {
-        None
+        let endpoint = self.endpoint().filter(|_| self.stores_data())?;
+        Some(endpoint.protocol.spec().thread_group)
     }
 
     /// Environment variables by which a program that Dyno starts as this server's user reaches it:
     /// DYNO_URL and its parts, and those that the product's own clients read. None for a server by URL, whose
     /// password is in nobody's environment.
     fn client_environment(&self) -> Vec<(String, String)> {
-        Vec::new()
+        match (self.own(), self.endpoint()) {
+            (Some(_), Some(endpoint)) if self.stores_data() => {
+                endpoint.client_environment(|_| Vec::new())
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Where it is reached and where its messages are; none for a server that Dyno did not start, or
     /// that is in its own process.
     fn reach(&self) -> Option<Reach> {
-        None
-    }
-
-    /// The address at which clients in other processes reach it, with the user that connects; none if
-    /// it is in Dyno's own process and has none.
-    fn endpoint(&self) -> Option<Endpoint> {
-        self.reach().map(|reach| reach.endpoint)
+        let (own, endpoint) = (self.own()?, self.endpoint()?);
+        Some(Reach { endpoint: endpoint.clone(), log: own.folder().log() })
     }
 
     /// The port of the loopback at which the product's own client reaches it; none if that is where Dyno
@@ -168,7 +201,8 @@ pub trait Server: Send {
     /// What may be done to its process while clients use it; none for a server that is no process of
     /// Dyno's.
     fn control(&self) -> Option<Box<dyn Control>> {
-        None
+        let own = self.own()?;
+        Some(Box::new(if self.stores_data() { own.control() } else { own.control_of_router() }))
     }
 
     /// Whether a client blocks its worker thread: then each client wants its own worker.
@@ -190,8 +224,8 @@ pub trait Server: Send {
     /// read. A view that this version lacks is a missing reading. If `threads` is given, they put
     /// the server's list of its threads into it, and which of them answer these probes.
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        let _ = threads;
-        Vec::new()
+        let endpoint = self.endpoint().filter(|_| self.stores_data());
+        endpoint.map(|one| one.protocol.probes(one, threads)).unwrap_or_default()
     }
 
     /// Reads the engine's debt.
@@ -200,7 +234,10 @@ pub trait Server: Send {
     ///
     /// Why it cannot be read here.
     fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Err("this product does not report its deferred work".to_owned())
+        match self.endpoint().filter(|_| self.stores_data()) {
+            Some(endpoint) => endpoint.protocol.debt_meter(endpoint),
+            None => Err(NO_DEBT.to_owned()),
+        }
     }
 
     /// The engine's counters, for [`crate::explain_cost`].

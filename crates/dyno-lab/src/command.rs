@@ -136,7 +136,8 @@ impl JobSite {
         (server, other): (Option<&dyn Server>, Option<&dyn Server>),
     ) -> Result<JobSite, TrialError> {
         let mut environment = server.map(Server::client_environment).unwrap_or_default();
-        environment.extend(other.and_then(Server::endpoint).iter().flat_map(Endpoint::as_other));
+        environment
+            .extend(other.and_then(Server::endpoint).into_iter().flat_map(Endpoint::as_other));
         let folder = JobFolder::make(keeper)?;
         Ok(JobSite::Here { folder, environment, program: program.map(Path::to_owned) })
     }

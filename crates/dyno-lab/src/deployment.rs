@@ -274,7 +274,7 @@ impl Deployment {
         &self,
         lab: &'l Lab,
     ) -> Option<(&'l dyn Sharding, Endpoint, Vec<Endpoint>)> {
-        let reach = |member: &Member| member.instance.as_ref()?.server()?.endpoint();
+        let reach = |member: &Member| member.instance.as_ref()?.server()?.endpoint().cloned();
         let is_front = |member: &&Member| matches!(member.source, Source::Front(_));
         let router = self.members.iter().find(is_front)?;
         let Source::Front(spec) = &router.source else { return None };
@@ -302,7 +302,7 @@ impl Deployment {
                 || matches!(part_of(&member.source), Part::Node(_))
         };
         let node = |member: &Member| {
-            let endpoint = member.instance.as_ref()?.server()?.endpoint()?;
+            let endpoint = member.instance.as_ref()?.server()?.endpoint()?.clone();
             Some((member.facts.name.clone(), endpoint))
         };
         self.members.iter().filter(is_node).filter_map(node).collect()

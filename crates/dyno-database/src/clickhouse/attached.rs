@@ -2,12 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::{self, ClickHouseConnection};
-use super::{facts, files, statement_failed};
+use super::{facts, statement_failed};
 use crate::catalog::contents;
 use crate::transport::CATALOG_LIMIT;
 use crate::{
@@ -99,28 +98,16 @@ impl Server for AttachedServer {
         connection::connector(self.endpoint.clone(), None)
     }
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn local(&self) -> Option<&LocalServer> {
+        self.local.as_ref()
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         facts::ask(&self.endpoint, &mut open(&self.endpoint)?)
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn watched_processes(&self) -> Vec<i32> {
-        self.local.iter().map(|local| local.pid).collect()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        self.local.as_ref()?.data.clone()
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(files::thread_group)
     }
 
     fn blocks_worker(&self) -> bool {
@@ -141,20 +128,12 @@ impl Server for AttachedServer {
         }
     }
 
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Bytes of the catalog's columns, compressed, as the server reports them.
     fn data_bytes(&self) -> Option<u64> {
         let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = "SELECT sum(data_compressed_bytes + marks_bytes) FROM system.columns \
                      WHERE database = currentDatabase()";
         guard.query(asked).ok()?.into_iter().flatten().next()??.parse().ok()
-    }
-
-    fn probes(&self, _: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector())
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

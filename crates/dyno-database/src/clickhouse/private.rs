@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{
-    DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_ports,
-    listens_by_network, random_token,
+    Probe, ProcessSpec, ThreadListing, free_loopback_ports, listens_by_network, random_token,
 };
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
@@ -18,14 +17,14 @@ use ring::digest::{SHA256, digest};
 use super::connection::{self, ClickHouseConnection, Guard};
 use super::programs::{self, PROGRAM, Programs};
 use super::settings::Ports;
-use super::{facts, files, settings, statement_failed};
+use super::{facts, settings, statement_failed};
 use crate::control::ServerControl;
 use crate::logs::LogFiles;
 use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
-    Address, BuildFacts, Control, DeployError, Endpoint, Launch, Part, Reach, Secret, Server,
-    ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DeployError, Endpoint, Launch, Part, Secret, Server, ServerFacts,
+    ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog that Dyno works in, and the one that every server has.
@@ -248,6 +247,14 @@ impl Server for PrivateServer {
         Arc::clone(&self.connector)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut connection = open(&self.endpoint, &self.guard)?;
         let mut facts = facts::ask(&self.endpoint, &mut connection)?;
@@ -260,44 +267,8 @@ impl Server for PrivateServer {
         })
     }
 
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn client_environment(&self) -> Vec<(String, String)> {
-        self.endpoint.client_environment(|_| Vec::new())
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
     fn client_port(&self) -> Option<u16> {
         self.ports.native
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        self.server.data_bytes()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        Some(self.server.data_files(files::file_kind))
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(files::thread_group)
     }
 
     fn blocks_worker(&self) -> bool {

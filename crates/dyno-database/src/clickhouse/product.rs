@@ -26,7 +26,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
-    thread_group: Some(files::thread_group),
     probes: &["clickhouse"],
     readings: &[probe::registered],
 };

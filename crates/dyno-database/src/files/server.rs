@@ -111,18 +111,6 @@ impl Server for FilesServer {
         })
     }
 
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn down(&mut self) -> Option<String> {
-        None
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
-    }
-
     /// Of the files alone: the folder and what marks it as Dyno's are no data.
     fn data_bytes(&self) -> Option<u64> {
         let entries = std::fs::read_dir(self.shared.folder()).ok()?;

@@ -11,8 +11,7 @@ use super::probe::{READINGS, StatisticsProbe, ask};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::{
-    Address, Control, DeployError, Endpoint, Place, Reach, Router, RouterLaunch, RouterSpec,
-    Server, ServerFacts,
+    Address, DeployError, Endpoint, Place, Router, RouterLaunch, RouterSpec, Server, ServerFacts,
 };
 
 /// Connections that it accepts beside those of the clients.
@@ -219,6 +218,14 @@ impl Server for Proxy {
         self.endpoint.protocol.connector(&self.endpoint)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         Ok(ServerFacts {
             product: "HAProxy".to_owned(),
@@ -227,30 +234,6 @@ impl Server for Proxy {
             settings: self.settings.clone(),
             ..ServerFacts::default()
         })
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control_of_router()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        None
     }
 
     fn stores_data(&self) -> bool {

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bson::raw::RawBsonRef;
 use bson::rawdoc;
+use dyno_host::ThreadGroups;
 use dyno_units::Clock;
 use dyno_workload::{Connection as _, Connector, Dialect};
 
@@ -63,28 +64,24 @@ impl Server for AttachedServer {
         Arc::clone(&self.connector)
     }
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn local(&self) -> Option<&LocalServer> {
+        self.local.as_ref()
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        None
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         facts::ask(&self.endpoint, &mut open(&self.endpoint)?)
     }
 
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn watched_processes(&self) -> Vec<i32> {
-        self.local.iter().map(|local| local.pid).collect()
-    }
-
     fn down(&mut self) -> Option<String> {
         self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).lost()
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
     }
 
     /// Bytes of the database's collections and indexes, as the server reports them.

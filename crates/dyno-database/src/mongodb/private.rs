@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, FileKind, ProcessSpec};
+use dyno_host::{FileKind, ProcessSpec, ThreadGroups};
 use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -15,8 +15,8 @@ use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, Address, BuildFacts, Control, CostSource, DeployError, Endpoint, Launch, Part, Reach,
-    Server, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Access, Address, BuildFacts, CostSource, DeployError, Endpoint, Launch, Part, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The database that Dyno works in.
@@ -178,6 +178,18 @@ impl Server for PrivateServer {
         Arc::clone(&self.connector)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn thread_groups(&self) -> Option<ThreadGroups> {
+        None
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut facts = facts::ask(&self.endpoint, &mut super::open(&self.endpoint)?)?;
         facts.durability = settings::durability(&self.settings);
@@ -186,38 +198,6 @@ impl Server for PrivateServer {
         let Programs { origin, folder, .. } = self.programs.clone();
         facts.build = Some(BuildFacts { origin, programs: folder, configured: None });
         Ok(facts)
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn client_environment(&self) -> Vec<(String, String)> {
-        self.endpoint.client_environment(|_| Vec::new())
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        self.server.data_bytes()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        Some(self.server.data_files(file_kind))
     }
 
     fn cost_source(

@@ -24,7 +24,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: None,
-    thread_group: None,
     probes: &[],
     readings: &[],
 };

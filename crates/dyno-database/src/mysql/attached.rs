@@ -1,13 +1,12 @@
 //! A running server, reached by its URL.
 
-use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
-use super::{MySqlConnection, thread_group};
+use super::MySqlConnection;
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
-use crate::{AttachOptions, DebtMeter, DeployError, Endpoint, LocalServer, Server, ServerFacts};
+use crate::{AttachOptions, DeployError, Endpoint, LocalServer, Server, ServerFacts};
 
 /// The server's error for a catalog that does not exist.
 const UNKNOWN_CATALOG: &str = "1049";
@@ -84,48 +83,16 @@ impl Server for AttachedServer {
         super::connector(self.endpoint.clone())
     }
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn local(&self) -> Option<&LocalServer> {
+        self.local.as_ref()
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         super::endpoint_facts(&self.endpoint)
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn watched_processes(&self) -> Vec<i32> {
-        self.local.iter().map(|local| local.pid).collect()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        self.local.as_ref()?.data.clone()
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(thread_group)
-    }
-
-    fn down(&mut self) -> Option<String> {
-        None
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector(), threads)
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector()))
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

@@ -36,7 +36,6 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub use connection::MySqlConnection;
-use files::thread_group;
 pub use probe::{Level, RocksDbStatus, parse_innodb_status, parse_rocksdb_status};
 pub(crate) use product::FAMILY;
 pub use product::PROTOCOL;

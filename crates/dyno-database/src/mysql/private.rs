@@ -6,20 +6,20 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing};
+use dyno_host::ProcessSpec;
 use dyno_units::{Clock, Nanoseconds, version_numbers};
 use dyno_workload::{Connection, Connector, Dialect, StatementError};
 
 use super::install::{Brand, Install, find_install};
 use super::option_file::OptionFile;
-use super::{MySqlConnection, data, facts, files, galera, group, replica, spider};
+use super::{MySqlConnection, data, facts, galera, group, replica, spider};
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{LOG_LINES, NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Node, Part, Reach,
-    Secret, Server, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, Control, DeployError, Endpoint, Launch, Node, Part, Secret, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The catalog of a private server.
@@ -329,6 +329,14 @@ impl Server for PrivateServer {
         super::connector(self.endpoint.clone())
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut connection =
             super::connect(&self.endpoint).map_err(|error| DeployError::new(error.to_string()))?;
@@ -341,19 +349,6 @@ impl Server for PrivateServer {
             configured: facts::configured(&asked.settings),
         };
         Ok(ServerFacts { build: Some(build), ..asked })
-    }
-
-    fn client_environment(&self) -> Vec<(String, String)> {
-        // MYSQL_UNIX_PORT would not count: option files have the last word.
-        self.endpoint.client_environment(|_| Vec::new())
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
     }
 
     fn meet(&mut self, nodes: &[SocketAddrV4]) {
@@ -378,34 +373,6 @@ impl Server for PrivateServer {
             Some(password) => replica::told(control, &self.endpoint, password),
             None => control,
         }))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        self.server.data_bytes()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        Some(self.server.data_files(files::file_kind))
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(files::thread_group)
-    }
-
-    fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
-        super::probe::probes(&self.connector(), threads)
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        Ok(super::debt::meter(self.connector()))
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

@@ -33,7 +33,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
-    thread_group: Some(files::thread_group),
     probes: &["mysql", "innodb", "rocksdb", "threads", "galera", "group"],
     readings: &[probe::registered, || galera::READINGS, || group::READINGS, spider::registered],
 };

@@ -12,7 +12,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: None,
     sql: None,
-    thread_group: None,
     probes: &[],
     readings: &[],
 };

@@ -110,8 +110,8 @@ impl Server for NullProduct {
         self.server.connector()
     }
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.server.endpoint().clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(self.server.endpoint())
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
@@ -126,20 +126,8 @@ impl Server for NullProduct {
         })
     }
 
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
     fn down(&mut self) -> Option<String> {
         self.server.down()
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        None
     }
 
     fn stores_data(&self) -> bool {

@@ -15,7 +15,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: || vec![Arc::new(server::PgBouncer::new()) as Arc<dyn Router>],
     protocol: None,
     sql: None,
-    thread_group: None,
     probes: &["pgbouncer"],
     readings: &[],
 };

@@ -13,8 +13,8 @@ use crate::postgresql::{self, probe, settings};
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Client, ClientSecret, Control, DeployError, Endpoint, Place, Reach, Router, RouterLaunch,
-    RouterSpec, Server, ServerFacts,
+    Client, ClientSecret, DeployError, Endpoint, Place, Router, RouterLaunch, RouterSpec, Server,
+    ServerFacts,
 };
 
 /// The catalog that is its console.
@@ -225,6 +225,14 @@ impl Server for Pooler {
         Arc::clone(&self.connector)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let failed = |error: &dyn std::fmt::Display| {
             DeployError::new(format!("PgBouncer's console does not respond: {error}"))
@@ -244,30 +252,6 @@ impl Server for Pooler {
             settings: pairs.chain([names]).collect(),
             ..ServerFacts::default()
         })
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control_of_router()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        None
     }
 
     fn supports_named_statements(&self) -> bool {

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dyno_host::{DataFiles, Probe, ThreadGroups, ThreadListing};
+use dyno_host::{Probe, ThreadListing};
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
 use super::startup::{self, OpenError};
-use super::{connect, facts, quote_name, routines, statement_failed, thread_group};
+use super::{connect, facts, quote_name, routines, statement_failed};
 use crate::catalog::contents;
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
@@ -199,28 +199,16 @@ impl Server for AttachedServer {
         Arc::clone(&self.connector)
     }
 
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
+    fn local(&self) -> Option<&LocalServer> {
+        self.local.as_ref()
     }
 
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         facts::ask(&self.endpoint)
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn watched_processes(&self) -> Vec<i32> {
-        self.local.iter().map(|local| local.pid).collect()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        self.local.as_ref()?.data.clone()
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(thread_group)
     }
 
     /// The reason that the server gave when it ended Dyno's idle connection, unless it can be
@@ -235,10 +223,6 @@ impl Server for AttachedServer {
             }
             Err(error) => Some(format!("{reason}; {error}")),
         }
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
     }
 
     /// Bytes of the catalog as the server reports them, without the write-ahead log.

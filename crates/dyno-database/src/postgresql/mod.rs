@@ -30,7 +30,6 @@ use std::sync::Arc;
 use dyno_workload::{ConnectError, Connection, Connector};
 
 pub use connection::PgConnection;
-use files::thread_group;
 pub use probe::pgbouncer::{Pool, parse_pools};
 pub(crate) use product::FAMILY;
 pub use product::PROTOCOL;

@@ -5,20 +5,20 @@ use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{AfterCrash, DataFiles, Probe, ProcessSpec, ThreadGroups, ThreadListing};
+use dyno_host::{AfterCrash, Probe, ProcessSpec, ThreadListing};
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::programs::{self, Programs};
-use super::{connect, connector, facts, files, replica, settings, shards, statement_failed};
+use super::{connect, connector, facts, replica, settings, shards, statement_failed};
 use crate::data::build_of;
 use crate::initial::{Initialising, identity};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::transport::CATALOG_LIMIT;
 use crate::{
-    Address, BuildFacts, Control, DataShape, DebtMeter, DeployError, Endpoint, Launch, Part, Reach,
-    Server, ServerFacts, ServerSpec, TlsMode, version_fits,
+    Address, BuildFacts, DataShape, DebtMeter, DeployError, Endpoint, Launch, Part, Server,
+    ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
 /// The superuser that `initdb` makes.
@@ -259,6 +259,14 @@ impl Server for PrivateServer {
         Arc::clone(&self.connector)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let configured = facts::configured(&self.endpoint);
         let Programs { origin, folder, .. } = self.programs.clone();
@@ -277,39 +285,6 @@ impl Server for PrivateServer {
             }
             all
         })
-    }
-
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
-    fn log_tail(&self, lines: usize) -> Vec<String> {
-        self.server.folder().log_tail(lines)
-    }
-
-    /// Bytes of the data folder on disk, its write-ahead log included.
-    fn data_bytes(&self) -> Option<u64> {
-        self.server.data_bytes()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        Some(self.server.data_files(files::file_kind))
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(files::thread_group)
     }
 
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {

@@ -26,7 +26,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: Some(PROTOCOL),
     sql: Some(&super::sql::SQL),
-    thread_group: Some(files::thread_group),
     probes: &["pg_database", "pg_activity", "pg_tables"],
     readings: &[probe::registered, || probe::pgbouncer::READINGS, shards::registered],
 };

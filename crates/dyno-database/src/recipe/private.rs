@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use dyno_host::{
-    DataFiles, Keeper, Probe, ProcessSpec, ThreadGroups, ThreadListing, free_loopback_ports,
-    random_token,
-};
+use dyno_host::{Keeper, Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token};
 use dyno_units::{Nanoseconds, SettingValue};
 use dyno_workload::{Connection, Connector, Dialect};
 
@@ -16,8 +13,8 @@ use super::text::{ListensOn, Recipe};
 use crate::logs::LogFiles;
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::{
-    Address, BuildFacts, Control, DebtMeter, DeployError, Endpoint, Launch, Reach, Secret, Server,
-    ServerFacts, TlsMode, sql_probe, version_fits,
+    Address, BuildFacts, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, TlsMode,
+    sql_probe, version_fits,
 };
 
 /// The catalog of a private server, unless the recipe names another.
@@ -309,6 +306,14 @@ impl Server for PrivateServer {
         self.recipe.protocol.connector(&self.endpoint)
     }
 
+    fn own(&self) -> Option<&OwnServer> {
+        Some(&self.server)
+    }
+
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
+    }
+
     fn facts(&self) -> Result<ServerFacts, DeployError> {
         let mut facts = self.recipe.protocol.facts(&self.endpoint)?;
         facts.product = self.title.to_owned();
@@ -328,42 +333,10 @@ impl Server for PrivateServer {
         Ok(facts)
     }
 
-    fn processes(&self) -> Vec<i32> {
-        vec![self.server.pid()]
-    }
-
-    fn client_environment(&self) -> Vec<(String, String)> {
-        self.endpoint.client_environment(|_| Vec::new())
-    }
-
-    fn reach(&self) -> Option<Reach> {
-        Some(Reach { endpoint: self.endpoint.clone(), log: self.server.folder().log() })
-    }
-
-    fn control(&self) -> Option<Box<dyn Control>> {
-        Some(Box::new(self.server.control()))
-    }
-
-    fn down(&mut self) -> Option<String> {
-        self.server.down()
-    }
-
     fn log_tail(&self, lines: usize) -> Vec<String> {
         let lines = self.server.folder().log_tail(lines);
         let password = self.endpoint.password.as_ref();
         lines.into_iter().map(|line| without_password(&line, password)).collect()
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        self.server.data_bytes()
-    }
-
-    fn data_files(&self) -> Option<DataFiles> {
-        Some(self.server.data_files(self.recipe.protocol.spec().file_kind))
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        Some(self.recipe.protocol.spec().thread_group)
     }
 
     fn probes(&self, threads: Option<&ThreadListing>) -> Vec<Box<dyn Probe>> {
@@ -372,10 +345,6 @@ impl Server for PrivateServer {
             sql_probe(self.connector(), &name, sql, Nanoseconds::SECOND)
         });
         self.recipe.protocol.probes(&self.endpoint, threads).into_iter().chain(own).collect()
-    }
-
-    fn debt_meter(&self) -> Result<Box<dyn DebtMeter>, String> {
-        self.recipe.protocol.debt_meter(&self.endpoint)
     }
 
     fn stop(self: Box<Self>) -> Result<(), DeployError> {

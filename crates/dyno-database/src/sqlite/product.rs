@@ -19,7 +19,6 @@ pub(crate) const FAMILY: Family = Family {
     routers: Vec::new,
     protocol: None,
     sql: Some(&super::sql::SQL),
-    thread_group: None,
     probes: &["sqlite", "sqlite_pages"],
     readings: &[|| probe::READINGS],
 };

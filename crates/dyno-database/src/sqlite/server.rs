@@ -252,18 +252,6 @@ impl Server for SqliteServer {
         Ok(self.database.facts().clone())
     }
 
-    fn processes(&self) -> Vec<i32> {
-        Vec::new()
-    }
-
-    fn down(&mut self) -> Option<String> {
-        None
-    }
-
-    fn log_tail(&self, _lines: usize) -> Vec<String> {
-        Vec::new()
-    }
-
     fn data_bytes(&self) -> Option<u64> {
         Some(self.database.bytes())
     }

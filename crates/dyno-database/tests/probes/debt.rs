@@ -76,7 +76,8 @@ fn innodb_gets_its_settings_back_from_whoever_fails() {
     assert_eq!(setting(&server, "innodb_max_dirty_pages_pct"), "75.000000");
 
     server.run(&["CREATE USER weak@localhost", "GRANT ALL ON dyno.* TO weak@localhost"]);
-    let mut weak = dyno_database::endpoint_debt_meter(&server.endpoint("weak")).unwrap();
+    let weak = server.endpoint("weak");
+    let mut weak = weak.protocol.debt_meter(&weak).unwrap();
     let error = weak.begin_settling(&[]).unwrap_err();
     assert!(error.contains("SET GLOBAL") && error.contains("grant"), "{error}");
     let error = weak.read().unwrap_err();

@@ -84,11 +84,11 @@ fn a_user_without_rights_gets_what_is_public() {
     let server = Running::start("postgresql", None, &[]);
     server.run(&["CREATE ROLE nobody LOGIN"]);
     let endpoint = server.endpoint("nobody");
-    let mut probes = dyno_database::endpoint_probes(&endpoint, None);
+    let mut probes = endpoint.protocol.probes(&endpoint, None);
     read(&mut probes, [1]);
     let readings = &read(&mut probes, [2])[0];
     check_there(readings, &["pg.commits_per_s", "pg.horizon_age.backend", "pg.dead_tuples"]);
-    let mut meter = dyno_database::endpoint_debt_meter(&endpoint).unwrap();
+    let mut meter = endpoint.protocol.debt_meter(&endpoint).unwrap();
     let error = meter.begin_settling(&[]).unwrap_err();
     assert!(error.contains("CHECKPOINT") && error.contains("grant"), "{error}");
     meter.end_settling().unwrap();

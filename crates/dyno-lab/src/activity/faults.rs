@@ -250,8 +250,9 @@ fn promoting<'a>(
     let replicating = replicating.ok_or_else(|| {
         TrialError::new(format!("the fault {name} cannot promote a replica: there is none"))
     })?;
-    let replica =
-        |one: &&Following| Some((one.name.clone(), one.server.endpoint()?, one.server.connector()));
+    let replica = |one: &&Following| {
+        Some((one.name.clone(), one.server.endpoint()?.clone(), one.server.connector()))
+    };
     let replicas = deployment.replicas().iter().filter_map(replica).collect();
     Ok(Promoting { replicating, replicas, promoted: Arc::clone(&deployment.promoted) })
 }

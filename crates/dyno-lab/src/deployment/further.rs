@@ -73,7 +73,7 @@ impl Deployment {
     /// The addresses of all members that take the load; none if one of them has no address.
     pub(crate) fn load_endpoints(&self) -> Vec<Endpoint> {
         let all = self.members.iter().filter(|member| member.serves(Entry::Write));
-        let endpoint = |member: &Member| member.instance.as_ref()?.server()?.endpoint();
+        let endpoint = |member: &Member| member.instance.as_ref()?.server()?.endpoint().cloned();
         all.map(endpoint).collect::<Option<Vec<Endpoint>>>().unwrap_or_default()
     }
 }

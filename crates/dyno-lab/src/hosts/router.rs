@@ -66,13 +66,8 @@ impl Server for HostedRouter {
         })
     }
 
-    fn processes(&self) -> Vec<i32> {
-        // They are the agent's.
-        Vec::new()
-    }
-
-    fn endpoint(&self) -> Option<Endpoint> {
-        Some(self.endpoint.clone())
+    fn endpoint(&self) -> Option<&Endpoint> {
+        Some(&self.endpoint)
     }
 
     fn control(&self) -> Option<Box<dyn Control>> {
@@ -85,10 +80,6 @@ impl Server for HostedRouter {
 
     fn log_tail(&self, lines: usize) -> Vec<String> {
         self.hosts.log_tail(self.idx, lines)
-    }
-
-    fn data_bytes(&self) -> Option<u64> {
-        None
     }
 
     fn supports_named_statements(&self) -> bool {

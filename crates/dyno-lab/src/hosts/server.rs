@@ -13,7 +13,7 @@ use dyno_database::{
     AttachOptions, BuildFacts, Control, CostSource, DebtMeter, DeployError, Endpoint, Listening,
     Part, Protocol, Secret, Server, ServerFacts, ServerSpec,
 };
-use dyno_host::{Probe, ThreadGroups, ThreadListing};
+use dyno_host::{Probe, ThreadListing};
 use dyno_load::AbortFlag;
 use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
@@ -532,12 +532,7 @@ impl Server for HostedServer {
         Ok(ServerFacts { build: self.build.clone(), ..self.attached.facts()? })
     }
 
-    fn processes(&self) -> Vec<i32> {
-        // They are the agent's, also where that is on this machine.
-        Vec::new()
-    }
-
-    fn endpoint(&self) -> Option<Endpoint> {
+    fn endpoint(&self) -> Option<&Endpoint> {
         self.attached.endpoint()
     }
 
@@ -557,10 +552,6 @@ impl Server for HostedServer {
 
     fn data_bytes(&self) -> Option<u64> {
         self.hosts.look(self.idx, 0)?.2
-    }
-
-    fn thread_groups(&self) -> Option<ThreadGroups> {
-        self.attached.thread_groups()
     }
 
     fn stores_data(&self) -> bool {

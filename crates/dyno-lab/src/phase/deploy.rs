@@ -138,7 +138,7 @@ impl Trial<'_, '_> {
         if let Some((hosts, idx)) = there {
             let endpoint = instance.server().and_then(Server::endpoint);
             // Measured once: it is the same after a restart.
-            ready.facts.host.get_or_insert_with(|| hosts.facts(idx, endpoint.as_ref()));
+            ready.facts.host.get_or_insert_with(|| hosts.facts(idx, endpoint));
         }
         let pid_there = there.and_then(|(hosts, idx)| hosts.pid(idx));
         facts.machine = self.set_of_machine(pid);

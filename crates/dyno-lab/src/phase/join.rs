@@ -219,7 +219,7 @@ impl Trial<'_, '_> {
         let lab = self.lab;
         let began = lab.clock.now();
         let site = self.site(member)?;
-        let to = self.primary()?.endpoint();
+        let to = self.primary()?.endpoint().cloned();
         let to = to.ok_or_else(|| TrialError::new("the primary has no address for a router"))?;
         let nodes = self.deployment.nodes();
         let others = nodes.into_iter().skip(1).filter(|_| route.to_all);

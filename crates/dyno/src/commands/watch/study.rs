@@ -46,7 +46,7 @@ pub(super) fn read(options: &WatchOptions, title: &str) -> anyhow::Result<(Study
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use dyno_database::{Endpoint, endpoint_probes};
+    use dyno_database::Endpoint;
     use dyno_host::{HostSpec, ThreadListing};
     use dyno_study::Product;
     use dyno_units::{Clock, ManualClock, Seed};
@@ -105,7 +105,7 @@ mod tests {
         let mut probes = HostSpec::default().slow_probes(&clock);
         for url in ["mysql://me@h", "postgres://me@h"] {
             let endpoint = Endpoint::from_url_of_server(url).expect("a good URL");
-            probes.extend(endpoint_probes(&endpoint, Some(&ThreadListing::default())));
+            probes.extend(endpoint.protocol.probes(&endpoint, Some(&ThreadListing::default())));
         }
         assert!(probes.len() >= 10);
         for probe in probes {
