@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Build, Image, Origin};
+use dyno_host::{Build, Image, Keeper, Origin};
 use dyno_units::{version_fits, version_numbers};
 
 use crate::{DeployError, ServerSpec};
@@ -50,9 +50,72 @@ impl Installation {
         }
     }
 
+    /// What is known of a server of theirs.
+    pub(crate) fn facts(&self, configured: Option<String>) -> BuildFacts {
+        let (origin, programs) = (self.origin.clone(), self.programs.clone());
+        BuildFacts { origin, programs, configured }
+    }
+
     fn is_on_machine(&self) -> bool {
         self.build.is_none()
     }
+}
+
+/// The installations in these folders, each once, known by one of their programs.
+pub(crate) fn on_machine(
+    folders: &[PathBuf],
+    program: &str,
+    version_in: impl Fn(&Path) -> Option<String>,
+    builder: impl Fn(&Path, &str) -> String,
+) -> Vec<Installation> {
+    let mut all: Vec<Installation> = Vec::new();
+    for folder in folders {
+        // What PATH finds may be a link to another one.
+        let target = |folder: &Path| std::fs::canonicalize(folder.join(program)).ok();
+        if all.iter().any(|one| target(&one.programs) == target(folder)) {
+            continue;
+        }
+        if let Some(version) = version_in(folder) {
+            let builder = builder(folder, &version);
+            all.push(Installation::on_machine(folder.clone(), version, builder));
+        }
+    }
+    all
+}
+
+/// Where a program is looked for: in PATH, then in these folders.
+pub(crate) fn usual_folders(program: &str, places: &[&str], keeper: &Keeper) -> Vec<PathBuf> {
+    let in_path = keeper.find_program(program, &[]);
+    let in_path = in_path.as_deref().and_then(Path::parent).map(Path::to_owned);
+    in_path.into_iter().chain(places.iter().map(PathBuf::from)).collect()
+}
+
+/// The programs of a product that Dyno cannot fetch: `found` is what is in `folders`, `advice` says where to get it.
+///
+/// # Errors
+///
+/// None fit what is asked for.
+pub(crate) fn choose_here(
+    (title, program, advice): (&str, &str, &str),
+    (folders, found): (&[PathBuf], &[Installation]),
+    spec: &ServerSpec,
+) -> Result<Installation, DeployError> {
+    if let Some(chosen) = choose(found, spec) {
+        return Ok(chosen.clone());
+    }
+    let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
+    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    Err(DeployError::new(match here.as_slice() {
+        [] => format!(
+            "{title}'s program `{program}` is not in {}; {advice} name its folder with `programs`",
+            folders.join(", ")
+        ),
+        here => format!(
+            "the requested {title} is not installed on this machine, which has {}; Dyno cannot \
+             fetch it: name the folder of another one with `programs`, or request another version",
+            here.join(", ")
+        ),
+    }))
 }
 
 /// The programs for a server: the newest of the machine that fit what is asked for, or else the newest

@@ -15,7 +15,7 @@ use dyno_workload::{Connection, Connector, Dialect};
 use ring::digest::{SHA256, digest};
 
 use super::connection::{self, ClickHouseConnection, Guard};
-use super::programs::{self, PROGRAM, Programs};
+use super::programs::{self, PROGRAM};
 use super::settings::Ports;
 use super::{facts, settings, statement_failed};
 use crate::control::ServerControl;
@@ -23,7 +23,7 @@ use crate::logs::LogFiles;
 use crate::private::{OwnServer, START_LIMIT, ServerFolder, ServerKind, ports};
 use crate::transport::{ReadBuffer, Transport};
 use crate::{
-    Address, BuildFacts, DeployError, Endpoint, Launch, Part, Secret, Server, ServerFacts,
+    Address, DeployError, Endpoint, Installation, Launch, Part, Secret, Server, ServerFacts,
     ServerSpec, TlsMode, version_fits,
 };
 
@@ -56,7 +56,7 @@ struct PrivateServer {
     endpoint: Endpoint,
     guard: Guard,
     connector: Connector,
-    programs: Programs,
+    programs: Installation,
     /// Settings of the server itself, which it does not report.
     of_server: Vec<(String, String)>,
     ports: Ports,
@@ -104,7 +104,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let file = folder.write(settings::CONFIGURATION_FILE, &text)?;
     folder.put_data(data, kind)?;
     let process = ProcessSpec {
-        program: programs.folder.join(PROGRAM),
+        program: programs.programs.join(PROGRAM),
         arguments: vec![format!("--config-file={}", file.display())],
         environment: vec![("TMPDIR".to_owned(), tmp.display().to_string())],
         log: folder.log(),
@@ -195,7 +195,7 @@ fn guard(control: ServerControl, port: u16) -> Guard {
 /// Checks version and settings, and makes the catalog.
 fn finish(
     spec: &ServerSpec,
-    (programs, given): (&Programs, &std::collections::BTreeMap<String, String>),
+    (programs, given): (&Installation, &std::collections::BTreeMap<String, String>),
     data: Option<&Path>,
     (endpoint, guard): (&Endpoint, &Guard),
 ) -> Result<(), DeployError> {
@@ -207,7 +207,7 @@ fn finish(
     {
         return Err(DeployError::new(format!(
             "ClickHouse in {} is {version}, not {wanted}",
-            programs.folder.display()
+            programs.programs.display()
         )));
     }
     let reported = settings::reported(&mut connection)?;
@@ -260,11 +260,7 @@ impl Server for PrivateServer {
         let mut facts = facts::ask(&self.endpoint, &mut connection)?;
         facts.settings.extend(self.of_server.iter().cloned());
         let configured = facts::configured(&mut connection);
-        let Programs { origin, folder, .. } = self.programs.clone();
-        Ok(ServerFacts {
-            build: Some(BuildFacts { origin, programs: folder, configured }),
-            ..facts
-        })
+        Ok(ServerFacts { build: Some(self.programs.facts(configured)), ..facts })
     }
 
     fn client_port(&self) -> Option<u16> {

@@ -97,7 +97,7 @@ impl Product for ClickHouse {
         let programs = programs::find(spec, place.keeper())?;
         Ok(DataShape {
             product: spec.product.clone(),
-            build: build_of(&programs.folder.join(programs::PROGRAM))?,
+            build: build_of(&programs.programs.join(programs::PROGRAM))?,
             version: programs.version,
             engine: None,
             settings: RUNTIME_SETTINGS.shaping(settings::spelled(&spec.settings)?)?,

@@ -4,89 +4,43 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Keeper, Origin};
+use dyno_host::Keeper;
 
-use crate::installation::{builder_in, choose};
+use crate::installation::{builder_in, choose_here, on_machine, usual_folders};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// The name of the program.
 pub(super) const PROGRAM: &str = "clickhouse-server";
 
+/// Where it is besides PATH.
+const PLACES: [&str; 3] = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
+
 /// A program that is larger than this is asked for its version.
 const READ_MAX: u64 = 16 << 20;
 
-/// The program of one installation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Programs {
-    /// The folder with the program.
-    pub(super) folder: PathBuf,
-    /// Its version: `18.16.1`.
-    pub(super) version: String,
-    /// Where it comes from.
-    pub(super) origin: Origin,
-}
-
 /// The program to start a server with: the one in the folder of the spec, else the best that fits.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation, DeployError> {
     let folders = match &spec.programs {
         Some(folder) => vec![folder.clone(), folder.join("bin")],
-        None => usual_folders(keeper),
+        None => usual_folders(PROGRAM, &PLACES, keeper),
     };
-    let found = on_machine(&folders, keeper);
-    if let Some(chosen) = choose(&found, spec) {
-        return Ok(Programs {
-            folder: chosen.programs.clone(),
-            version: chosen.version.clone(),
-            origin: chosen.origin.clone(),
-        });
-    }
-    let folders: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-    let no_programs = format!(
-        "ClickHouse's program `{PROGRAM}` is not in {}; install it (Debian 12: package \
-         `clickhouse-server`), or name its folder with `programs`",
-        folders.join(", ")
-    );
-    if found.is_empty() {
-        return Err(DeployError::new(no_programs));
-    }
-    let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
-    Err(DeployError::new(format!(
-        "the requested ClickHouse is not installed on this machine, which has {}; Dyno cannot \
-         fetch it: name the folder of another one with `programs`, or request another version",
-        here.join(", ")
-    )))
+    let advice = "install it (Debian 12: package `clickhouse-server`), or";
+    let found = in_folders(&folders, keeper);
+    choose_here(("ClickHouse", PROGRAM, advice), (&folders, &found), spec)
 }
 
 /// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
-    on_machine(&usual_folders(keeper), keeper)
+    in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
 }
 
-fn on_machine(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-    let mut all: Vec<Installation> = Vec::new();
-    for folder in folders {
-        let server = |folder: &Path| std::fs::canonicalize(folder.join(PROGRAM)).ok();
-        if all.iter().any(|one| server(&one.programs) == server(folder)) {
-            continue;
-        }
-        if let Some(version) = version_in(folder, keeper) {
-            let builder = match folder.starts_with("/usr/local") {
-                true => String::new(),
-                // Installed packages of a distribution do not say in their version who built them.
-                false => dyno_host::distribution().unwrap_or_else(|| builder_in(&version)),
-            };
-            all.push(Installation::on_machine(folder.clone(), version, builder));
-        }
-    }
-    all
-}
-
-fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
-    let in_path = keeper.find_program(PROGRAM, &[]);
-    let mut folders: Vec<PathBuf> =
-        in_path.as_deref().and_then(Path::parent).map(Path::to_owned).into_iter().collect();
-    folders.extend(["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from));
-    folders
+fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+    let builder = |folder: &Path, version: &str| match folder.starts_with("/usr/local") {
+        true => String::new(),
+        // Installed packages of a distribution do not say in their version who built them.
+        false => dyno_host::distribution().unwrap_or_else(|| builder_in(version)),
+    };
+    on_machine(folders, PROGRAM, |folder| version_in(folder, keeper), builder)
 }
 
 /// The version of the program in a folder, if it is there and tells. Old ones refuse `--version`, but have it

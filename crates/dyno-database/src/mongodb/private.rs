@@ -9,13 +9,13 @@ use dyno_units::Clock;
 use dyno_workload::{Connection, Connector, Dialect};
 
 use super::connection::PING;
-use super::programs::{self, PROGRAM, Programs};
+use super::programs::{self, PROGRAM};
 use super::{facts, settings};
 use crate::logs::LogFiles;
 use crate::private::{NO_PORTS, OwnServer, START_LIMIT, ServerFolder, ServerKind};
 use crate::waiting::SET_UP_LIMIT;
 use crate::{
-    Access, Address, BuildFacts, CostSource, DeployError, Endpoint, Launch, Part, Server,
+    Access, Address, CostSource, DeployError, Endpoint, Installation, Launch, Part, Server,
     ServerFacts, ServerSpec, TlsMode, version_fits,
 };
 
@@ -43,7 +43,7 @@ struct PrivateServer {
     server: OwnServer,
     endpoint: Endpoint,
     connector: Connector,
-    programs: Programs,
+    programs: Installation,
     settings: BTreeMap<String, String>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     {
         return Err(DeployError::new(format!(
             "FerretDB in {} is {}, not {wanted}",
-            programs.folder.display(),
+            programs.programs.display(),
             programs.version
         )));
     }
@@ -87,7 +87,7 @@ pub(super) fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError>
     let socket = folder.run().join(SOCKET);
     let process = ProcessSpec {
         program: PathBuf::from("/bin/sh"),
-        arguments: arguments(&programs.folder.join(PROGRAM), &folder, &socket, &settings),
+        arguments: arguments(&programs.programs.join(PROGRAM), &folder, &socket, &settings),
         environment: vec![
             ("TMPDIR".to_owned(), folder.tmp().display().to_string()),
             // It reports nothing to anybody.
@@ -195,8 +195,7 @@ impl Server for PrivateServer {
         facts.durability = settings::durability(&self.settings);
         facts.durability_settings = &settings::DURABILITY;
         facts.settings.extend(self.settings.clone());
-        let Programs { origin, folder, .. } = self.programs.clone();
-        facts.build = Some(BuildFacts { origin, programs: folder, configured: None });
+        facts.build = Some(self.programs.facts(None));
         Ok(facts)
     }
 

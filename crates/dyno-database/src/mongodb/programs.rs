@@ -2,55 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use dyno_host::{Keeper, Origin};
+use dyno_host::Keeper;
 
-use crate::installation::choose;
+use crate::installation::{choose_here, on_machine, usual_folders};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// The name of the program.
 pub(super) const PROGRAM: &str = "ferretdb";
 
-/// The program of one installation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Programs {
-    /// The folder with the program.
-    pub(super) folder: PathBuf,
-    /// Its version: `1.24.0`.
-    pub(super) version: String,
-    /// Where it comes from.
-    pub(super) origin: Origin,
-}
+/// Where it is besides PATH.
+const PLACES: [&str; 2] = ["/usr/bin", "/usr/local/bin"];
 
 /// The program to start a server with: the one in the folder of the spec, else the best that fits.
-pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, DeployError> {
+pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation, DeployError> {
     let folders = match &spec.programs {
         Some(folder) => vec![folder.clone(), folder.join("bin")],
-        None => usual_folders(keeper),
+        None => usual_folders(PROGRAM, &PLACES, keeper),
     };
-    let found = on_machine(&folders, keeper);
-    if let Some(chosen) = choose(&found, spec) {
-        check_version(&chosen.version)?;
-        return Ok(Programs {
-            folder: chosen.programs.clone(),
-            version: chosen.version.clone(),
-            origin: chosen.origin.clone(),
-        });
-    }
-    if found.is_empty() {
-        let folders: Vec<String> =
-            folders.iter().map(|folder| folder.display().to_string()).collect();
-        return Err(DeployError::new(format!(
-            "FerretDB's program `{PROGRAM}` is not in {}; docs/documents.md says how to build it \
-             from its Go module; name its folder with `programs`",
-            folders.join(", ")
-        )));
-    }
-    let here: Vec<&str> = found.iter().map(|one| one.version.as_str()).collect();
-    Err(DeployError::new(format!(
-        "the requested FerretDB is not installed on this machine, which has {}; Dyno cannot fetch \
-         it: name the folder of another one with `programs`, or request another version",
-        here.join(", ")
-    )))
+    let advice = "docs/documents.md says how to build it from its Go module;";
+    let found = in_folders(&folders, keeper);
+    let chosen = choose_here(("FerretDB", PROGRAM, advice), (&folders, &found), spec)?;
+    check_version(&chosen.version)?;
+    Ok(chosen)
 }
 
 /// FerretDB 2 has no SQLite in it: it needs PostgreSQL with an extension.
@@ -66,30 +39,12 @@ fn check_version(version: &str) -> Result<(), DeployError> {
 
 /// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
-    on_machine(&usual_folders(keeper), keeper)
+    in_folders(&usual_folders(PROGRAM, &PLACES, keeper), keeper)
 }
 
-fn on_machine(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-    let mut all: Vec<Installation> = Vec::new();
-    for folder in folders {
-        let program = |folder: &Path| std::fs::canonicalize(folder.join(PROGRAM)).ok();
-        if all.iter().any(|one| program(&one.programs) == program(folder)) {
-            continue;
-        }
-        if let Some(version) = version_in(folder, keeper) {
-            // Its version does not say who built it.
-            all.push(Installation::on_machine(folder.clone(), version, String::new()));
-        }
-    }
-    all
-}
-
-fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {
-    let in_path = keeper.find_program(PROGRAM, &[]);
-    let mut folders: Vec<PathBuf> =
-        in_path.as_deref().and_then(Path::parent).map(Path::to_owned).into_iter().collect();
-    folders.extend(["/usr/bin", "/usr/local/bin"].map(PathBuf::from));
-    folders
+fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+    // Its version does not say who built it.
+    on_machine(folders, PROGRAM, |folder| version_in(folder, keeper), |_, _| String::new())
 }
 
 /// The version of the program in a folder, if it is there and tells.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use dyno_host::{Image, Keeper, Origin, Program};
 use dyno_units::version_numbers;
 
-use crate::installation::{builder_in, choose, missing, missing_in_image};
+use crate::installation::{builder_in, choose, missing, missing_in_image, on_machine};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// Where Debian and its derivatives keep one folder for each version.
@@ -40,7 +40,7 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Programs, Deplo
     let (folders, found) = match &spec.programs {
         Some(folder) => {
             let folders = vec![folder.clone(), folder.join("bin")];
-            let found = on_machine(&folders, keeper);
+            let found = in_folders(&folders, keeper);
             (folders, found)
         }
         None => (usual_folders(keeper), installations(keeper)),
@@ -84,26 +84,14 @@ fn in_image(image: Image, spec: &ServerSpec, keeper: &Keeper) -> Result<Programs
 
 /// All that are here.
 pub(super) fn installations(keeper: &Keeper) -> Vec<Installation> {
-    let mut all = on_machine(&usual_folders(keeper), keeper);
+    let mut all = in_folders(&usual_folders(keeper), keeper);
     all.extend(keeper.builds("postgresql").into_iter().map(Installation::fetched));
     all
 }
 
-fn on_machine(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-    let mut all: Vec<Installation> = Vec::new();
-    for folder in folders {
-        // What PATH finds may be a link to others.
-        let server = |folder: &Path| std::fs::canonicalize(folder.join("postgres")).ok();
-        let is_known = |one: &Installation| server(&one.programs) == server(folder);
-        if all.iter().any(is_known) {
-            continue;
-        }
-        if let Some(version) = version_in(folder, keeper) {
-            let builder = builder_in(&version);
-            all.push(Installation::on_machine(folder.clone(), version, builder));
-        }
-    }
-    all
+fn in_folders(folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+    let builder = |_: &Path, version: &str| builder_in(version);
+    on_machine(folders, "postgres", |folder| version_in(folder, keeper), builder)
 }
 
 fn usual_folders(keeper: &Keeper) -> Vec<PathBuf> {

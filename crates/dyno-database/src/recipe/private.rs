@@ -13,8 +13,8 @@ use super::text::{ListensOn, Recipe};
 use crate::logs::LogFiles;
 use crate::private::{self, LOG_LINES, OwnServer, ServerFolder, ServerKind};
 use crate::{
-    Address, BuildFacts, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, TlsMode,
-    sql_probe, version_fits,
+    Address, DeployError, Endpoint, Launch, Secret, Server, ServerFacts, TlsMode, sql_probe,
+    version_fits,
 };
 
 /// The catalog of a private server, unless the recipe names another.
@@ -324,12 +324,7 @@ impl Server for PrivateServer {
         if let Some(durability) = self.recipe.durability(&facts.settings) {
             facts.durability = durability;
         }
-        let installation = &self.programs.installation;
-        facts.build = Some(BuildFacts {
-            origin: installation.origin.clone(),
-            programs: installation.programs.clone(),
-            configured: None,
-        });
+        facts.build = Some(self.programs.installation.facts(None));
         Ok(facts)
     }
 

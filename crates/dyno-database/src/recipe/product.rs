@@ -11,7 +11,7 @@ use super::places::fill;
 use super::private;
 use super::text::{ListensOn, Recipe};
 use crate::data::build_of;
-use crate::installation::{builder_in, choose};
+use crate::installation::{builder_in, choose, on_machine};
 use crate::{
     Client, DataShape, DeployError, Endpoint, Installation, Launch, Part, Place, Product,
     ProductSpec, Products, Server, ServerSpec,
@@ -56,19 +56,10 @@ impl FromRecipe {
         in_path.into_iter().chain(self.recipe.text.folders.iter().cloned()).collect()
     }
 
-    fn on_machine(&self, folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
-        let mut all: Vec<Installation> = Vec::new();
-        for folder in folders {
-            let of = |folder: &Path| folder.join(&self.recipe.text.program).canonicalize().ok();
-            if all.iter().any(|one| of(&one.programs) == of(folder)) {
-                continue;
-            }
-            if let Ok(version) = self.version_in(folder, keeper) {
-                let builder = builder_in(&version);
-                all.push(Installation::on_machine(folder.clone(), version, builder));
-            }
-        }
-        all
+    fn in_folders(&self, folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
+        let version_in = |folder: &Path| self.version_in(folder, keeper).ok();
+        let builder = |_: &Path, version: &str| builder_in(version);
+        on_machine(folders, &self.recipe.text.program, version_in, builder)
     }
 
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
@@ -77,7 +68,7 @@ impl FromRecipe {
             Some(folder) => vec![folder.clone(), folder.join("bin"), folder.join("sbin")],
             None => self.folders(keeper),
         };
-        let found = self.on_machine(&folders, keeper);
+        let found = self.in_folders(&folders, keeper);
         let name = &self.recipe.text.program;
         if let Some(chosen) = choose(&found, spec) {
             let program = chosen.programs.join(name);
@@ -185,7 +176,7 @@ impl Product for FromRecipe {
     }
 
     fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        self.on_machine(&self.folders(keeper), keeper)
+        self.in_folders(&self.folders(keeper), keeper)
     }
 
     /// That of a built-in product with the same protocol.
