@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
 use super::source::{self, Downloaded, Job, Source};
@@ -56,7 +56,7 @@ impl BuildStore {
         let store = self.checked()?;
         let staging = store.join(".new");
         remove_all(&staging)?;
-        make(&staging)?;
+        make(&staging, 0o755)?;
         let job = Job {
             keeper,
             store: &store,
@@ -103,12 +103,14 @@ fn complete(
     let refuse = |path: &Path, error: std::io::Error| {
         KeeperError(format!("{} cannot be written: {error}", path.display()))
     };
-    make(folder)?;
+    // Tools give files the owners and modes that packages name, which count only once they are changed: until then
+    // nobody else gets there.
+    make(folder, 0o700)?;
     let packages = folder.join(PACKAGES);
     fs::rename(staging, &packages).map_err(|error| refuse(&packages, error))?;
     let files = package_files(&packages, &downloaded.files)?;
     let root = folder.join(ROOT);
-    make(&root)?;
+    make(&root, 0o755)?;
     (order.say)(&format!("unpacking {}", downloaded.package));
     source.unpack(job, &packages, &root)?;
     let programs = resolved(&root, &order.spec.programs).ok_or_else(|| {
@@ -118,6 +120,8 @@ fn complete(
         ))
     })?;
     open_to_all(&root, &programs).map_err(|error| refuse(&root, error))?;
+    let opened = fs::set_permissions(folder, Permissions::from_mode(0o755));
+    opened.map_err(|error| refuse(folder, error))?;
     let version = (order.accept)(&programs).map_err(|why| {
         KeeperError(format!("{} {}: {why}", downloaded.package, downloaded.version))
     })?;
@@ -151,9 +155,10 @@ fn write(folder: &Path, description: &Description) -> std::io::Result<()> {
     fs::rename(&fresh, folder.join(BUILD_FILE))
 }
 
-fn make(folder: &Path) -> Result<(), KeeperError> {
-    let made = fs::create_dir(folder)
-        .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
+fn make(folder: &Path, mode: u32) -> Result<(), KeeperError> {
+    let made = fs::DirBuilder::new().mode(mode).create(folder);
+    // Whatever the umask has taken away.
+    let made = made.and_then(|()| fs::set_permissions(folder, Permissions::from_mode(mode)));
     made.map_err(|e| KeeperError(format!("{} cannot be created: {e}", folder.display())))
 }
 
@@ -237,6 +242,76 @@ mod tests {
         check("*/*/*/bin", Some("a/mariadb-11.4.5/linux64/bin"));
         check("a/*/linux32", None);
         check("", Some(""));
+    }
+
+    /// Packages whose files belong to another user until they are unpacked.
+    struct Given;
+
+    impl Source for Given {
+        fn name(&self) -> &'static str {
+            "given"
+        }
+
+        fn summary(&self) -> &'static str {
+            "a test"
+        }
+
+        fn problem(&self, _: &Keeper) -> Option<String> {
+            None
+        }
+
+        fn download(&self, _: &Job<'_>, _: &Path) -> Result<Downloaded, KeeperError> {
+            unreachable!("it is there")
+        }
+
+        fn unpack(&self, _: &Job<'_>, _: &Path, root: &Path) -> Result<(), KeeperError> {
+            assert_eq!(mode_of(root.parent().expect("it has one")), 0o700);
+            // As dpkg-deb does: a package says what its own root is like.
+            fs::set_permissions(root, Permissions::from_mode(0o755)).expect("set");
+            fs::create_dir(root.join("bin")).expect("made");
+            fs::write(root.join("bin/db"), "#!/bin/sh").expect("written");
+            Ok(())
+        }
+    }
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn nobody_else_gets_at_files_that_still_have_the_owners_of_their_package() {
+        let bench = tempfile::tempdir().expect("a folder");
+        let store = bench.path().join("store");
+        let (staging, folder) = (store.join(".new"), store.join("db-given-1"));
+        fs::create_dir_all(&staging).expect("made");
+        let keeper = Keeper::new(&bench.path().join("keeper")).expect("made");
+        let spec = PackageSpec {
+            source: "given",
+            packages: vec!["db".to_owned()],
+            extras: Vec::new(),
+            version: String::new(),
+            programs: "bin".to_owned(),
+        };
+        let job = Job { keeper: &keeper, store: &store, spec: &spec, say: &|_| {}, now_unix_ms: 0 };
+        let accept = |programs: &Path| {
+            // The servers' user asks them.
+            assert_eq!((mode_of(&folder), mode_of(&programs.join("db"))), (0o755, 0o755));
+            Ok("1".to_owned())
+        };
+        let order = FetchOrder {
+            product: "db",
+            spec: &spec,
+            accept: &accept,
+            now_unix_ms: 0,
+            say: &|_| {},
+        };
+        let downloaded = Downloaded {
+            builder: String::new(),
+            package: "db".to_owned(),
+            version: "1".to_owned(),
+            files: Vec::new(),
+        };
+        complete(&Given, &job, &order, (&staging, &folder), downloaded).expect("it is complete");
     }
 
     #[test]

@@ -12,6 +12,10 @@ use crate::keeper::Keeper;
 /// Lines of its output that are shown when a tool fails.
 const LINES_MOST: usize = 8;
 
+/// Where a tool runs that may look for settings in the folders above its own, as pyenv does: there are none above it,
+/// least of all /var/tmp.
+pub(super) const ROOT_FOLDER: &str = "/";
+
 /// A tool that is there.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool(pub(crate) PathBuf);

@@ -12,6 +12,10 @@ use crate::keeper::Keeper;
 /// wherever it runs.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
 
+/// The folder in which Maven looks for settings of a project: beside it, and else in each folder above it. They name
+/// code that Maven runs, and above Dyno's folder is /var/tmp, where everybody may put them.
+const SETTINGS: &str = ".mvn";
+
 pub(super) struct Maven;
 
 impl Source for Maven {
@@ -33,9 +37,11 @@ impl Source for Maven {
         let package = job.spec.packages.first().cloned().unwrap_or_default();
         let (group, artifact) = package.split_once(':').unwrap_or(("", &package));
         let project = to.join("pom.xml");
+        let settings = to.join(SETTINGS);
         let refuse = |path: &Path, error: std::io::Error| {
             KeeperError(format!("{} cannot be written: {error}", path.display()))
         };
+        fs::create_dir(&settings).map_err(|error| refuse(&settings, error))?;
         fs::write(&project, project_text(group, artifact, &range(&job.spec.version)))
             .map_err(|error| refuse(&project, error))?;
         (job.say)(&format!("downloading {package} {}", job.spec.version));
@@ -52,6 +58,7 @@ impl Source for Maven {
         ];
         let copied = maven.run(to, arguments);
         fs::remove_file(&project).map_err(|error| refuse(&project, error))?;
+        fs::remove_dir_all(&settings).map_err(|error| refuse(&settings, error))?;
         copied?;
         let files = file_names(to)?;
         let version = files.iter().find_map(|file| version_in(file, artifact));
@@ -130,7 +137,7 @@ fn unzippers(keeper: &Keeper) -> Result<(PathBuf, &'static [&'static str], bool)
     let all: [(&str, &[&str], bool); 3] = [
         ("unzip", &["-q", "-o"], false),
         ("jar", &["xf"], false),
-        ("python3", &["-m", "zipfile", "-e"], true),
+        ("python3", &["-I", "-m", "zipfile", "-e"], true),
     ];
     let found = all.into_iter().find_map(|(name, words, names_place)| {
         Some((keeper.find_program(name, &[])?, words, names_place))

@@ -135,3 +135,57 @@ fn files_below(folder: &Path, is_picked: impl Fn(&Path) -> bool) -> Vec<PathBuf>
     found.sort();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// Looks for settings as Maven and pyenv do, and says in which folder it found some.
+    const LOOK: &str = "#!/bin/sh
+at=$(pwd -P)
+while [ \"$at\" != / ] && [ ! -e \"$at/.mvn\" ] && [ ! -e \"$at/.python-version\" ]; do
+    at=$(dirname \"$at\")
+done
+echo \"$at\" > \"$(dirname \"$0\")/found\"
+";
+
+    #[test]
+    fn settings_above_the_store_do_not_count() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let bench = fs::canonicalize(folder.path()).expect("it is there");
+        let (tools, store) = (bench.join("tools"), bench.join("store"));
+        let to = store.join(".new");
+        for folder in [&tools, &store, &to, &bench.join(".mvn")] {
+            fs::create_dir_all(folder).expect("made");
+        }
+        fs::write(bench.join(".python-version"), "../../evil").expect("written");
+        for name in ["mvn", "pip3", "xz", "unzip"] {
+            fs::write(tools.join(name), LOOK).expect("written");
+            fs::set_permissions(tools.join(name), Permissions::from_mode(0o755)).expect("set");
+        }
+        let keeper = Keeper::new(&bench.join("keeper")).expect("made");
+        let keeper = keeper.with_path(tools.as_os_str());
+        let spec = PackageSpec {
+            source: "any",
+            packages: vec!["group:artifact".to_owned()],
+            extras: Vec::new(),
+            version: String::new(),
+            programs: String::new(),
+        };
+        let (keeper, store, spec) = (&keeper, store.as_path(), &spec);
+        let job = Job { keeper, store, spec, say: &|_| {}, now_unix_ms: 0 };
+        let check = |source: &dyn Source, expected: &Path| {
+            // It finds settings, and no packages.
+            assert!(source.download(&job, &to).is_err());
+            let found = fs::read_to_string(tools.join("found")).expect("it has run");
+            assert_eq!(Path::new(found.trim_end()), expected, "{}", source.name());
+        };
+        check(&maven::Maven, &to);
+        check(&python::Python, Path::new("/"));
+        let left: Vec<_> = fs::read_dir(&to).expect("read").collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::tool::Tool;
+use super::super::tool::{ROOT_FOLDER, Tool};
 use super::{Downloaded, Job, Source, file_names};
 use crate::KeeperError;
 use crate::keeper::Keeper;
@@ -32,7 +32,7 @@ impl Source for Python {
         let place = to.display().to_string();
         let words =
             ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", &place];
-        pip(job.keeper)?.run(to, words.into_iter().chain([wanted.as_str()]))?;
+        pip(job.keeper)?.run(ROOT_FOLDER.as_ref(), words.into_iter().chain([wanted.as_str()]))?;
         let files = file_names(to)?;
         let version = files.iter().find_map(|file| version_in(file));
         Ok(Downloaded {
@@ -49,8 +49,8 @@ impl Source for Python {
             let wheel = packages.join(file).display().to_string();
             let words =
                 ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--target"];
-            pip(job.keeper)?
-                .run(root, words.into_iter().chain([place.as_str(), wheel.as_str()]))?;
+            let words = words.into_iter().chain([place.as_str(), wheel.as_str()]);
+            pip(job.keeper)?.run(ROOT_FOLDER.as_ref(), words)?;
         }
         Ok(())
     }
