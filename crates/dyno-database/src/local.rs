@@ -29,7 +29,7 @@ impl LocalServer {
         let pid = match &endpoint.address {
             Address::Unix(path) => listener_of_socket(path),
             Address::Tcp { host, port } if is_loopback(host) => {
-                listener_of_port(*port, spec.programs)
+                listener_of_port(host, *port, spec.programs)
             }
             Address::Tcp { .. } => None,
         }?;

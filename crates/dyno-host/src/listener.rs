@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -24,11 +24,17 @@ pub fn listener_of_socket(path: &Path) -> Option<i32> {
     Some(peer.pid.as_raw_nonzero().get())
 }
 
-/// The process of one of these names that listens on a TCP port of this host. A name is what the
+/// The process of one of these names that gets a client's connections to a TCP port of this host, by this name of
+/// the host: other users may listen on the same port of another address. A process's name is what the
 /// kernel calls it, cut to 15 bytes; it prevents port forwarders from being taken for servers. None
 /// if there is none, or if another user's processes cannot be looked into.
-pub fn listener_of_port(port: u16, names: &[&str]) -> Option<i32> {
-    listener_in(Path::new("/proc"), port, names)
+pub fn listener_of_port(host: &str, port: u16, names: &[&str]) -> Option<i32> {
+    let text = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let text = text("/proc/net/tcp") + &text("/proc/net/tcp6");
+    // A client tries the addresses in this order, too.
+    let mut addresses = (host, port).to_socket_addrs().ok()?;
+    let inodes = addresses.find_map(|address| listening_inodes(&text, address))?;
+    holder(Path::new("/proc"), &inodes, names)
 }
 
 /// The network addresses at which a process or one of its descendants listens, as `127.0.0.1:5432`: for servers
@@ -197,35 +203,41 @@ pub fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn listener_in(proc_root: &Path, port: u16, names: &[&str]) -> Option<i32> {
-    let text = |file: &str| fs::read_to_string(proc_root.join(file)).unwrap_or_default();
-    let mut inodes = listening_inodes(&text("net/tcp"), port);
-    inodes.extend(listening_inodes(&text("net/tcp6"), port));
-    if inodes.is_empty() {
-        return None;
-    }
+/// The process of one of these names that has one of these sockets open.
+fn holder(proc_root: &Path, inodes: &BTreeSet<u64>, names: &[&str]) -> Option<i32> {
     let mut n_left = LINKS_MOST;
     let is_named = |stat: &ProcessStat| names.contains(&stat.name.as_str());
     let named = list_pids(proc_root)
         .into_iter()
         .filter_map(|pid| ProcessStat::read(proc_root, pid).filter(is_named));
     let holders: Vec<ProcessStat> =
-        named.filter(|stat| holds(proc_root, stat.pid, &inodes, &mut n_left)).collect();
+        named.filter(|stat| holds(proc_root, stat.pid, inodes, &mut n_left)).collect();
     // Children may hold it as well: the server is the one that is not a child of another.
     let is_child = |stat: &&ProcessStat| holders.iter().any(|other| other.pid == stat.parent);
     holders.iter().find(|stat| !is_child(stat)).map(|stat| stat.pid)
 }
 
-/// Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp` or `tcp6`.
-fn listening_inodes(text: &str, port: u16) -> BTreeSet<u64> {
-    let inode = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (_, local_port) = words.get(1)?.rsplit_once(':')?;
-        let is_it = u16::from_str_radix(local_port, 16).ok()? == port;
-        let is_listening = *words.get(3)? == LISTENING;
-        (is_it && is_listening).then(|| words.get(9)?.parse().ok()).flatten()
+/// Inodes of the sockets that get connections to an address, from the text of `/proc/net/tcp` and `tcp6`: those that
+/// listen on it, or else on all addresses, as in the kernel. None if there are none.
+fn listening_inodes(text: &str, address: SocketAddr) -> Option<BTreeSet<u64>> {
+    let all = |ip: IpAddr| written(SocketAddr::new(ip, address.port()));
+    let all_v4 = all(Ipv4Addr::UNSPECIFIED.into());
+    let all_v6 = all(Ipv6Addr::UNSPECIFIED.into());
+    let in_order = match address {
+        SocketAddr::V4(_) => vec![written(address), all_v4, all_v6],
+        SocketAddr::V6(_) => vec![written(address), all_v6],
     };
-    text.lines().filter_map(inode).collect()
+    let listening = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (at, inode) = ((*words.get(1)?).to_owned(), words.get(9)?.parse().ok()?);
+        (*words.get(3)? == LISTENING).then_some((at, inode))
+    };
+    let sockets: Vec<(String, u64)> = text.lines().filter_map(listening).collect();
+    let at = |ends: Vec<String>| -> BTreeSet<u64> {
+        let here = sockets.iter().filter(|(at, _)| ends.contains(at));
+        here.map(|(_, inode)| *inode).collect()
+    };
+    in_order.into_iter().map(at).find(|inodes| !inodes.is_empty())
 }
 
 /// Whether a process has one of these sockets open.
@@ -259,9 +271,28 @@ mod tests {
             0 12345 1 0 100 0 0 10 0\n   \
             1: 0100007F:0CEA 0100007F:9999 01 00000000:00000000 00:00000000 00000000   999        \
             0 777 1 0 100 0 0 10 0\n   2: garbage\n   3: 0100007F:ZZZZ x 0A 0 0 0 0 0 5\n";
-        assert_eq!(listening_inodes(text, 3306), BTreeSet::from([12345]));
-        assert!(listening_inodes(text, 3307).is_empty());
-        assert!(listening_inodes("", 3306).is_empty());
+        let check = |text: &str, address: &str, expected: Option<u64>| {
+            let found = listening_inodes(text, address.parse().expect("it is one"));
+            assert_eq!(found, expected.map(|inode| BTreeSet::from([inode])), "{address}");
+        };
+        check(text, "127.0.0.1:3306", Some(12345));
+        check(text, "127.0.0.1:3307", None);
+        check("", "127.0.0.1:3306", None);
+        // Whoever listens on another address of the port gets none of the connections.
+        let line =
+            |address: &str, inode: u64| format!("0: {address}:0CEA x 0A 0 0 0 0 0 {inode}\n");
+        let (v4, v6) = ("00000000", "00000000000000000000000000000000");
+        let own = "00000000000000000000000001000000";
+        let sockets = [(v6, 1), (own, 2), (v4, 3), ("0200007F", 4), ("0100007F", 5)];
+        let text: String = sockets.map(|(address, inode)| line(address, inode)).concat();
+        check(&text, "127.0.0.1:3306", Some(5));
+        check(&text, "127.0.0.2:3306", Some(4));
+        check(&text, "127.0.0.3:3306", Some(3));
+        check(&text, "[::1]:3306", Some(2));
+        check(&text, "[::2]:3306", Some(1));
+        // One that listens on all addresses of IPv6 gets those of IPv4 as well.
+        check(&line(v6, 6), "127.0.0.1:3306", Some(6));
+        check(&line("0000000000000000FFFF00000100007F", 7), "127.0.0.1:3306", Some(7));
     }
 
     #[test]
@@ -270,8 +301,9 @@ mod tests {
         let name = ProcessStat::read(Path::new("/proc"), own).expect("it runs").name;
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
         let port = listener.local_addr().expect("it is bound").port();
-        assert_eq!(listener_of_port(port, &[&name]), Some(own));
-        assert_eq!(listener_of_port(port, &["no-such-server"]), None);
+        assert_eq!(listener_of_port("localhost", port, &[&name]), Some(own));
+        assert_eq!(listener_of_port("127.0.0.1", port, &["no-such-server"]), None);
+        assert_eq!(listener_of_port("127.0.0.2", port, &[&name]), None);
 
         let _client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
         let (served, _) = listener.accept().expect("it has come");
@@ -340,7 +372,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_makes_the_parser_panic(text in "[ 0-9A-F:\n]{0,80}") {
-            let _ = listening_inodes(&text, 1);
+            let _ = listening_inodes(&text, SocketAddr::from(([127, 0, 0, 1], 1)));
             let _ = listening_addresses(&text);
         }
     }
