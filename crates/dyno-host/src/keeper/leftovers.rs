@@ -211,7 +211,7 @@ fn end_processes(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Vec<Strin
     let mut messages = Vec::new();
     // One that was started while others were ended shows up in the next round.
     for _ in 0..ROUNDS_MAX {
-        let left = leftover_processes(&keeper.proc_root, owner);
+        let left = leftover_processes(keeper, owner);
         if left.is_empty() {
             break;
         }
@@ -242,7 +242,7 @@ fn remove_leftover(keeper: &Keeper, owner: &Owner, clock: &dyn Clock) -> Result<
         }
         // They carry its label; what runs in one is not always Dyno's to end by a signal.
         owner.remove_containers()?;
-        if let Some((pid, name)) = process_that_stays_in(&keeper.proc_root, folder, clock) {
+        if let Some((pid, name)) = process_that_stays_in(keeper, folder, clock) {
             return alone(format!("process {pid} ({name}) works in it"));
         }
         if let Some(log) = held_log(folder, clock) {
@@ -289,13 +289,13 @@ fn is_newer(folder: &Path, owner_file: &File, unix_s: i64) -> bool {
 /// A process that is still in the folder after a moment: those of a server whose main process was
 /// killed notice it and end by themselves, but not at once.
 fn process_that_stays_in(
-    proc_root: &Path,
+    keeper: &Keeper,
     folder: &Path,
     clock: &dyn Clock,
 ) -> Option<(i32, String)> {
     let end = clock.now() + ORPHANS_LIMIT;
     loop {
-        let found = process_in(proc_root, folder);
+        let found = process_in(keeper, folder);
         if found.is_none() || clock.now() >= end {
             return found;
         }
@@ -305,17 +305,27 @@ fn process_that_stays_in(
 
 /// A living process, other than this one, that has the folder as its working directory or has a
 /// file open in it.
-fn process_in(proc_root: &Path, folder: &Path) -> Option<(i32, String)> {
+fn process_in(keeper: &Keeper, folder: &Path) -> Option<(i32, String)> {
     let own = i32::try_from(std::process::id()).ok();
+    let proc_root = &keeper.proc_root;
     let is_in = |link: &Path| fs::read_link(link).is_ok_and(|target| target.starts_with(folder));
-    list_pids(proc_root).into_iter().filter(|pid| Some(*pid) != own).find_map(|pid| {
+    let others = list_pids(proc_root).into_iter().filter(|pid| Some(*pid) != own);
+    others.filter(|pid| may_be_in_folders(keeper, *pid)).find_map(|pid| {
         let process = proc_root.join(pid.to_string());
-        // Processes of other users cannot be examined, and cannot be in the folder either.
         let files = || fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
         let is_inside = is_in(&process.join("cwd")) || files().any(|file| is_in(&file.path()));
         let stat = is_inside.then(|| ProcessStat::read(proc_root, pid)).flatten()?;
         stat.is_alive().then_some((pid, stat.name))
     })
+}
+
+/// Whether a process is of a user who can be in Dyno's folders: Dyno's own, or that of servers. Another user cannot,
+/// but can have a process that looks so (in a mount namespace of its own, or by its environment), and one whose
+/// memory cannot be read to its end.
+fn may_be_in_folders(keeper: &Keeper, pid: i32) -> bool {
+    let users = [rustix::process::geteuid().as_raw(), keeper.uid_of_processes()];
+    fs::metadata(keeper.proc_root.join(pid.to_string()))
+        .is_ok_and(|process| users.contains(&process.uid()))
 }
 
 /// A log in the folder that a process still has open, wherever it runs: a process that writes to a
@@ -332,7 +342,8 @@ fn held_log(folder: &Path, clock: &dyn Clock) -> Option<PathBuf> {
 }
 
 /// The processes that are proved to be left over in this owner's folder.
-fn leftover_processes(proc_root: &Path, owner: &Owner) -> Vec<(ProcessIdentity, String)> {
+fn leftover_processes(keeper: &Keeper, owner: &Owner) -> Vec<(ProcessIdentity, String)> {
+    let proc_root = &keeper.proc_root;
     let is_leftover = |stat: &ProcessStat| {
         let is_noted = owner.processes.contains(&stat.identity());
         let is_in_group = owner
@@ -347,7 +358,7 @@ fn leftover_processes(proc_root: &Path, owner: &Owner) -> Vec<(ProcessIdentity, 
     };
     list_processes(proc_root)
         .iter()
-        .filter(|stat| stat.is_alive() && is_leftover(stat))
+        .filter(|stat| stat.is_alive() && may_be_in_folders(keeper, stat.pid) && is_leftover(stat))
         .map(|stat| (stat.identity(), stat.name.clone()))
         .collect()
 }

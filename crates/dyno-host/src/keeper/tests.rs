@@ -398,6 +398,32 @@ fn a_process_that_was_not_noted_is_found_by_its_mark() {
 }
 
 #[test]
+fn a_process_of_another_user_is_none_of_a_folder() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can be another user");
+        return;
+    }
+    let (_outer, keeper) = keeper();
+    let owner = abandoned(&keeper, "db");
+    // As it seems from outside, by its mark and its working directory: root has it put there.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=54321", "--regid=54321", "--clear-groups", "sleep", "1000"]);
+    let mut child = command
+        .current_dir(&owner.folder)
+        .env(FOLDER_MARK, &owner.folder)
+        .spawn()
+        .expect("it runs");
+    let process = format!("/proc/{}", child.id());
+    while fs::metadata(&process).expect("it runs").uid() != 54_321 {
+        std::thread::yield_now();
+    }
+    let messages = keeper.end_leftovers(&ManualClock::new());
+    assert!(messages.len() == 1 && messages[0].starts_with("removed "), "{messages:?}");
+    assert_eq!(child.try_wait().expect("readable"), None);
+    child.kill().and_then(|()| child.wait()).expect("ended");
+}
+
+#[test]
 fn another_process_with_a_used_id_is_left_alone() {
     let (_outer, keeper) = keeper();
     let mut owner = abandoned(&keeper, "db");
