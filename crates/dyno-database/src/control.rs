@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dyno_host::{KeptProcess, Place, ProcessSpec};
+use dyno_host::{KeptProcess, Place, ProcessSpec, listens_by_network};
 use dyno_units::{Clock, Nanoseconds};
 
 use crate::private::{DISCARD_LIMIT, LOG_LINES, STOP_LIMIT, ServerKind, check_network, end};
@@ -166,6 +166,20 @@ impl ServerControl {
     /// The id of its process.
     pub(crate) fn pid(&self) -> i32 {
         self.process().pid()
+    }
+
+    /// The network addresses at which its process listens.
+    ///
+    /// # Errors
+    ///
+    /// It has ended, and its id may be that of another user's process by now; or it cannot be determined.
+    pub(crate) fn listens(&self) -> Result<Vec<String>, String> {
+        // As long as nobody collects it, which takes this lock, its id is its own.
+        let mut process = self.process();
+        match process.ended() {
+            Some(how) => Err(format!("{} {how}", self.kind.product)),
+            None => listens_by_network(process.pid()).map_err(|error| error.to_string()),
+        }
     }
 
     fn failed(&self, message: String) -> DeployError {

@@ -452,4 +452,40 @@ mod tests {
         let all = ["10.0.0.1:7", "127.0.0.1:7", "0.0.0.0:7"].map(str::to_owned).to_vec();
         assert_eq!(strange(all, NO_PORTS, open), ["127.0.0.1:7", "0.0.0.0:7"]);
     }
+
+    #[test]
+    fn an_id_of_a_server_that_has_ended_says_nothing_of_where_it_listens() {
+        use std::os::unix::fs::PermissionsExt;
+
+        use dyno_units::ManualClock;
+
+        use crate::control::{Act, Control};
+
+        let root = tempfile::tempdir().unwrap();
+        // The servers' user goes through it.
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(root.path(), mode).unwrap();
+        let keeper = Arc::new(Keeper::new(&root.path().join("keeper")).unwrap());
+        let folder = ServerFolder::make(&Place::under(&keeper), "sleep").unwrap();
+        let spec = ProcessSpec {
+            program: "/bin/sleep".into(),
+            arguments: vec!["1000".to_owned()],
+            log: folder.log(),
+            ..ProcessSpec::default()
+        };
+        let kind = ServerKind {
+            product: "Sleep",
+            stop_signal: "TERM",
+            log_files: LogFiles::Named(&[]),
+            ports: NO_PORTS,
+            open: None,
+            start_limit: START_LIMIT,
+        };
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        let (server, ()) = OwnServer::start(folder, &spec, kind, &clock, || Ok(())).unwrap();
+        let control = server.control();
+        assert_eq!(control.listens().unwrap(), [""; 0]);
+        control.act(Act::Kill).unwrap();
+        assert!(control.listens().unwrap_err().contains("Sleep was ended by signal 9"));
+    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::{
-    Probe, ProcessSpec, ThreadListing, free_loopback_ports, listens_by_network, random_token,
+    Probe, ProcessSpec, ThreadListing, free_loopback_ports, random_token,
 };
 use dyno_units::Nanoseconds;
 use dyno_workload::{Connection, Connector, Dialect};
@@ -180,15 +180,12 @@ fn ping(endpoint: &Endpoint) -> Result<(), String> {
 
 /// Says whether the server's own process holds the port.
 fn guard(control: ServerControl, port: u16) -> Guard {
-    Arc::new(move || {
-        let listens = listens_by_network(control.pid()).map_err(|error| error.to_string())?;
-        match listens.contains(&format!("127.0.0.1:{port}")) {
-            true => Ok(()),
-            false => Err(format!(
-                "port {port} is not held by the ClickHouse that Dyno started, so it is not sent the \
+    Arc::new(move || match control.listens()?.contains(&format!("127.0.0.1:{port}")) {
+        true => Ok(()),
+        false => Err(format!(
+            "port {port} is not held by the ClickHouse that Dyno started, so it is not sent the \
                  password"
-            )),
-        }
+        )),
     })
 }
 
