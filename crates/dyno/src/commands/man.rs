@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Context;
 
+use super::report;
 use crate::{End, cli};
 
 /// Writes `dyno.1`, `dyno-run.1` and so on into a folder.
 pub(crate) fn run(folder: &Path) -> anyhow::Result<End> {
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(cli::command(), folder));
-    written
+    report::make_folder(folder)?;
+    clap_mangen::generate_to(cli::command(), folder)
         .with_context(|| format!("the manual pages cannot be written to {}", folder.display()))?;
     Ok(End::Good)
 }

@@ -1,6 +1,8 @@
 //! `dyno report`: an answer from one or several records.
 
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -270,8 +272,8 @@ fn summary(findings: &Findings) -> String {
     dyno_report::terminal::render(findings, terminal::width(), terminal::out_has_colours())
 }
 
-/// Makes the folder of a report, if it is missing.
-fn make_folder(folder: &Path) -> anyhow::Result<()> {
+/// Makes a folder for what is written, if it is missing.
+pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
     dyno_record::check_way(folder)?;
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
@@ -289,21 +291,59 @@ fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// Writes the file that the user names, whole or not at all; what is no regular file and no link,
 /// such as `/dev/stdout`, is written to.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let is_special = std::fs::symlink_metadata(path).is_ok_and(|facts| {
-        let kind = facts.file_type();
-        kind.is_char_device() || kind.is_fifo()
-    });
-    let is_standard = ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name));
-    let written = match is_special || is_standard {
-        true => std::fs::write(path, bytes),
-        false => dyno_record::write_replacing(path, bytes),
+    let failed = || format!("cannot write {}", path.display());
+    if let Some(mut file) = special(path).with_context(failed)? {
+        return file.write_all(bytes).with_context(failed);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    dyno_record::check_way(folder.unwrap_or(Path::new(".")))?;
+    dyno_record::write_replacing(path, bytes).with_context(failed)
+}
+
+/// The device with this name, opened, or the pipe, if it is this user's or root's: another user could read what is
+/// written to theirs, and put a link in its place at any moment.
+fn special(path: &Path) -> std::io::Result<Option<File>> {
+    if ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name)) {
+        return File::options().write(true).open(path).map(Some);
+    }
+    let me = rustix::process::geteuid().as_raw();
+    let is_special = |facts: &std::fs::Metadata| {
+        let (kind, is_own) = (facts.file_type(), [0, me].contains(&facts.uid()));
+        kind.is_char_device() || (kind.is_fifo() && is_own)
     };
-    written.with_context(|| format!("cannot write {}", path.display()))
+    if !std::fs::symlink_metadata(path).is_ok_and(|facts| is_special(&facts)) {
+        return Ok(None);
+    }
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let file = File::options().write(true).custom_flags(flags).open(path)?;
+    // Otherwise something else has its name since.
+    Ok(is_special(&file.metadata()?).then_some(file))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{joined_name, no_link, place_of};
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::{joined_name, no_link, place_of, write};
+
+    #[test]
+    fn only_a_pipe_of_ones_own_is_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &path, FileType::Fifo, mode, 0).unwrap();
+        let read = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| std::fs::read_to_string(&path).unwrap());
+            write(&path, b"text").unwrap();
+            reader.join().unwrap()
+        });
+        assert_eq!(read, "text");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(54_321), None).unwrap();
+            write(&path, b"text").unwrap();
+            assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
+        }
+    }
 
     #[test]
     fn the_report_of_several_runs_is_not_written_through_a_link() {
