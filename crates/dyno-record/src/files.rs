@@ -304,6 +304,8 @@ mod tests {
         };
         refused(RunWriter::create(&path("runs"), &manifest("x")));
         refused(RunWriter::create(&path("runs/deep/run"), &manifest("x")));
+        let why = crate::make_run_folder(&path("runs/new")).expect_err("as well").to_string();
+        assert!(why.contains("runs belongs to user 54321"), "{why}");
         assert_eq!(fs::read_dir(path("runs")).unwrap().count(), 0);
         // One's own run can be continued, and the received one of another user is only read.
         drop(RunWriter::create(&path("own"), &manifest("x")).unwrap());

@@ -49,7 +49,7 @@ pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
 pub use voids::{VoidBlock, VoidTrial};
 pub use writer::{
     FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,
-    check_empty,
+    check_empty, make_run_folder,
 };
 
 /// The version of the format that this crate writes, and the newest that it reads.

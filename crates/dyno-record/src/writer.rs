@@ -184,10 +184,7 @@ impl RunWriter {
     /// that is not empty, unless all that is in it is what a Dyno left that was stopped while it did
     /// the same.
     pub fn create(folder: &Path, manifest: &Manifest) -> Result<RunWriter, WriteError> {
-        check_way(folder)?;
-        make_folder(folder).map_err(|error| not_made(folder, &error))?;
-        // Another user may have made a part of the way until just now; from now on none can.
-        check_way(folder)?;
+        make_run_folder(folder)?;
         check_empty(folder)?;
         let lock = RunLock::take(folder)?;
         // Another Dyno may have been there until just now.
@@ -496,6 +493,19 @@ fn to_json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, WriteError> 
         serde_json::to_vec_pretty(value).map_err(|error| WriteError::new(path, error))?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// Makes the folder of a run, which only its owner may enter; those above it as usual. One that is there stays as it
+/// is.
+///
+/// # Errors
+///
+/// Another user has put something on the way to it, or it cannot be made.
+pub fn make_run_folder(folder: &Path) -> Result<(), WriteError> {
+    check_way(folder)?;
+    make_folder(folder).map_err(|error| not_made(folder, &error))?;
+    // Another user may have made a part of the way until just now; from now on none can.
+    check_way(folder)
 }
 
 /// Makes a folder for its owner alone; those above it as usual. One that is there stays as it is.

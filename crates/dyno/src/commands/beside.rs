@@ -79,8 +79,9 @@ impl Interruption {
     }
 }
 
-/// Whether a server has its socket there: not another user, who has put one where everybody may.
-pub(crate) fn has_socket(path: &Path) -> bool {
+/// Whether something is there that counts where somebody looks for it: nothing that another user has put where
+/// everybody may, such as the socket of a server, or a script, in /tmp.
+pub(crate) fn is_there(path: &Path) -> bool {
     let me = rustix::process::geteuid().as_raw();
     path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
 }
@@ -170,11 +171,10 @@ impl Folder {
                 let numbered = (2..).map(|n| Path::new("runs").join(format!("{tool}-{n}")));
                 let mut names = std::iter::once(Path::new("runs").join(tool)).chain(numbered);
                 let path = names.find(|path| !path.exists()).context("all names are taken")?;
-                if let Err(error) = std::fs::create_dir_all(&path) {
+                if let Err(error) = dyno_record::make_run_folder(&path) {
                     terminal::say(&format!(
-                        "warning: no record is kept: cannot create {}: {error}; --record=FOLDER names \
-                         another folder, --no-record keeps none",
-                        path.display()
+                        "warning: no record is kept: {error}; --record=FOLDER names another folder, \
+                         --no-record keeps none"
                     ));
                     return Folder::passing(tool, lab);
                 }
@@ -219,16 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_that_another_user_has_put_there_is_not_found() {
+    fn what_another_user_has_put_there_is_not_found() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
         let path = folder.path().join("mysql.sock");
-        assert!(!has_socket(&path));
+        assert!(!is_there(&path));
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert!(has_socket(&path));
+        assert!(is_there(&path));
         if rustix::process::geteuid().is_root() {
             chown(&path, Some(54_321), None).unwrap();
-            assert!(!has_socket(&path));
+            assert!(!is_there(&path));
         }
     }
 }

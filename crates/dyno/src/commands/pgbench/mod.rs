@@ -104,7 +104,7 @@ fn perform(words: &[String]) -> Result<End, Stop> {
             variable: &variable,
             system_user: &system_user,
             read_private: &read_private,
-            exists: &beside::has_socket,
+            exists: &beside::is_there,
         },
     )
     .map_err(refused)?;

@@ -13,6 +13,7 @@ use dyno_units::{Clock, Nanoseconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::commands::beside::is_there;
 use crate::terminal;
 
 /// The host of `dyno sysbench`.
@@ -112,7 +113,8 @@ fn read(path: &Path) -> std::io::Result<Module> {
     Ok(Module { path: path.display().to_string(), text })
 }
 
-/// Looks for a module: beside the script, in the places of `path`, and among those that are built in.
+/// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
+/// user has put where everybody may is none: it would run as part of the script.
 pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Result<Module, String> {
     let built_in = || {
         let text = built_in_module(name)?;
@@ -129,7 +131,8 @@ pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Resu
     {
         return Ok(module);
     }
-    let found = places.iter().find_map(|place| read(place).ok());
+    let mut there = places.iter().filter(|place| is_there(place));
+    let found = there.find_map(|place| read(place).ok());
     found.or_else(built_in).ok_or_else(|| {
         let places = places.iter().map(|place| format!("\n\tno file '{}'", place.display()));
         places.collect()
@@ -221,7 +224,29 @@ fn execute(command: &str, is_stopped: &dyn Fn() -> bool) -> std::io::Result<i32>
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
+
+    #[test]
+    fn a_module_of_another_user_in_a_shared_folder_is_not_found() {
+        let shared = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(shared.path(), Permissions::from_mode(0o1777)).expect("set");
+        let file = shared.path().join("oltp_common.lua");
+        fs::write(&file, "-- mine").expect("written");
+        let in_path = format!("{}/?.lua", shared.path().display());
+        let find = || {
+            let beside = find_module("oltp_common", "", Some(shared.path()));
+            let in_path = find_module("oltp_common", &in_path, Some(Path::new("/")));
+            [beside, in_path].map(|found| found.expect("it is built in").path)
+        };
+        assert_eq!(find(), [file.to_str(); 2].map(|path| path.expect("it is text")));
+        if rustix::process::geteuid().is_root() {
+            chown(&file, Some(54_321), None).expect("given away");
+            assert_eq!(find(), ["oltp_common"; 2]);
+        }
+    }
 
     #[test]
     fn commands_come_to_what_c_says_and_end_when_they_have_to() {

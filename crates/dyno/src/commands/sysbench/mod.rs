@@ -29,7 +29,7 @@ use dyno_workload::lua::{Ignored, NAME, Settings, Single, Statistics};
 use self::host::Terminal;
 use self::options::{Options, Wrong};
 use crate::clock::SystemClock;
-use crate::commands::beside::{Interruption, has_socket};
+use crate::commands::beside::{Interruption, is_there};
 use crate::{End, signals, terminal};
 
 /// The version of sysbench whose output this is.
@@ -161,7 +161,8 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
         Some(name) => name.to_owned(),
     };
     let path = Path::new(&name);
-    if path.is_file() {
+    // A name alone is looked for, and may mean a built-in script; a path means this file.
+    if path.is_file() && (name.contains('/') || is_there(path)) {
         let text =
             std::fs::read(path).map_err(|error| fatal(format!("cannot read {name}: {error}")))?;
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -179,6 +180,10 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
             let (path, text) = (module.path, module.text);
             Ok(Script { name, path, text, folder, is_built_in: false })
         }
+        Err(_) if path.is_file() => Err(fatal(format!(
+            "Cannot find benchmark '{name}': the file of this name belongs to another user and is in a folder that \
+             everybody may write to; if you have read it, name it with its path: ./{name}"
+        ))),
         Err(_) => Err(fatal(format!(
             "Cannot find benchmark '{name}': no such built-in test, file or module"
         ))),
@@ -192,7 +197,7 @@ fn prepare(
     host: Arc<Terminal>,
     (clock, interruption): (Arc<dyn Clock>, Interruption),
 ) -> Result<Result<Session, End>, Stop> {
-    let endpoint = target::resolve(&options, &variable, &has_socket).map_err(|why| {
+    let endpoint = target::resolve(&options, &variable, &is_there).map_err(|why| {
         host.log(Level::Fatal, &why);
         Stop::Said
     })?;

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dyno_sysbench::{Counter, Kind};
@@ -15,6 +16,7 @@ use rustix::fs::OFlags;
 
 use super::{Client, Options, Spec, Stretch, Terminal, Test, Values};
 use crate::clock::SystemClock;
+use crate::commands::beside::is_there;
 use crate::terminal;
 
 pub(super) const SPEC: Spec = Spec {
@@ -224,7 +226,8 @@ impl Settings {
         }
     }
 
-    /// Opens a file of the test; a link of its name is not followed, and a file with other names is not used.
+    /// Opens a file of the test; a link of its name is not followed, and a file with other names, or one that another
+    /// user has put there, is not used.
     fn open(&self, number: u64, is_made: bool) -> Result<File, String> {
         let name = file_name(number);
         let flags = self.flags.iter().filter_map(|flag| flag_of(flag));
@@ -246,6 +249,12 @@ impl Settings {
             return Err(format!(
                 "Cannot open file '{name}': it is not a regular file, or it has several hard \
                  links, so its contents may belong to something else"
+            ));
+        }
+        if !is_there(Path::new(&name)) {
+            return Err(format!(
+                "Cannot open file '{name}': it belongs to another user, who could change it during the test, and is \
+                 in a folder that everybody may write to; use a folder of your own"
             ));
         }
         Ok(file)
