@@ -31,9 +31,10 @@ fn server_saying(bytes: Vec<u8>, tls: TlsMode) -> (tempfile::TempDir, Endpoint) 
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         // The client may be gone already; then it has received enough.
+        let mut heard = stream.try_clone().unwrap();
+        std::thread::spawn(move || heard.read_to_end(&mut Vec::new()));
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(Shutdown::Write);
-        let _ = stream.read_to_end(&mut Vec::new());
     });
     let endpoint = Endpoint {
         protocol: crate::postgresql::PROTOCOL,
@@ -277,6 +278,24 @@ fn what_a_server_may_send_is_bounded() {
     connection.send_text_keeping("SELECT 1", 1);
     let Poll::Ready(Err(error)) = connection.poll_reply() else { panic!("it is refused at once") };
     assert!(error.message.contains("a row of 268435452 bytes to keep"), "{error}");
+}
+
+/// Rows that nobody asked for, while others are sent.
+#[test]
+fn what_comes_during_a_copy_takes_little_memory() {
+    let row = message(b'D', &[&[0, 1, 0, 0, 0x40, 0], &[b'x'; 0x4000][..]].concat());
+    let begun = [message(b'C', b"BEGIN\0"), message(b'Z', b"T")].concat();
+    let said = [welcome(), begun, message(b'G', &[0, 0, 0]), row.repeat(512)].concat();
+    let (_folder, endpoint) = server_saying(said, TlsMode::Off);
+    let mut connection = connect(&endpoint).unwrap();
+    let text = vec![b'x'; 100_000];
+    let mut next_row = |row: &mut Row| {
+        row.push_text(&text);
+        true
+    };
+    let error = connection.load_rows("t", &names(&["a"]), &mut next_row).unwrap_err();
+    assert!(error.message.contains("more than 1 MiB that nobody asked for"), "{error}");
+    assert!(connection.lost().is_some());
 }
 
 #[test]

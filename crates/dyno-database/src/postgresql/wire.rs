@@ -115,7 +115,17 @@ impl Wire {
     }
 
     /// Reads the bytes that have already arrived, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// The server is gone, or goes on to send what nobody takes.
     pub(super) fn read_now(&mut self) -> Result<(), WireError> {
+        if self.received.unread().len() > UNASKED_MAX {
+            return Err(WireError(format!(
+                "the server violated the protocol: more than {} MiB that nobody asked for",
+                UNASKED_MAX >> 20
+            )));
+        }
         match self.transport.read_now(&mut self.received) {
             Ok(0) => Err(closed()),
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error.into()),
@@ -147,6 +157,9 @@ const LOGIN_MAX: usize = 1 << 20;
 
 /// The same after authentication: no cold call needs longer rows.
 const MESSAGE_MAX: usize = 64 << 20;
+
+/// How much may have arrived that answers nothing, in bytes.
+const UNASKED_MAX: usize = 1 << 20;
 
 /// Least room for a read, in bytes.
 const READ_STEP: usize = 16 * 1024;

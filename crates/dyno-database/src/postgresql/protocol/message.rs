@@ -6,6 +6,12 @@ use dyno_workload::{ErrorClass, ErrorDetails, StatementError};
 
 use super::frame::{ProtocolError, cut_text};
 
+/// How much of a field is kept, in bytes: more than is ever shown. Notices of thousands of connections are kept.
+const FIELD_MAX: usize = 16 << 10;
+
+/// Letters and digits of an SQLSTATE.
+const CODE_LEN: usize = 5;
+
 /// How many notices are kept.
 const NOTICES_KEPT: usize = 16;
 
@@ -32,7 +38,8 @@ impl ServerMessage {
                 break;
             }
             body = rest;
-            let value = String::from_utf8_lossy(cut_text(&mut body, what)?);
+            let value = cut_text(&mut body, what)?;
+            let value = String::from_utf8_lossy(&value[..value.len().min(FIELD_MAX)]);
             let fields = &mut message.details;
             match kind {
                 b'M' => fields.message = value.to_string(),
@@ -48,6 +55,8 @@ impl ServerMessage {
                 b'V' => message.severity = value.into_owned(),
                 b'C' => message.code = value.into_owned(),
                 b'M' => message.text = value.into_owned(),
+                // Each comes once, and not without end.
+                _ if details.len() > FIELD_MAX => {}
                 b'D' => details.push_str(&format!("; detail: {value}")),
                 b'H' => details.push_str(&format!("; hint: {value}")),
                 b'W' if value.starts_with("COPY ") => {
@@ -58,6 +67,7 @@ impl ServerMessage {
         }
         message.text.push_str(&details);
         message.code.retain(|c| c.is_ascii_alphanumeric());
+        message.code.truncate(CODE_LEN);
         message.severity.retain(char::is_alphanumeric);
         message.details.severity.clone_from(&message.severity);
         Ok(message)
@@ -123,5 +133,26 @@ impl Notices {
     /// Takes those that were kept, and how many older ones were not.
     pub(in crate::postgresql) fn take(&mut self) -> (Vec<ServerMessage>, u64) {
         (self.kept.drain(..).collect(), std::mem::take(&mut self.n_dropped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_kept_of_a_long_message() {
+        let long = "x".repeat(1 << 20);
+        let fields = "SCVMDHW".chars().map(|kind| format!("{kind}{long}\0"));
+        let body = fields.collect::<String>() + &format!("D{long}\0").repeat(20) + "\0";
+        let message = ServerMessage::parse(body.as_bytes()).expect("it is whole");
+        let error = message.to_error();
+        assert_eq!(error.code, "xxxxx");
+        assert!(error.to_string().len() < 5 * FIELD_MAX, "{}", error.to_string().len());
+        let ErrorDetails { severity, message: text, detail, hint, context, .. } = message.details;
+        let optional = [detail, hint, context].map(Option::unwrap_or_default);
+        for field in [severity, text, message.severity, message.text].iter().chain(&optional) {
+            assert!(field.len() < 5 * FIELD_MAX, "{}", field.len());
+        }
     }
 }
