@@ -28,6 +28,9 @@ use crate::{Address, Endpoint, TlsMode};
 /// Length of one wait under load, after which the worker looks at its clock.
 const SLICE: Nanoseconds = Nanoseconds::from_millis(100);
 
+/// Columns of a result, at most.
+const COLUMNS_MAX: usize = 1 << 16;
+
 /// Rows are sent in chunks of about this size, in bytes.
 const CHUNK: usize = 128 * 1024;
 
@@ -85,18 +88,23 @@ pub(super) struct ClickHouseConnection {
     is_closed: bool,
     lost: Option<String>,
     // Of a cold call; 0 for none.
-    cold_limit: Nanoseconds,
+    pub(super) cold_limit: Nanoseconds,
 }
 
 /// Opens connections to one endpoint.
 pub(super) fn connector(endpoint: Endpoint, guard: Option<Guard>) -> Connector {
     Arc::new(move || match open(&endpoint, guard.as_ref()) {
-        Ok(connection) => Ok(Box::new(connection) as Box<dyn Connection>),
+        Ok(mut connection) => {
+            // Statements of a workload have the limits of their callers.
+            connection.set_cold_limit(0);
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        }
         Err(failure) => Err(failure.error),
     })
 }
 
-/// Opens a connection and asks for an answer, so that user, password and database are known to be right.
+/// Opens a connection and asks for an answer, so that user, password and database are known to be right. Until another
+/// limit is set, cold calls have half a minute each, as for set-up work.
 pub(super) fn open(
     endpoint: &Endpoint,
     guard: Option<&Guard>,
@@ -135,10 +143,7 @@ pub(super) fn open(
         cold_limit: SET_UP_LIMIT,
     };
     match connection.query("SELECT 1") {
-        Ok(_) => {
-            connection.cold_limit = Nanoseconds::ZERO;
-            Ok(connection)
-        }
+        Ok(_) => Ok(connection),
         Err(error) if NO_LOGIN.contains(&error.code.as_ref()) => {
             let advice =
                 "is this user's password right, and is the user allowed to log in from here?";
@@ -521,6 +526,10 @@ impl Connection for ClickHouseConnection {
         let mut n_kept = 0;
         let lines = self.answer.body().split(|&byte| byte == b'\n');
         for (idx, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
+            // A tab takes a byte of a line, and a cell far more memory.
+            if memchr::memchr_iter(b'\t', line).count() >= COLUMNS_MAX {
+                return Err(refused("a result with more columns than any table has"));
+            }
             let row: Vec<Option<String>> = line.split(|&byte| byte == b'\t').map(cell).collect();
             if idx == 0 {
                 answer.columns = row.into_iter().flatten().map(|name| self.shown(&name)).collect();

@@ -144,6 +144,18 @@ fn a_password_goes_in_clear_text_to_this_host_alone() {
 }
 
 #[test]
+fn a_server_has_half_a_minute_for_an_answer_and_no_room_for_endless_columns() {
+    let lines = format!("{}\n", "\t".repeat(70_000)).repeat(2);
+    let wide = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{lines}", lines.len());
+    let (endpoint, _server) = server(vec![(ONE, false), (Box::leak(wide.into_boxed_str()), true)]);
+    let mut connection = open(&endpoint);
+    // Facts, claims and the like are asked for on such a connection.
+    assert_eq!(connection.cold_limit, crate::waiting::SET_UP_LIMIT);
+    let error = connection.query("SELECT 1").expect_err("no table has so many columns");
+    assert!(error.message.contains("more columns than any table has"), "{error}");
+}
+
+#[test]
 fn a_guard_keeps_the_password_from_strangers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
