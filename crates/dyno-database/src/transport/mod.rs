@@ -137,13 +137,13 @@ impl Transport {
     }
 
     /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
-    /// `WouldBlock` if a record is incomplete (a blocking stream waits for the rest of it).
+    /// `WouldBlock` if a record is incomplete; only cold work waits for the rest of it, because it has a limit.
     pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.read_patiently(buffer);
         }
         if let Some(tls) = &mut self.tls {
-            return tls.read_some(&mut self.socket, buffer, self.is_blocking);
+            return tls.read_some(&mut self.socket, buffer, false);
         }
         let n_read = self.socket.read(buffer.room(READ_ROOM))?;
         buffer.filled(n_read);
@@ -164,13 +164,11 @@ impl Transport {
 
     /// Reads what is there already without waiting for it, whatever the stream's mode.
     pub(crate) fn read_now(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
-        let (patience, was_blocking) = (self.patience.take(), self.is_blocking);
+        let patience = self.patience.take();
         self.socket.set_waiting(false)?;
-        self.is_blocking = false;
         let result = self.read_some(buffer);
-        self.is_blocking = was_blocking;
         self.patience = patience;
-        self.socket.set_waiting(was_blocking)?;
+        self.socket.set_waiting(self.is_blocking)?;
         result
     }
 

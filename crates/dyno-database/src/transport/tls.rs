@@ -83,21 +83,20 @@ impl TlsStream {
         self.n_buffered > 0
     }
 
-    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, a
-    /// blocking socket is read again: only its own time limit, or the patience of cold work, ends
-    /// the wait.
+    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, the socket is read
+    /// again if this `waits`: then only the socket's patience ends it, since each of its reads may find a byte.
     pub(super) fn read_some(
         &mut self,
         socket: &mut (impl Read + Write),
         buffer: &mut ReadBuffer,
-        is_blocking: bool,
+        waits: bool,
     ) -> io::Result<usize> {
         while self.n_buffered == 0 {
             self.decrypt(socket)?;
             if self.n_buffered == 0 {
                 // Returns the end of the stream, and whether it was a proper one.
                 match self.session.reader().read(buffer.room(1)) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_blocking => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && waits => {}
                     other => return other,
                 }
             }
