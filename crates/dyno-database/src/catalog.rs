@@ -12,6 +12,8 @@
 //! dropped, so a run that is killed in between leaves a note without a table, and never a table
 //! without a note.
 
+use std::collections::BTreeSet;
+
 use dyno_workload::{Connection, StatementError, TextRows};
 
 use crate::products::sql_of;
@@ -41,6 +43,9 @@ const TITLE: &str = "tables of Dyno";
 /// Longest name of a table that no server truncates.
 const NAME_LEN_MAX: usize = 63;
 
+/// Longest list of tables that is read, in bytes: far more than any workload makes.
+const NOTED_MAX: usize = 1 << 20;
+
 /// Tables named in a refusal, at most.
 const NAMED_MAX: usize = 5;
 
@@ -51,8 +56,9 @@ pub fn claim_catalog(
     allow_existing_tables: bool,
 ) -> Result<(), CatalogError> {
     let catalog = Catalog::look(connection)?;
-    let foreign: Vec<&str> =
-        catalog.tables().filter(|name| !contains(&catalog.noted, name)).collect();
+    // A server may list hundreds of thousands, and note as many.
+    let known = keys(catalog.noted.iter());
+    let foreign: Vec<&str> = catalog.tables().filter(|name| !known.contains(&key(name))).collect();
     if !foreign.is_empty() && !allow_existing_tables {
         return Err(CatalogError::Foreign(connection.shown(&foreign_message(&foreign))));
     }
@@ -103,7 +109,7 @@ pub fn replace_tables(
     note_tables(connection, tables)?;
     let catalog = Catalog::look(connection)?;
     for table in tables.iter().rev() {
-        if catalog.relations.iter().any(|one| is_same(&one.name, table) && one.is_ours) {
+        if catalog.is_ours(table) {
             connection.query(&format!("DROP TABLE {}", catalog.qualified(table)))?;
         }
     }
@@ -122,9 +128,10 @@ pub fn drop_claimed_tables(connection: &mut dyn Connection) -> Result<(), Catalo
     }
     let mut left = catalog.noted.clone();
     while let Some(table) = left.last() {
-        let is_ours = catalog.relations.iter().any(|one| is_same(&one.name, table) && one.is_ours);
         let sql = format!("DROP TABLE IF EXISTS {}", catalog.qualified(table));
-        if is_ours && let Err(error) = connection.query(&sql) {
+        if catalog.is_ours(table)
+            && let Err(error) = connection.query(&sql)
+        {
             // What was dropped is no longer Dyno's, and the first error is the one to report.
             if !error.class.loses_connection() {
                 let _ = catalog.write_notes(connection, &left);
@@ -169,6 +176,9 @@ struct Catalog {
     // The schema that unqualified names mean, quoted, with its dot; empty if there are no schemas.
     schema: String,
     relations: Vec<Relation>,
+    // The keys of the names of all, and of those that are Dyno's user's own tables.
+    names: BTreeSet<String>,
+    ours: BTreeSet<String>,
     // Tables noted as Dyno's, the first made first.
     noted: Vec<String>,
     has_notes: bool,
@@ -184,8 +194,15 @@ impl Catalog {
         };
         let quoted = |name: &String| format!("\"{}\".", name.replace('"', "\"\""));
         let schema = name.as_ref().map_or(String::new(), quoted);
-        let mut catalog =
-            Catalog { sql, schema, relations: Vec::new(), noted: Vec::new(), has_notes: false };
+        let mut catalog = Catalog {
+            sql,
+            schema,
+            relations: Vec::new(),
+            names: BTreeSet::new(),
+            ours: BTreeSet::new(),
+            noted: Vec::new(),
+            has_notes: false,
+        };
         for row in ask(connection, &(sql.relations)(&name.unwrap_or_default()))? {
             let mut cells = row.into_iter().map(Option::unwrap_or_default);
             // A server that answers nothing of the kind (the null ones) has no tables.
@@ -199,6 +216,9 @@ impl Catalog {
             let kind = if kind == "BASE TABLE" { "table".to_owned() } else { kind.to_lowercase() };
             catalog.relations.push(Relation { name, kind, is_ours, is_content });
         }
+        catalog.names = keys(catalog.relations.iter().map(|one| &one.name));
+        let ours = catalog.relations.iter().filter(|one| one.is_ours);
+        catalog.ours = keys(ours.map(|one| &one.name));
         if catalog.has(NOTES) {
             catalog.noted = read_notes(connection, &catalog)?;
             catalog.has_notes = true;
@@ -213,7 +233,12 @@ impl Catalog {
     }
 
     fn has(&self, name: &str) -> bool {
-        self.relations.iter().any(|one| is_same(&one.name, name))
+        self.names.contains(&key(name))
+    }
+
+    /// Whether there is an ordinary table of this name of Dyno's own user.
+    fn is_ours(&self, name: &str) -> bool {
+        self.ours.contains(&key(name))
     }
 
     /// The kind of the object of this name, with its article.
@@ -277,6 +302,7 @@ fn read_notes(
     }
     let text = definition.find('\'').zip(definition.rfind('\''));
     let text = text.and_then(|(start, end)| definition.get(start + 1..end));
+    let text = text.filter(|text| text.len() <= NOTED_MAX);
     let names = text.and_then(|text| text.strip_prefix(TITLE)?.strip_prefix(':'));
     let reason = catalog
         .sql
@@ -329,6 +355,15 @@ fn check_name(name: &str) -> Result<(), CatalogError> {
 /// Whether two names may mean the same table: servers differ in whether case counts.
 fn is_same(left: &str, right: &str) -> bool {
     left.eq_ignore_ascii_case(right)
+}
+
+/// What names have in common that may mean the same table.
+fn key(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+fn keys<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    names.map(|name| key(name)).collect()
 }
 
 fn contains(names: &[String], name: &str) -> bool {

@@ -56,6 +56,15 @@ fn statistics_tables_of_sqlite_have_no_owner() {
 }
 
 #[test]
+fn a_list_of_tables_that_no_workload_makes_is_not_read() {
+    let mut connection = catalog_with(&[]);
+    let text = format!("{TITLE}: {}", "a ".repeat(NOTED_MAX / 2));
+    connection.query(&format!("CREATE VIEW {NOTES} AS SELECT '{text}' AS noted")).unwrap();
+    let error = claim_catalog(connection.as_mut(), false).unwrap_err().to_string();
+    assert!(error.contains("did not create in this form"), "{error}");
+}
+
+#[test]
 fn foreign_tables_are_refused_and_named() {
     let names = ["t1", "t2", "t3", "t4", "t5", "t6", "t7"];
     let mut connection = catalog_with(&names);

@@ -4,7 +4,7 @@
 //! Every word of the statement counts as a name. So a table may be refused that is only mentioned,
 //! and none is missed that the user may see.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_workload::{Connection, TextRows};
 
@@ -83,16 +83,16 @@ fn links_of(rows: TextRows) -> Vec<Link> {
     rows.into_iter().filter_map(link).collect()
 }
 
-fn judge(sql: &str, catalog: &str, tables: &[Table], mut links: Vec<Link>) -> Result<(), String> {
+fn judge(sql: &str, catalog: &str, tables: &[Table], links: Vec<Link>) -> Result<(), String> {
+    let mut by_name: BTreeMap<String, Vec<Link>> = BTreeMap::new();
+    for link in links {
+        by_name.entry(link.name.clone()).or_default().push(link);
+    }
     let mut words = words(sql);
-    loop {
-        let (reached, rest): (Vec<Link>, Vec<Link>) =
-            links.into_iter().partition(|link| words.contains(&link.name));
-        if reached.is_empty() {
-            break;
-        }
-        links = rest;
-        for link in reached {
+    // Each word is followed once, however many links there are.
+    let mut ahead: Vec<String> = words.iter().cloned().collect();
+    while let Some(word) = ahead.pop() {
+        for link in by_name.remove(&word).unwrap_or_default() {
             let Some(text) = link.text else {
                 return Err(format!(
                     "this user cannot see what the {} of `{}` does, so a rollback might not undo \
@@ -100,7 +100,10 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], mut links: Vec<Link>) -> Re
                     link.kind, link.name
                 ));
             };
-            words.extend(self::words(&text));
+            let new: Vec<String> =
+                self::words(&text).into_iter().filter(|word| !words.contains(word)).collect();
+            words.extend(new.iter().cloned());
+            ahead.extend(new);
         }
     }
     let is_reached = |table: &&Table| {
