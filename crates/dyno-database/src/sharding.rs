@@ -284,7 +284,8 @@ pub fn tables_that_differ_from_shards(
     for (idx, shard) in (0..).zip(shards) {
         let mut shard = open(sharding, shard)?;
         for (table, rows) in counts(sharding, shard.as_mut())? {
-            *sums.entry(table).or_default() += rows;
+            let sum = sums.entry(table).or_default();
+            *sum = sum.saturating_add(rows);
         }
         if by == SplitBy::Key {
             differing.extend(misplaced(sharding, shard.as_mut(), (idx, shards.len() as u32))?);
@@ -373,7 +374,7 @@ fn keep_own_rows(
     for (table, column) in tables {
         let own = sharding.is_own(connection.as_mut(), column, part)?;
         sharding.keep_rows(connection.as_mut(), table, &own)?;
-        n_rows += count(connection.as_mut(), table)?;
+        n_rows = count(connection.as_mut(), table)?.saturating_add(n_rows);
     }
     Ok(n_rows)
 }

@@ -294,9 +294,13 @@ fn transactions(set: &str) -> u64 {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (first.trim().parse::<u64>(), last.trim().parse::<u64>());
         // A tag is no interval.
-        first.ok().zip(last.ok()).map_or(0, |(first, last)| (last + 1).saturating_sub(first))
+        first
+            .ok()
+            .zip(last.ok())
+            .map_or(0, |(first, last)| last.saturating_add(1).saturating_sub(first))
     };
-    set.split(',').flat_map(|one| one.split(':').skip(1)).map(interval).sum()
+    let intervals = set.split(',').flat_map(|one| one.split(':').skip(1)).map(interval);
+    intervals.fold(0, u64::saturating_add)
 }
 
 impl Clustering for Group {
@@ -481,6 +485,7 @@ mod tests {
     #[test]
     fn transactions_are_counted_from_their_identifiers() {
         let check = |set: &str, expected: u64| assert_eq!(transactions(set), expected, "{set}");
+        check("u:0-18446744073709551615,v:1-2", u64::MAX);
         check("", 0);
         check("a1:7", 1);
         check("a1:1-5:7,\nc3:tag:1-2", 8);

@@ -75,7 +75,7 @@ fn store_all(
         match load_piece(connection, target, source) {
             Ok(n_rows) => n_stored += n_rows,
             Err(error) if LOCAL_FILES_OFF.contains(&error.code.as_str()) => {
-                return Ok(n_stored + insert_all(connection, target, source)?);
+                return Ok(insert_all(connection, target, source)?.saturating_add(n_stored));
             }
             Err(error) => return Err(error),
         }
