@@ -156,6 +156,8 @@ fn send_on(peer: &mut UnixStream, packets: &[u8]) {
 #[track_caller]
 fn check_bounded(start: &[u8], payload: &[u8], first: u8, part: &str) {
     let (mut connection, mut peer, _folder) = pair();
+    // How much may be sent is tried, and not for how long.
+    connection.set_cold_limit(600_000_000_000);
     let mut packets = Vec::new();
     // Numbers begin again after 256 packets.
     (0..=u8::MAX).fold(first, |sequence, _| push_packets(&mut packets, payload, sequence));
