@@ -32,6 +32,12 @@ pub(crate) enum FrameError {
 
 /// Writes a message and passes it on.
 pub(crate) fn write_frame(out: &mut dyn Write, message: &impl Serialize) -> io::Result<()> {
+    out.write_all(&frame_of(message)?)?;
+    out.flush()
+}
+
+/// A message as a frame.
+pub(crate) fn frame_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(message).map_err(io::Error::other)?;
     text.push(b'\n');
     let length = u32::try_from(text.len()).ok().filter(|n| *n as usize <= MESSAGE_MAX);
@@ -40,8 +46,7 @@ pub(crate) fn write_frame(out: &mut dyn Write, message: &impl Serialize) -> io::
     frame.extend_from_slice(MARK);
     frame.extend_from_slice(&length.to_le_bytes());
     frame.extend_from_slice(&text);
-    out.write_all(&frame)?;
-    out.flush()
+    Ok(frame)
 }
 
 /// Reads the next message.

@@ -19,7 +19,7 @@ mod transfer;
 mod trial;
 mod volumes;
 
-pub(crate) use frame::{FrameError, read_counted, read_frame, write_frame};
+pub(crate) use frame::{FrameError, frame_of, read_counted, read_frame, write_frame};
 pub use message::{TrialOrder, TrialReport};
 pub use serve::{AgentSetup, RunSlice, serve};
 pub use server::{Hosting, MakeKeeper};

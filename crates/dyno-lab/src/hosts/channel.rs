@@ -1,12 +1,13 @@
 //! The controller's end of the conversation with one agent.
 //!
-//! A thread reads what the agent says, and notes itself when answers to pings came in; another one keeps
-//! the last lines that its command has complained of. Both end with the agent.
+//! A thread reads what the agent says, and notes itself when answers to pings came in; another one writes what
+//! it is told, so that nobody waits for an agent that does not read; a third keeps the last lines that its command has
+//! complained of. All end with the agent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
 
 use super::clock::{self, RoundTrip};
 use crate::agent::message::{Answer, Order, Sample, ServerOrder};
-use crate::agent::{FrameError, read_counted, write_frame};
+use crate::agent::{FrameError, frame_of, read_counted};
 use crate::command::CommandEnd;
 
 /// Lines of a command's complaints that are kept.
@@ -24,6 +25,8 @@ const LINES: usize = 20;
 const LINE_BYTES: u64 = 4096;
 /// Lines of them that are in a message.
 const LINES_SHOWN: usize = 3;
+/// Bytes that are written at once: an agent that takes so many reads.
+const PIECE: usize = 16 << 10;
 /// How long a command may take to end when its agent has said its last word.
 const END_LIMIT: Duration = Duration::from_secs(2);
 /// How long an agent may take to end when it is ordered to.
@@ -117,11 +120,31 @@ impl Drop for Answers {
 pub(crate) struct Channel {
     pub(super) name: String,
     clock: Arc<dyn Clock>,
-    input: Mutex<Option<Box<dyn Write + Send>>>,
+    outbox: Mutex<Outbox>,
+    /// Told when there is something in the outbox, or it is closed.
+    is_filled: Condvar,
     state: Mutex<State>,
     /// Told when a sample has come, or a command has ended.
     told: Condvar,
     process: Mutex<Option<PipedProcess>>,
+}
+
+/// What the agent is to be told, and has not been yet.
+#[derive(Default)]
+struct Outbox {
+    waiting: VecDeque<Outgoing>,
+    /// Since when a byte waits to be read; none if none does.
+    stuck: Option<Nanoseconds>,
+    /// Whether nothing follows.
+    is_closed: bool,
+}
+
+/// Something that the agent is told.
+enum Outgoing {
+    /// An order, as a frame.
+    Order(Vec<u8>),
+    /// The time is asked for, at the moment when it is written.
+    Ping,
 }
 
 #[derive(Default)]
@@ -157,7 +180,8 @@ impl Channel {
         let channel_of = Arc::new(Channel {
             name: name.to_owned(),
             clock: Arc::clone(clock),
-            input: Mutex::new(Some(pipes.input)),
+            outbox: Mutex::default(),
+            is_filled: Condvar::new(),
             state: Mutex::new(State { heard: clock.now(), ..State::default() }),
             told: Condvar::new(),
             process: Mutex::new(process),
@@ -180,6 +204,9 @@ impl Channel {
                 inbox.put(idx, Said::Lost(why), 0);
             }
         })?;
+        let (writer, input) = (Arc::clone(&channel_of), pipes.input);
+        let writes = move || writer.write(input);
+        thread::Builder::new().name("dyno-host-orders".to_owned()).spawn(writes)?;
         Ok(channel_of)
     }
 
@@ -226,8 +253,8 @@ impl Channel {
     fn pong(&self, id: u64, theirs: [Nanoseconds; 2], unix_ms: u64) {
         let (answered, own_unix_ms) = (self.clock.now(), self.clock.unix_millis());
         let mut state = locked(&self.state);
-        state.heard = answered;
         let Some(sent) = state.pings.remove(&id) else { return };
+        state.heard = answered;
         let wall_ms = unix_ms.cast_signed().saturating_sub(own_unix_ms.cast_signed());
         let trip = RoundTrip::of([sent, answered], theirs, wall_ms);
         // Half of the way back has passed since it looked at its wall clock.
@@ -289,6 +316,8 @@ impl Channel {
             why
         };
         self.told.notify_all();
+        locked(&self.outbox).waiting.clear();
+        self.close();
         if let Some(process) = &mut *locked(&self.process) {
             process.kill();
         }
@@ -305,32 +334,65 @@ impl Channel {
         if let Order::Server { task, order: ServerOrder::Run(_) } = order {
             locked(&self.state).running.insert(*task);
         }
-        let mut input = locked(&self.input);
-        if let Some(out) = &mut *input
-            && write_frame(&mut **out, order).is_err()
-        {
-            *input = None;
+        match frame_of(order) {
+            Ok(frame) => self.put(Outgoing::Order(frame)),
+            Err(_) => self.close(),
         }
     }
 
     /// Asks for the time, unless an order is being given.
     pub(super) fn ping(&self) {
-        let mut input = match self.input.try_lock() {
-            Ok(input) => input,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        let Some(out) = &mut *input else { return };
-        let id = {
-            let mut state = locked(&self.state);
-            let id = state.n_pings;
-            state.n_pings += 1;
-            state.pings.insert(id, self.clock.now());
-            id
-        };
-        if write_frame(&mut **out, &Order::Ping { id }).is_err() {
-            *input = None;
+        let outbox = locked(&self.outbox);
+        if outbox.stuck.is_none() && outbox.waiting.is_empty() {
+            drop(outbox);
+            self.put(Outgoing::Ping);
         }
+    }
+
+    fn put(&self, outgoing: Outgoing) {
+        let mut outbox = locked(&self.outbox);
+        if !outbox.is_closed {
+            outbox.waiting.push_back(outgoing);
+            self.is_filled.notify_all();
+        }
+    }
+
+    /// Writes what is in the outbox, until that is closed and empty or nobody reads any more.
+    fn write(&self, mut input: Box<dyn Write + Send>) {
+        while let Some(outgoing) = self.next_outgoing() {
+            let frame = match outgoing {
+                Outgoing::Order(frame) => Ok(frame),
+                Outgoing::Ping => frame_of(&Order::Ping { id: self.new_ping() }),
+            };
+            let written = frame.and_then(|frame| {
+                for piece in frame.chunks(PIECE) {
+                    locked(&self.outbox).stuck = Some(self.clock.now());
+                    input.write_all(piece)?;
+                }
+                input.flush()
+            });
+            locked(&self.outbox).stuck = None;
+            if written.is_err() {
+                locked(&self.outbox).waiting.clear();
+                self.close();
+            }
+        }
+    }
+
+    /// The next thing to write; none if nothing follows.
+    fn next_outgoing(&self) -> Option<Outgoing> {
+        let is_idle = |outbox: &mut Outbox| outbox.waiting.is_empty() && !outbox.is_closed;
+        let waited = self.is_filled.wait_while(locked(&self.outbox), is_idle);
+        waited.unwrap_or_else(PoisonError::into_inner).waiting.pop_front()
+    }
+
+    /// Notes that a ping goes out now; returns its number.
+    fn new_ping(&self) -> u64 {
+        let mut state = locked(&self.state);
+        let id = state.n_pings;
+        state.n_pings += 1;
+        state.pings.insert(id, self.clock.now());
+        id
     }
 
     /// Orders its probes to be read; returns the number of the order.
@@ -372,6 +434,11 @@ impl Channel {
         locked(&self.state).heard
     }
 
+    /// Since when it has read nothing of what it is told; none if it has read all.
+    pub(super) fn stuck(&self) -> Option<Nanoseconds> {
+        locked(&self.outbox).stuck
+    }
+
     /// How many round trips there are.
     pub(super) fn n_trips(&self) -> usize {
         locked(&self.state).trips.len()
@@ -387,9 +454,10 @@ impl Channel {
         std::mem::take(&mut locked(&self.state).trips)
     }
 
-    /// Closes its input, which ends it.
+    /// Closes its input once it has been told what it is to be told, which ends it.
     pub(super) fn close(&self) {
-        *locked(&self.input) = None;
+        locked(&self.outbox).is_closed = true;
+        self.is_filled.notify_all();
     }
 
     /// Waits for its end, and kills what does not end.

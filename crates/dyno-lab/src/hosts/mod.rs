@@ -50,7 +50,7 @@ pub(crate) use volume::HostedVolume;
 
 /// How long agents may take to be there: a login over a slow network.
 const HELLO_LIMIT: Nanoseconds = Nanoseconds::from_secs(30);
-/// An agent that has not answered for so long hangs, or cannot be reached.
+/// An agent that has not answered, or not read, for so long hangs, or cannot be reached.
 const SILENCE_MOST: Nanoseconds = Nanoseconds::from_secs(10);
 /// Between two questions for the time.
 const BEAT: Duration = Duration::from_secs(1);
@@ -347,24 +347,9 @@ fn greet(
     let mut hellos: Vec<Option<Hello>> = vec![None; channels.len()];
     let limit = clock.now() + HELLO_LIMIT;
     while hellos.iter().any(Option::is_none) {
-        let (idx, said) = match answers.recv_timeout(POLL) {
-            Ok(said) => said,
-            Err(_) if abort.is_raised() => {
-                return Err(StartError { host: None, error: TrialError::Abandoned });
-            }
-            Err(_) if clock.now() < limit => continue,
-            Err(_) => {
-                let silent = hellos.iter().position(Option::is_none);
-                let lost = silent.map(|idx| {
-                    channels[idx].lose(&format!("no agent has answered within {HELLO_LIMIT}"))
-                });
-                let error = TrialError::new(lost.unwrap_or_default());
-                return Err(StartError { host: silent, error });
-            }
-        };
-        match said {
-            Said::Lost(why) => return Err(StartError::of(idx)(TrialError::new(why))),
-            Said::Answer(answer) => match *answer {
+        match answers.recv_timeout(POLL) {
+            Ok((idx, Said::Lost(why))) => return Err(StartError::of(idx)(TrialError::new(why))),
+            Ok((idx, Said::Answer(answer))) => match *answer {
                 Answer::Hello(hello) => {
                     check_version(&channels[idx].name, &hello).map_err(StartError::of(idx))?;
                     hellos[idx] = Some(hello);
@@ -374,6 +359,16 @@ fn greet(
                     return Err(StartError::of(idx)(TrialError::new(why)));
                 }
             },
+            Err(_) => {}
+        }
+        // Also if something has come: others may speak without end.
+        let Some(silent) = hellos.iter().position(Option::is_none) else { break };
+        if abort.is_raised() {
+            return Err(StartError { host: None, error: TrialError::Abandoned });
+        }
+        if clock.now() >= limit {
+            let why = format!("no agent has answered within {HELLO_LIMIT}");
+            return Err(StartError::of(silent)(TrialError::new(channels[silent].lose(&why))));
         }
     }
     Ok(hellos.into_iter().flatten().collect())
@@ -404,16 +399,21 @@ impl Heart {
                     if channel.lost().is_some() {
                         continue;
                     }
-                    let silence = clock.now().saturating_sub(channel.heard());
-                    if silence > SILENCE_MOST {
-                        let why = channel.lose(&format!(
-                            "its agent has not answered for {SILENCE_MOST}: it hangs, or can no \
-                             longer be reached"
-                        ));
-                        inbox.try_lost(idx, why);
-                    } else {
-                        channel.ping();
-                    }
+                    let is_over =
+                        |since: Nanoseconds| clock.now().saturating_sub(since) > SILENCE_MOST;
+                    let what = match (is_over(channel.heard()), channel.stuck()) {
+                        (true, _) => "answered",
+                        (false, Some(since)) if is_over(since) => "read what it was told",
+                        _ => {
+                            channel.ping();
+                            continue;
+                        }
+                    };
+                    let why = channel.lose(&format!(
+                        "its agent has not {what} for {SILENCE_MOST}: it hangs, or can no longer be \
+                         reached"
+                    ));
+                    inbox.try_lost(idx, why);
                 }
             }
         };

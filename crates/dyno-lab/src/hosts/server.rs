@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::path::Path;
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -455,37 +454,51 @@ impl ServerHosts {
             {
                 return Err(TrialError::Abandoned);
             }
-            let (idx, answer) = match agents.all.answers.recv_timeout(POLL) {
+            match agents.all.answers.recv_timeout(POLL) {
                 Ok((_, Said::Lost(why))) => return Err(TrialError::new(why)),
-                Ok((idx, Said::Answer(answer))) => (idx, *answer),
-                Err(RecvTimeoutError::Timeout) if self.clock.now() < until => continue,
-                Err(_) => {
-                    let channel = &self.channels[tasks[missing].0];
-                    let why = channel.lose(&format!("its server is not ready after {limit}"));
-                    return Err(TrialError::new(why));
+                Ok((idx, Said::Answer(answer))) => {
+                    self.take(idx, *answer, (tasks, &mut done), agents)?
                 }
-            };
-            let of = |task: u64| tasks.iter().position(|one| *one == (idx, task));
-            match answer {
-                Answer::Done { task, done: what } => {
-                    if let Some(at) = of(task) {
-                        done[at] = Some(what);
-                    }
-                }
-                Answer::Undone { task, message, log } if of(task).is_some() => {
-                    // If it is for want of another host, that is what happened.
-                    if let Ok((_, Said::Lost(why))) = agents.all.answers.recv_timeout(LOST_PAUSE) {
-                        return Err(TrialError::new(why));
-                    }
-                    let message = format!("host {}: {message}", self.channels[idx].name);
-                    return Err(TrialError::Failed { message, log });
-                }
-                // Of an order that nobody waits for any more.
-                Answer::Undone { .. } => {}
-                _ => return Err(out_of_turn(&self.channels[idx])),
+                Err(_) => {}
+            }
+            // Also if something has come: a host may answer without end what nobody has asked.
+            if done[missing].is_none() && self.clock.now() >= until {
+                let channel = &self.channels[tasks[missing].0];
+                let why = channel.lose(&format!("its server is not ready after {limit}"));
+                return Err(TrialError::new(why));
             }
         }
         Ok(done.into_iter().flatten().collect())
+    }
+
+    /// Takes an answer of a host: what came of an order is put into its place.
+    fn take(
+        &self,
+        idx: usize,
+        answer: Answer,
+        (tasks, done): (&[(usize, u64)], &mut [Option<ServerDone>]),
+        agents: &Conversation,
+    ) -> Result<(), TrialError> {
+        let of = |task: u64| tasks.iter().position(|one| *one == (idx, task));
+        match answer {
+            Answer::Done { task, done: what } => {
+                if let Some(at) = of(task) {
+                    done[at] = Some(what);
+                }
+                Ok(())
+            }
+            Answer::Undone { task, message, log } if of(task).is_some() => {
+                // If it is for want of another host, that is what happened.
+                if let Ok((_, Said::Lost(why))) = agents.all.answers.recv_timeout(LOST_PAUSE) {
+                    return Err(TrialError::new(why));
+                }
+                let message = format!("host {}: {message}", self.channels[idx].name);
+                Err(TrialError::Failed { message, log })
+            }
+            // Of an order that nobody waits for any more.
+            Answer::Undone { .. } => Ok(()),
+            _ => Err(out_of_turn(&self.channels[idx])),
+        }
     }
 }
 
@@ -613,10 +626,19 @@ mod tests {
 
     /// The host of an agent that answers each order about its server with this, made of the order's number.
     fn hosts_of(answer: fn(u64, &Value) -> Value, with: Value) -> Arc<ServerHosts> {
-        let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
+        hosts_saying((answer, 1), with)
+    }
+
+    /// The same of one that says its answer so many times. Each takes a millisecond.
+    fn hosts_saying(
+        (answer, times): (fn(u64, &Value) -> Value, usize),
+        with: Value,
+    ) -> Arc<ServerHosts> {
+        let clock = Arc::new(ManualClock::new());
+        let passing = Arc::clone(&clock);
         let start = |_: usize| {
             let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
-            let with = with.clone();
+            let (with, passing) = (with.clone(), Arc::clone(&passing));
             thread::spawn(move || {
                 let _: Result<Order, _> = read_frame(&mut theirs);
                 let machine = HOSTILE.to_owned();
@@ -630,12 +652,18 @@ mod tests {
                         Order::Sample { id } => json!({ "sampled": { "id": id, "sample": with } }),
                         _ => continue,
                     };
-                    let _ = write_frame(&mut theirs, &said);
+                    for _ in 0..times {
+                        if write_frame(&mut theirs, &said).is_err() {
+                            return;
+                        }
+                        passing.advance_to(passing.now() + Nanoseconds::from_millis(1));
+                    }
                 }
             });
             Ok((None, pipes(ours)))
         };
         let abort = AbortFlag::new();
+        let clock: Arc<dyn Clock> = clock;
         let all = Agents::with(&["db1".to_owned()], &start, &clock, (&abort, false));
         let all = all.unwrap_or_else(|error| panic!("{error:?}"));
         Arc::new(ServerHosts {
@@ -713,6 +741,15 @@ mod tests {
             json!({ "seen": { "down": "x".repeat(2 << 20), "log": [], "data_bytes": null } });
         check(done, long, "is too long");
         check(done, json!({ "sending": { "port": 70_000, "token": "" } }), "cannot be decoded");
+    }
+
+    #[test]
+    fn a_host_that_answers_without_end_is_not_waited_for_without_end() {
+        // In place of its answer comes one to an order that nobody has given, again and again.
+        let forged = |_: u64, done: &Value| json!({ "done": { "task": 0, "done": done } });
+        let hosts = hosts_saying((forged, usize::MAX), json!("alive"));
+        let error = hosts.in_any_case(0, ServerOrder::Stop, LOOK_LIMIT).expect_err("it is late");
+        assert_eq!(error.message, "host db1: its server is not ready after 10 s");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use dyno_workload::catalog::Catalog;
 use serde_json::Value;
 
 use super::*;
-use crate::agent::message::Work;
+use crate::agent::message::{TrialOrder, Work};
 use crate::agent::{AgentSetup, RunSlice, read_frame, serve, write_frame};
 
 const SECONDS: u64 = 4;
@@ -373,6 +373,54 @@ fn relayed(
         }
     });
     (None, pipes(ours))
+}
+
+/// An agent that says hello and reads nothing after that, but goes on to speak without being asked.
+fn deaf(clock: &Arc<ManualClock>) -> (Option<PipedProcess>, Pipes) {
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets");
+    let clock = Arc::clone(clock);
+    thread::spawn(move || {
+        let hello = Hello { protocol: PROTOCOL, dyno: DYNO.to_owned(), ..Hello::default() };
+        let sample = Answer::Sampled { id: 0, sample: Default::default() };
+        let mut said = write_frame(&mut theirs, &Answer::Hello(hello));
+        while said.is_ok() {
+            clock.advance_to(clock.now() + Nanoseconds::from_millis(1));
+            said = write_frame(&mut theirs, &sample);
+        }
+    });
+    (None, pipes(ours))
+}
+
+#[test]
+fn an_agent_that_speaks_and_does_not_read_is_not_waited_for() {
+    let clock = Arc::new(ManualClock::new());
+    let start = |_: usize| Ok(deaf(&clock));
+    let (abort, of_all): (AbortFlag, Arc<dyn Clock>) = (AbortFlag::new(), clock.clone());
+    let agents = Agents::with(&names(1), &start, &of_all, (&abort, false));
+    let agents = agents.unwrap_or_else(|error| panic!("{error:?}"));
+    let channel = Arc::clone(&agents.channels.0[0]);
+    // Far more than a pipe holds.
+    let order = TrialOrder {
+        study: "x".repeat(4 << 20),
+        files: Default::default(),
+        seed: 1,
+        number: 1,
+        variant: "base".to_owned(),
+        data_folder: None,
+        reuse: false,
+        fetch: false,
+        keep_bytes: 0,
+        keep_for: Nanoseconds::ZERO,
+    };
+    channel.say(&Order::Trial(Box::new(order)));
+    let lost = loop {
+        match channel.lost() {
+            Some(why) => break why,
+            None => thread::yield_now(),
+        }
+    };
+    assert!(lost.contains("its agent has not read what it was told for 10 s"), "{lost}");
+    agents.stop();
 }
 
 #[test]
