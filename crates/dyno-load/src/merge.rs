@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, clean_text};
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{Collector, Until};
@@ -146,7 +146,8 @@ impl StepMerge {
             role.clients += end.clients;
             role.committed += end.committed;
         }
-        let example = |name: &&'static str| Some((*name, end.error_examples.get(*name)?.clone()));
+        let example =
+            |name: &&'static str| Some((*name, clean_text(end.error_examples.get(*name)?)));
         self.collector.accept_end(WorkerEnd {
             cpu_user: end.cpu_user,
             cpu_system: end.cpu_system,

@@ -150,6 +150,8 @@ impl Source {
         before: &mut Option<(Nanoseconds, Nanoseconds)>,
     ) -> Sample {
         let mut values = self.reader.read(now);
+        // A server's number times the factor of its unit may be none; nor can messages carry it.
+        values.retain(|_, value| value.is_finite());
         let is_too_much = self.told.names.keep(&mut values);
         let took = self.clock.now().saturating_sub(now);
         values.insert(format!("probes.{}.read_ms", self.name), took.as_secs_f64() * 1e3);
@@ -193,6 +195,7 @@ mod tests {
         fn read(&mut self, _: Nanoseconds, readings: &mut Readings) {
             self.0 += 1;
             readings.extend((0..1000).map(|nth| (format!("probe.endless.{}-{nth}", self.0), 1.0)));
+            readings.insert("infinite".to_owned(), f64::INFINITY);
         }
 
         fn take_notes(&mut self) -> Vec<String> {
@@ -215,6 +218,7 @@ mod tests {
         let (mut names, mut notes) = (std::collections::BTreeSet::new(), Vec::new());
         for second in 0..40 {
             let sample = source.read(Nanoseconds::from_secs(second), &mut None);
+            assert!(sample.values.values().all(|value| value.is_finite()));
             names.extend(sample.values.into_keys().filter(|name| name.starts_with("probe.")));
             notes.extend(source.take_notes());
         }
