@@ -20,7 +20,7 @@ use patience::{Patience, Patient};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket::Socket;
-use tls::TlsStream;
+use tls::{RECORD_READS, TlsStream};
 
 use crate::{Address, Endpoint, TlsMode};
 
@@ -137,13 +137,15 @@ impl Transport {
     }
 
     /// Reads once, appending to `buffer`; 0 means the peer has closed. With TLS: decrypted bytes,
-    /// `WouldBlock` if a record is incomplete; only cold work waits for the rest of it, because it has a limit.
+    /// `WouldBlock` if a record is incomplete. A blocking stream waits for the rest of it, but under load, where only its
+    /// caller knows the limit, for no more than a few reads.
     pub(crate) fn read_some(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
         if self.patience.is_some() {
             return self.read_patiently(buffer);
         }
         if let Some(tls) = &mut self.tls {
-            return tls.read_some(&mut self.socket, buffer, false);
+            let reads_most = if self.is_blocking { RECORD_READS } else { 1 };
+            return tls.read_some(&mut self.socket, buffer, reads_most);
         }
         let n_read = self.socket.read(buffer.room(READ_ROOM))?;
         buffer.filled(n_read);
@@ -155,7 +157,7 @@ impl Transport {
         let patience = self.patience.as_mut().expect("cold work goes on");
         let mut socket = Patient { socket: &mut self.socket, patience };
         if let Some(tls) = &mut self.tls {
-            return tls.read_some(&mut socket, buffer, true);
+            return tls.read_some(&mut socket, buffer, usize::MAX);
         }
         let n_read = socket.read(buffer.room(READ_ROOM))?;
         buffer.filled(n_read);
@@ -164,11 +166,13 @@ impl Transport {
 
     /// Reads what is there already without waiting for it, whatever the stream's mode.
     pub(crate) fn read_now(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
-        let patience = self.patience.take();
+        let (patience, was_blocking) = (self.patience.take(), self.is_blocking);
         self.socket.set_waiting(false)?;
+        self.is_blocking = false;
         let result = self.read_some(buffer);
+        self.is_blocking = was_blocking;
         self.patience = patience;
-        self.socket.set_waiting(self.is_blocking)?;
+        self.socket.set_waiting(was_blocking)?;
         result
     }
 

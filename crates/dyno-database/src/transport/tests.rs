@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 use proptest::prelude::*;
 use rustls::pki_types::pem::PemObject;
@@ -149,20 +149,6 @@ fn foreign_key() -> PrivateKeyDer<'static> {
 
 /// A TLS server that sends back what it gets, in a thread; it ends with its first client.
 pub(super) fn echo_server(folder: &std::path::Path, key: PrivateKeyDer<'static>) -> Endpoint {
-    tls_server(folder, key, |mut stream| {
-        let mut bytes = [0; 5000];
-        while let Ok(n_read @ 1..) = stream.read(&mut bytes) {
-            stream.write_all(&bytes[..n_read]).unwrap();
-        }
-    })
-}
-
-/// A TLS server that does this with its first client, in a thread.
-fn tls_server(
-    folder: &std::path::Path,
-    key: PrivateKeyDer<'static>,
-    serve: impl FnOnce(StreamOwned<ServerConnection, UnixStream>) + Send + 'static,
-) -> Endpoint {
     let path = folder.join("tls");
     let listener = UnixListener::bind(&path).unwrap();
     let certificate = CertificateDer::from_pem_file(fixture("tls-server.pem")).unwrap();
@@ -177,7 +163,11 @@ fn tls_server(
     std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let session = ServerConnection::new(config.into()).unwrap();
-        serve(StreamOwned::new(session, stream));
+        let mut stream = StreamOwned::new(session, stream);
+        let mut bytes = [0; 5000];
+        while let Ok(n_read @ 1..) = stream.read(&mut bytes) {
+            stream.write_all(&bytes[..n_read]).unwrap();
+        }
     });
     endpoint(Address::Unix(path))
 }
@@ -241,24 +231,6 @@ fn encrypted_bytes_come_back_blocking_or_not() {
         assert!(!transport.has_buffered());
         assert!(buffer.unread() == sent);
     }
-}
-
-/// A server could send a byte from time to time, and nobody would look at the clock.
-#[test]
-fn a_blocking_read_does_not_wait_for_the_rest_of_a_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let endpoint = tls_server(folder.path(), server_key(), |mut stream| {
-        // Sent as it is: a record of 16 KiB that nobody can decrypt.
-        let record = [&[0x17, 3, 3, 0x40, 0][..], &[7; 0x4000]].concat();
-        stream.flush().unwrap();
-        stream.sock.write_all(&record).unwrap();
-        let _ = stream.sock.read_to_end(&mut Vec::new());
-    });
-    let mut transport = Transport::open(&endpoint).unwrap();
-    transport.start_tls(&TlsMode::Encrypt, "localhost").unwrap();
-    transport.set_blocking(true, 60_000_000_000).unwrap();
-    let error = transport.read_some(&mut ReadBuffer::new()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::WouldBlock);
 }
 
 /// A socket on which another user listens. Only root can make one.

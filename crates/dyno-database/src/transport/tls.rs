@@ -19,6 +19,10 @@ use rustls::{
 use super::ReadBuffer;
 use crate::TlsMode;
 
+/// Reads in which a whole record arrives, if it is there: 16 KiB, 4 KiB at a time. A server that sends it byte by byte
+/// takes more.
+pub(super) const RECORD_READS: usize = 5;
+
 /// A TLS session whose handshake is done.
 pub(super) struct TlsStream {
     session: ClientConnection,
@@ -83,20 +87,23 @@ impl TlsStream {
         self.n_buffered > 0
     }
 
-    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, the socket is read
-    /// again if this `waits`: then only the socket's patience ends it, since each of its reads may find a byte.
+    /// Reads encrypted bytes and appends all that can be decrypted. If that is nothing yet, the socket is read again, so
+    /// often at most; then it is `WouldBlock`.
     pub(super) fn read_some(
         &mut self,
         socket: &mut (impl Read + Write),
         buffer: &mut ReadBuffer,
-        waits: bool,
+        reads_most: usize,
     ) -> io::Result<usize> {
+        let mut n_reads = 0;
         while self.n_buffered == 0 {
             self.decrypt(socket)?;
+            n_reads += 1;
             if self.n_buffered == 0 {
                 // Returns the end of the stream, and whether it was a proper one.
                 match self.session.reader().read(buffer.room(1)) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && waits => {}
+                    Err(error)
+                        if error.kind() == io::ErrorKind::WouldBlock && n_reads < reads_most => {}
                     other => return other,
                 }
             }
@@ -317,6 +324,45 @@ mod tests {
         // The first bundle counts: others are of other systems.
         check(&[&other, &good], "localhost", Err("UnknownIssuer"));
         check(&[&missing, &empty], "localhost", Err("none"));
+    }
+
+    /// A record of which one byte comes at a time.
+    #[derive(Default)]
+    struct Dripping {
+        n_reads: usize,
+    }
+
+    impl Read for Dripping {
+        fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+            room[0] = [0x17, 3, 3, 0x40].get(self.n_reads).copied().unwrap_or(0);
+            self.n_reads += 1;
+            Ok(1)
+        }
+    }
+
+    impl Write for Dripping {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Otherwise nobody would look at the clock.
+    #[test]
+    fn a_record_is_not_waited_for_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let endpoint = echo_server(folder.path(), server_key());
+        let Address::Unix(path) = endpoint.address else { panic!("it listens on a socket") };
+        let mut socket = UnixStream::connect(path).unwrap();
+        let opened = TlsStream::handshake(&TlsMode::Encrypt, "localhost", &mut socket);
+        let mut stream = opened.unwrap().expect("it is encrypted");
+        let mut dripping = Dripping::default();
+        let read = stream.read_some(&mut dripping, &mut ReadBuffer::new(), RECORD_READS);
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(dripping.n_reads, RECORD_READS);
     }
 
     #[test]

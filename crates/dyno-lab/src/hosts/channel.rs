@@ -297,7 +297,10 @@ impl Channel {
                  login there must print nothing",
                 clean_text(text.trim())
             ),
-            FrameError::Wrong(why) => format!("its agent's messages cannot be decoded: {why}"),
+            // It may quote what has come.
+            FrameError::Wrong(why) => {
+                format!("its agent's messages cannot be decoded: {}", clean_text(why))
+            }
         }
     }
 

@@ -314,6 +314,13 @@ fn what_is_no_agent_of_this_version_is_refused_with_its_host() {
     check(&frame(&Answer::Connected { load: 1, clients: 1 }), &["did not say its version first"]);
     check(b"DynA\x02\0\0\0[]", &["cannot be decoded"]);
     check(b"DynA\xff\xff\xff\xff", &["too long"]);
+    // What decoding complains of is quoted as any text of a host's.
+    let text = serde_json::json!({ (format!("\u{1b}[2J{}", "x".repeat(1 << 20))): 1 });
+    let mut bytes = Vec::new();
+    write_frame(&mut bytes, &text).expect("memory takes it");
+    let message = said_of(&bytes);
+    assert!(message.contains("unknown variant") && message.len() < 5000, "{}", message.len());
+    assert!(!message.contains(dyno_units::is_unsafe_char), "{message:?}");
 }
 
 #[test]
