@@ -21,6 +21,9 @@ type Columns = BTreeMap<String, Vec<Option<f64>>>;
 /// Why a log is not laid beside its intervals: each name takes a value for each of them.
 const TOO_MANY: &str = "it names more readings for this many intervals than any run of Dyno's";
 
+/// The most pairs of a line of the log and an interval near it: where intervals are alike, a line has a few.
+const PAIRS_MOST: u64 = 1 << 30;
+
 /// The end of an interval, to which readings belong that are less than half its length away.
 #[derive(Clone, Copy)]
 struct Cell {
@@ -58,6 +61,15 @@ pub(crate) fn columns(
     loads: &[Spans],
     checksums: &Checksums,
 ) -> Result<Vec<Columns>, ReadError> {
+    columns_of(log, loads, checksums, PAIRS_MOST)
+}
+
+fn columns_of(
+    log: &Path,
+    loads: &[Spans],
+    checksums: &Checksums,
+    mut pairs_left: u64,
+) -> Result<Vec<Columns>, ReadError> {
     let cells = cells(loads);
     let longest = cells.iter().map(|cell| cell.length_ns).max().unwrap_or(0);
     let mut found: Vec<BTreeMap<usize, Column>> = loads.iter().map(|_| BTreeMap::new()).collect();
@@ -69,6 +81,9 @@ pub(crate) fn columns(
             if cell.end_ns > at.saturating_add(longest) {
                 break;
             }
+            pairs_left = pairs_left.checked_sub(1).ok_or_else(|| {
+                ReadError::new(log, "its intervals are longer than those of any run of Dyno's")
+            })?;
             let distance = cell.end_ns.abs_diff(at);
             if distance.saturating_mul(2) >= cell.length_ns {
                 continue;
@@ -160,6 +175,20 @@ mod tests {
         assert_eq!(read(50).expect("it can be read")[0].len(), 2_000);
         let error = read(51).expect_err("102,000 values").to_string();
         assert!(error.contains("more readings"), "{error}");
+    }
+
+    #[test]
+    fn lines_are_not_compared_with_all_intervals() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("readings.jsonl.gz");
+        let mut log = ReadingsLog::create(path.clone()).expect("made");
+        (0..1_000).for_each(|at| log.push(at, &BTreeMap::new()).expect("written"));
+        log.finish().expect("ended");
+        let none = Checksums::read(folder.path()).expect("there are none");
+        let read = |n: usize| columns_of(&path, &[vec![(0, u64::MAX); n]], &none, 65_000);
+        assert!(read(60).is_ok());
+        let error = read(70).expect_err("70,000 pairs").to_string();
+        assert!(error.contains("intervals are longer"), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ const LAST_INTERVAL_S: f64 = 2.0;
 /// The most figures of a step.
 const FIGURES_MOST: usize = 1_000;
 
-/// No count of a trial is larger: 10 million a second for 28 years. Sums of counts then fit 64 bits.
+/// No counts of a trial are larger together: 10 million a second for 28 years. Sums over trials then fit 64 bits.
 const COUNT_MOST: u64 = 1 << 53;
 
 /// Compares a trial's summary with the manifest and with itself; the error names the figures.
@@ -34,8 +34,9 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
             ));
         }
     }
-    if trial.steps.iter().any(|step| counts(step).any(|count| count > COUNT_MOST)) {
-        return Err(format!("a count is larger than {COUNT_MOST}"));
+    let all = trial.steps.iter().flat_map(counts).fold(0, u64::saturating_add);
+    if all > COUNT_MOST {
+        return Err(format!("its counts are larger than {COUNT_MOST}"));
     }
     if trial.metrics.len() > FIGURES_MOST {
         return Err(format!("it declares more than {FIGURES_MOST} metrics"));

@@ -153,6 +153,11 @@ fn explain_link(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
+/// Why a log is not read any further.
+pub(crate) fn unpacks_to_too_much() -> String {
+    format!("it unpacks to more than {UNPACKED_TIMES} times its size, which no log of Dyno's does")
+}
+
 fn invalid(why: impl Into<String>) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why.into())
 }
@@ -173,6 +178,12 @@ pub(crate) fn read_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Resul
 /// A log, unpacked while it is read if its name ends in `.gz`, with the digest of the file.
 pub(crate) struct Log {
     lines: BufReader<Unpacked>,
+    unpacked_most: u64,
+}
+
+/// What a file of so many bytes may unpack to.
+pub(crate) fn unpacked_most(packed: u64) -> u64 {
+    packed.saturating_mul(UNPACKED_TIMES).max(UNPACKED_LEAST)
 }
 
 enum Unpacked {
@@ -183,16 +194,18 @@ enum Unpacked {
 impl Log {
     pub(crate) fn open(path: &Path) -> io::Result<Log> {
         let file = open_regular(path)?;
-        let packed = file.metadata()?.len();
+        let unpacked_most = unpacked_most(file.metadata()?.len());
         let file = Digested { file, digest: Digest::default() };
         let unpacked = match path.extension().is_some_and(|end| end == "gz") {
             false => Unpacked::Plain(file),
-            true => Unpacked::Packed {
-                from: GzDecoder::new(file),
-                left: packed.saturating_mul(UNPACKED_TIMES).max(UNPACKED_LEAST),
-            },
+            true => Unpacked::Packed { from: GzDecoder::new(file), left: unpacked_most },
         };
-        Ok(Log { lines: BufReader::with_capacity(1 << 16, unpacked) })
+        Ok(Log { lines: BufReader::with_capacity(1 << 16, unpacked), unpacked_most })
+    }
+
+    /// The most bytes that it may unpack to; what is packed once more within its lines may have as many again.
+    pub(crate) fn unpacked_most(&self) -> u64 {
+        self.unpacked_most
     }
 
     /// The next line, as [`read_line`] reads it.
@@ -217,12 +230,7 @@ impl Read for Unpacked {
             Unpacked::Plain(file) => file.read(to),
             Unpacked::Packed { from, left } => {
                 let n = from.read(to)?;
-                *left = left.checked_sub(n as u64).ok_or_else(|| {
-                    invalid(format!(
-                        "it unpacks to more than {UNPACKED_TIMES} times its size, which no log of \
-                         Dyno's does"
-                    ))
-                })?;
+                *left = left.checked_sub(n as u64).ok_or_else(|| invalid(unpacks_to_too_much()))?;
                 Ok(n)
             }
         }

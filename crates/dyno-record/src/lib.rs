@@ -45,7 +45,7 @@ pub use summary::{
     SearchSummary, Settled, StepSummary, Survived, TrialHost, TrialOutcome, TrialSummary,
     VolumeDip,
 };
-pub use times::{LogEnd, SecondOfTimes, read_times, read_times_line};
+pub use times::{LogEnd, SecondOfTimes, read_times, read_times_lines};
 pub use voids::{VoidBlock, VoidTrial};
 pub use writer::{
     FailedTrial, IntervalRecord, KindInterval, RunWriter, TrialWriter, WriteError, WriteErrorKind,

@@ -8,7 +8,7 @@ use dyno_units::{Registry, clean_text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::columns::{VALUES_MOST, values_most, within};
+use crate::columns::{VALUES_MOST, take, values_most, within};
 use crate::consistency::check_trial;
 use crate::files::{Digest, WHOLE_MOST, read_bounded};
 use crate::voids::{VoidBlock, read_voids};
@@ -52,6 +52,11 @@ impl Run {
     ///
     /// A trial contradicts the manifest, or itself.
     pub fn check(&self) -> Result<(), ReadError> {
+        let plan = &self.manifest.trials;
+        if plan.iter().any(|trial| trial.block.max(trial.repetition) > PLACE_MOST) {
+            let why = format!("the manifest has a block or a repetition above {PLACE_MOST}");
+            return Err(ReadError::new(&self.folder, why));
+        }
         for trial in &self.trials {
             check_indexes(&self.manifest, trial, &self.folder)?;
             check_trial(&self.manifest, trial).map_err(|why| {
@@ -88,10 +93,40 @@ impl Run {
 pub fn read_run(folder: &Path) -> Result<Run, ReadError> {
     let manifest = read_manifest(folder)?;
     let folders = trial_folders(folder);
-    let trials = within(values_most(n_bytes(&folders)), || read_trials(folders))?;
+    let trials = within(values_most(n_bytes(&folders)), || {
+        let trials = read_trials(folders)?;
+        take_tables(&manifest, &trials).map_err(|why| ReadError::new(folder, why))?;
+        Ok(trials)
+    })?;
     let run = Run { folder: folder.to_owned(), manifest, trials, voids: Vec::new() };
     run.check()?;
     Ok(Run { voids: read_voids(folder)?, ..run })
+}
+
+/// A second of a kind of transaction takes as much room as this many values: tables have rows of it.
+const VALUES_OF_KIND: usize = 8;
+
+/// Bytes of a name that take the room of a value.
+const NAME_BYTES_OF_VALUE: usize = 16;
+
+/// Takes the room of what tables repeat in each row: a few kilobytes of long names, and of kinds beside many seconds,
+/// would else become gigabytes.
+fn take_tables(manifest: &Manifest, trials: &[TrialSummary]) -> Result<(), &'static str> {
+    for (trial, step) in trials.iter().flat_map(|one| one.steps.iter().map(move |step| (one, step)))
+    {
+        let variant = manifest.variants.get(trial.variant).map_or(0, |variant| variant.name.len());
+        let names = variant + manifest.steps.get(step.step).map_or(0, |step| step.name.len());
+        let of_kind = |kind: &crate::KindSummary| {
+            VALUES_OF_KIND + (names + kind.name.len()) / NAME_BYTES_OF_VALUE
+        };
+        let of_second = names / NAME_BYTES_OF_VALUE + step.kinds.iter().map(of_kind).sum::<usize>();
+        if !take(of_second.saturating_mul(step.intervals.start_s.len())) {
+            return Err(
+                "it has more seconds of more kinds of transactions, or longer names, than any run of Dyno's",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of the files of trials that columns come from.
@@ -215,6 +250,10 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, ReadError> {
     }
 }
 
+/// No number of a block or a repetition is larger. Those of several runs are counted on from run to run: a sum that
+/// did not fit would give trials of two runs one block.
+const PLACE_MOST: u32 = 1 << 20;
+
 /// The most bytes of a manifest: half a million trials.
 const MANIFEST_MOST: u64 = 64 << 20;
 
@@ -258,6 +297,9 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, ReadError> 
         .map_err(|error| ReadError::new(path, format!("the file is damaged: {error}")))
 }
 
+/// The most bytes of a reading's name: several times what probes may choose. Names are compared with patterns.
+const READING_NAME_MOST: usize = 1_024;
+
 /// A record may have been edited by hand or cut short: indexes are checked once, here.
 fn check_indexes(
     manifest: &Manifest,
@@ -273,6 +315,9 @@ fn check_indexes(
     for step in &trial.steps {
         if step.step >= manifest.steps.len() {
             return Err(damaged("a step is not in the manifest"));
+        }
+        if step.readings.keys().any(|name| name.len() > READING_NAME_MOST) {
+            return Err(damaged("a reading has a name that is too long"));
         }
         let n = step.intervals.start_s.len();
         if step.spans.as_ref().is_some_and(|spans| spans.len() != n) {
@@ -359,6 +404,42 @@ mod tests {
         assert!(error.contains("more values"), "{error}");
         // Small files have the room of a trial, large ones room by their bytes.
         assert_eq!([0, 1 << 20, 1 << 30].map(values_most), [VALUES_MOST, VALUES_MOST, 16 << 30]);
+    }
+
+    #[test]
+    fn what_tables_repeat_shares_the_room_of_columns() {
+        let with = |n_seconds: usize, n_kinds: usize, name: usize| {
+            let mut one = summary(1);
+            let step = &mut one.steps[0];
+            step.intervals.start_s = vec![0.0; n_seconds];
+            let kind = crate::KindSummary { name: "k".repeat(name), ..step.kinds[0].clone() };
+            step.kinds = vec![kind; n_kinds];
+            one
+        };
+        let mut planned = manifest("2-a");
+        let check = |planned: &Manifest, one: TrialSummary, room: usize| {
+            let trials = [one];
+            let taken = |n: usize| within(n, || take_tables(planned, &trials).is_ok());
+            assert_eq!([taken(room - 1), taken(room)], [false, true]);
+        };
+        check(&planned, with(1_000, 500, 3), 1_000 * (500 * 9 + 1));
+        check(&planned, with(1_000, 1, 160_000), 1_000 * (8 + 10_001 + 1));
+        planned.variants[0].name = "v".repeat(40_000);
+        check(&planned, with(40_000, 0, 0), 40_000 * 2_500);
+    }
+
+    #[test]
+    fn numbers_of_blocks_and_repetitions_are_bounded() {
+        let folder = run_of(Vec::new());
+        let mut run = read_run(&folder.path().join("run")).unwrap();
+        let last = |run: &mut Run, block: u32, repetition: u32| {
+            let plan = run.manifest.trials.last_mut().unwrap();
+            (plan.block, plan.repetition) = (block, repetition);
+            run.check().is_ok()
+        };
+        assert!(last(&mut run, PLACE_MOST, PLACE_MOST));
+        assert!(!last(&mut run, PLACE_MOST + 1, 1));
+        assert!(!last(&mut run, 1, u32::MAX));
     }
 
     #[test]

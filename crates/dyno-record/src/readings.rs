@@ -36,6 +36,9 @@ const GAP: usize = 4;
 /// twice its tens of megabytes.
 pub(crate) const KEPT_TWICE: u64 = 1_000_000;
 
+/// The most names of a log: many times what all probes of a large deployment read.
+const NAMES_MOST: usize = 1 << 20;
+
 /// The log of readings of one trial.
 pub(crate) struct ReadingsLog {
     pub(crate) path: PathBuf,
@@ -183,6 +186,9 @@ impl LogLines {
         let mut line: LogLine =
             serde_json::from_slice(&self.text).map_err(|error| damaged(&self.path, &error))?;
         self.names.append(&mut line.names);
+        if self.names.len() > NAMES_MOST {
+            return Err(damaged(&self.path, &"it names more readings than any run of Dyno's"));
+        }
         if line.n_named() > self.names.len() {
             return Err(damaged(&self.path, &"a reading has no name"));
         }
@@ -286,6 +292,8 @@ pub(crate) mod tests {
         check("{\"at_ns\":1,\"values\":{\"0\":[1]}}\n", "no name");
         check("{\"at_ns\":1,\"valu", "");
         check("{\"at_ns\":1,\"names\":[\"a\"],\"values\":{\"18446744073709551615\":[1]}}\n", "");
+        let many = "\"\",".repeat(NAMES_MOST) + "\"\"";
+        check(&format!("{{\"at_ns\":1,\"names\":[{many}],\"values\":{{}}}}\n"), "more readings");
     }
 
     #[test]

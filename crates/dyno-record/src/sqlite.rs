@@ -1,5 +1,6 @@
 //! One SQLite file of a run, for queries with any client.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -60,16 +61,43 @@ CREATE TABLE step_total(trial INTEGER, step INTEGER, reads INTEGER, writes INTEG
 CREATE TABLE interval(trial INTEGER, step INTEGER, start_s REAL, throughput REAL, errors REAL,
   missed REAL, p50_us REAL, p95_us REAL, p99_us REAL, max_us REAL, lag_p99_us REAL,
   PRIMARY KEY(trial, step, start_s)) WITHOUT ROWID;
-CREATE TABLE reading(trial INTEGER, step INTEGER, name TEXT, start_s REAL, value REAL,
-  PRIMARY KEY(trial, step, name, start_s)) WITHOUT ROWID;
-CREATE TABLE log_reading(trial INTEGER, at_s REAL, name TEXT, value REAL);
+CREATE TABLE reading_name(id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE reading_value(trial INTEGER, step INTEGER, id INTEGER, start_s REAL, value REAL,
+  PRIMARY KEY(trial, step, id, start_s)) WITHOUT ROWID;
+CREATE TABLE log_value(trial INTEGER, at_s REAL, id INTEGER, value REAL);
 CREATE TABLE load_probe(trial INTEGER, step INTEGER, number INTEGER, level REAL, throughput REAL,
   limited_us REAL, held INTEGER, broken_by TEXT, PRIMARY KEY(trial, step, number)) WITHOUT ROWID;
 CREATE TABLE audit(trial INTEGER, name TEXT, expected TEXT, measured TEXT, pass INTEGER);
 CREATE TABLE event(trial INTEGER, at_s REAL, unix_ms INTEGER, event TEXT, json TEXT);
 CREATE VIEW results AS SELECT v.name AS variant, s.name AS step, t.repetition, t.block, r.*
   FROM result r JOIN trial t USING(trial) JOIN variant v USING(variant) JOIN step s USING(step);
+CREATE VIEW reading AS SELECT trial, step, name, start_s, value
+  FROM reading_value JOIN reading_name USING(id);
+CREATE VIEW log_reading AS SELECT trial, at_s, name, value FROM log_value JOIN reading_name USING(id);
 ";
+
+/// The names of readings, each of which is in the file once: with every value, a long one would fill the disk.
+#[derive(Default)]
+struct Names(HashMap<String, usize>);
+
+impl Names {
+    /// The id of a name.
+    fn id(&mut self, name: &str) -> usize {
+        if let Some(id) = self.0.get(name) {
+            return *id;
+        }
+        self.0.insert(name.to_owned(), self.0.len());
+        self.0.len() - 1
+    }
+
+    fn insert(&self, to: &Transaction<'_>) -> Result<(), QueryError> {
+        let mut insert = to.prepare("INSERT INTO reading_name VALUES(?, ?)")?;
+        for (name, id) in &self.0 {
+            insert.execute(params![id, name])?;
+        }
+        Ok(())
+    }
+}
 
 /// Builds `record.sqlite` in the run's folder from its files, replacing whatever has that name; returns
 /// its path.
@@ -144,17 +172,19 @@ fn build(part: &Path, folder: &Path, run: &Run) -> Result<(), QueryError> {
     let transaction = connection.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     insert_design(&transaction, run)?;
+    let mut names = Names::default();
     for trial in &run.trials {
-        insert_trial(&transaction, trial)?;
+        insert_trial(&transaction, trial, &mut names)?;
     }
     for (number, trial) in trial_folders(folder) {
         insert_events(&transaction, number, &trial)?;
         let is_it = |ended: &&TrialSummary| ended.number == number;
         let ended = run.trials.iter().find(is_it).map(|ended| &ended.outcome);
         if ended != Some(&TrialOutcome::Finished) {
-            insert_log(&transaction, number, &trial)?;
+            insert_log(&transaction, number, &trial, &mut names)?;
         }
     }
+    names.insert(&transaction)?;
     transaction.commit()?;
     Ok(())
 }
@@ -204,7 +234,11 @@ fn insert_design(to: &Transaction<'_>, run: &Run) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary) -> Result<(), QueryError> {
+fn insert_trial(
+    to: &Transaction<'_>,
+    trial: &TrialSummary,
+    names: &mut Names,
+) -> Result<(), QueryError> {
     let state = match &trial.outcome {
         crate::TrialOutcome::Finished => "finished",
         crate::TrialOutcome::Failed { .. } => "failed",
@@ -240,7 +274,7 @@ fn insert_trial(to: &Transaction<'_>, trial: &TrialSummary) -> Result<(), QueryE
     }
     for step in &trial.steps {
         insert_results(to, trial.number, step)?;
-        insert_columns(to, trial.number, step)?;
+        insert_columns(to, trial.number, step, names)?;
         insert_probes(to, trial.number, step)?;
     }
     Ok(())
@@ -314,7 +348,12 @@ fn insert_results(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
     Ok(())
 }
 
-fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Result<(), QueryError> {
+fn insert_columns(
+    to: &Transaction<'_>,
+    trial: u32,
+    step: &StepSummary,
+    names: &mut Names,
+) -> Result<(), QueryError> {
     let columns = &step.intervals;
     let mut insert = to.prepare("INSERT INTO interval VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
     for (idx, start) in columns.start_s.iter().enumerate() {
@@ -332,11 +371,12 @@ fn insert_columns(to: &Transaction<'_>, trial: u32, step: &StepSummary) -> Resul
             columns.lag_p99_us.get(idx)
         ])?;
     }
-    let mut insert = to.prepare("INSERT INTO reading VALUES(?, ?, ?, ?, ?)")?;
+    let mut insert = to.prepare("INSERT INTO reading_value VALUES(?, ?, ?, ?, ?)")?;
     for (name, values) in &step.readings {
+        let id = names.id(name);
         for (start, value) in columns.start_s.iter().zip(values) {
             if let Some(value) = value {
-                insert.execute(params![trial, step.step, name, start, value])?;
+                insert.execute(params![trial, step.step, id, start, value])?;
             }
         }
     }
@@ -403,19 +443,25 @@ fn insert_events(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), 
 
 /// What the probes read in a trial that did not finish, at its time on the run's clock: of the step in
 /// which it failed or was killed there is nothing else.
-fn insert_log(to: &Transaction<'_>, trial: u32, folder: &Path) -> Result<(), QueryError> {
+fn insert_log(
+    to: &Transaction<'_>,
+    trial: u32,
+    folder: &Path,
+    names: &mut Names,
+) -> Result<(), QueryError> {
     let path = folder.join(READINGS);
     if std::fs::symlink_metadata(&path).is_err() {
         return Ok(());
     }
     let failed = |error: ReadError| QueryError(error.to_string());
     let mut lines = LogLines::open(&path).map_err(failed)?;
-    let mut insert = to.prepare("INSERT INTO log_reading VALUES(?, ?, ?, ?)")?;
+    let mut insert = to.prepare("INSERT INTO log_value VALUES(?, ?, ?, ?)")?;
+    let mut ids: Vec<usize> = Vec::new();
     // The log of a trial that was killed ends early: what is whole before that counts.
     while let Ok(Some(line)) = lines.next() {
+        ids.extend(lines.names()[ids.len()..].iter().map(|name| names.id(name)));
         for (number, value) in line.numbered() {
-            let name = lines.names().get(number);
-            insert.execute(params![trial, line.at_ns as f64 / 1e9, name, value])?;
+            insert.execute(params![trial, line.at_ns as f64 / 1e9, ids[number], value])?;
         }
     }
     Ok(())
@@ -499,6 +545,36 @@ mod tests {
         check("SELECT * FROM trial");
         check("SELECT * FROM event WHERE event = 'noted'");
         assert!(!folder.path().join("x").exists());
+    }
+
+    #[test]
+    fn names_of_readings_are_kept_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let mut run = RunWriter::create(&path, &manifest("2-a")).unwrap();
+        let long = "x".repeat(1_000);
+        let with_readings = |number: u32| {
+            let mut one = summary(number);
+            let step = &mut one.steps[0];
+            let n = step.intervals.start_s.len();
+            step.readings = [(long.clone(), vec![Some(f64::from(number)); n])].into();
+            (one, n)
+        };
+        let (finished, n) = with_readings(1);
+        run.begin_trial(&trial(1), "base").unwrap().finish(finished).unwrap();
+        // Of a trial that did not finish, the log is what there is.
+        let mut killed = run.begin_trial(&trial(2), "base").unwrap();
+        for second in 1..=2_000 {
+            killed.readings(second * 1_000_000_000, &[(long.clone(), 7.0)].into()).unwrap();
+        }
+        let outcome = TrialOutcome::Failed { message: String::new(), server_log: Vec::new() };
+        killed.finish(TrialSummary { outcome, steps: Vec::new(), ..summary(2) }).unwrap();
+        let count = |sql: &str| query(&path, sql).unwrap().rows[0][0].clone().unwrap();
+        let of_summary = "SELECT count(*) FROM reading WHERE length(name) = 1000 AND value = 1";
+        assert_eq!(count(of_summary), n.to_string());
+        let of_log = "SELECT count(*) FROM log_reading WHERE length(name) = 1000 AND at_s > 1950";
+        assert_eq!(count(of_log), "50");
+        assert!(std::fs::metadata(path.join("record.sqlite")).unwrap().len() < 400_000);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 
-use crate::files::Log;
+use crate::files::{Log, unpacked_most, unpacks_to_too_much};
 use crate::reader::{Checksums, trial_folders};
 use crate::{EncodedHistogram, ReadError};
 
@@ -65,7 +65,8 @@ pub fn read_times(
         return Ok(LogEnd::Missing);
     }
     let mut log = Log::open(&path).map_err(|error| ReadError::new(&path, error))?;
-    let (mut line, mut room, mut counts) = (Vec::new(), Room::new(), Vec::new());
+    let mut room = Room { left: log.unpacked_most(), ..Room::new() };
+    let (mut line, mut counts) = (Vec::new(), Vec::new());
     // Where a kill cut the log, what is whole before it counts.
     loop {
         match log.read_line(&mut line) {
@@ -81,6 +82,9 @@ pub fn read_times(
         {
             read_line(text, (&mut room, &mut counts), visit);
         }
+        if room.left == 0 {
+            return Err(ReadError::new(&path, unpacks_to_too_much()));
+        }
         line.clear();
     }
     let digest = log.digest().map_err(|error| ReadError::new(&path, error))?;
@@ -88,14 +92,25 @@ pub fn read_times(
     Ok(LogEnd::Whole)
 }
 
-/// Reads one line of an interval log, as it is being written: hands the second to `visit` if it is
-/// one of response times. `room` is where its counts are put.
-pub fn read_times_line(
-    line: &str,
-    room: &mut Vec<(u64, u64)>,
+/// Reads lines of an interval log, as it is being written: hands each second of response times to `visit`.
+///
+/// # Errors
+///
+/// They unpack to far too much; what comes before that was handed on.
+pub fn read_times_lines(
+    lines: &[String],
     visit: &mut dyn FnMut(&SecondOfTimes<'_>),
-) {
-    read_line(line, (&mut Room::new(), room), visit);
+) -> Result<(), String> {
+    let n_bytes = lines.iter().map(|line| line.len() as u64).sum();
+    let mut room = Room { left: unpacked_most(n_bytes), ..Room::new() };
+    let mut counts = Vec::new();
+    for line in lines {
+        read_line(line, (&mut room, &mut counts), visit);
+        if room.left == 0 {
+            return Err(unpacks_to_too_much());
+        }
+    }
+    Ok(())
 }
 
 fn read_line(
@@ -160,11 +175,14 @@ pub(crate) struct Room {
     packed: Vec<u8>,
     plain: Vec<u8>,
     inflate: Decompress,
+    /// How many bytes may still be unpacked, all histograms together.
+    left: u64,
 }
 
 impl Room {
     pub(crate) fn new() -> Room {
-        Room { packed: Vec::new(), plain: vec![0; 1 << 14], inflate: Decompress::new(true) }
+        let (packed, plain) = (Vec::new(), vec![0; 1 << 14]);
+        Room { packed, plain, inflate: Decompress::new(true), left: u64::MAX }
     }
 
     /// The V2 encoding of one of Dyno's histograms in this text, inflated.
@@ -203,6 +221,7 @@ impl Room {
             let status =
                 self.inflate.decompress(deflated, &mut self.plain, FlushDecompress::Finish).ok()?;
             let n = self.inflate.total_out() as usize;
+            self.left = self.left.saturating_sub(n as u64);
             match status {
                 Status::StreamEnd => return Some(n),
                 // There was place left: the text was cut.
@@ -340,6 +359,31 @@ mod tests {
         assert_eq!(read().0, LogEnd::Cut);
     }
 
+    #[test]
+    fn a_log_whose_histograms_unpack_to_far_too_much_is_refused() {
+        use std::io::Write;
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join("trials/001-a-1");
+        std::fs::create_dir_all(&folder).unwrap();
+        let lines = |payload: &[u8], n: usize| {
+            let EncodedHistogram(text) = packed(BOUNDS, payload);
+            vec![format!("Tag=response/read/step0/measure,0.000,1.000,0.001,{text}"); n]
+        };
+        let read = |lines: &[String]| {
+            let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packer.write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+            std::fs::write(folder.join("intervals.hlog.gz"), packer.finish().unwrap()).unwrap();
+            read_times(run.path(), 1, &mut |_| {}).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&lines(&[2, 2], 200)), Ok(LogEnd::Whole));
+        // A run of zeros beyond all places: what follows is unpacked, and not walked.
+        let beyond = [&[0xff; 8][..], &[0x7f], &[2; 500_000]].concat();
+        let many = lines(&beyond, 200);
+        assert!(read(&many).unwrap_err().contains("unpacks to more than 100 times"));
+        assert!(read_times_lines(&many, &mut |_| {}).is_err());
+        assert!(read_times_lines(&many[..10], &mut |_| {}).is_ok());
+    }
+
     /// The text of a histogram with these bounds and counts.
     fn packed((digits, lowest, highest): (u32, u64, u64), payload: &[u8]) -> EncodedHistogram {
         use std::io::Write;
@@ -351,7 +395,7 @@ mod tests {
         plain.extend(highest.to_be_bytes());
         plain.extend(1.0_f64.to_be_bytes());
         plain.extend(payload);
-        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         packer.write_all(&plain).unwrap();
         let mut packed = DEFLATED.to_be_bytes().to_vec();
         packed.extend([0; 4]);

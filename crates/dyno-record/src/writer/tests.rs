@@ -742,13 +742,17 @@ fn counts_that_cannot_be_are_refused_and_not_added_up() {
         let committed = vec![committed];
         step.hosts.push(crate::HostSummary { committed, ..crate::HostSummary::default() });
     }
-    let changes: [fn(&mut crate::StepSummary); 6] = [
+    let changes: [fn(&mut crate::StepSummary); 7] = [
         |step| step.reads = u64::MAX,
         |step| step.due = 1 << 54,
         |step| step.in_flight_at_end = Some(u64::MAX),
         |step| step.kinds[0].outcomes.extend([("refused".to_owned(), u64::MAX)]),
         |step| promoted(step, crate::Survived { in_doubt: u64::MAX, ..Default::default() }),
         |step| generated(step, u64::MAX),
+        |step| {
+            let many = (0..2_048).map(|n| (format!("refused {n}"), 1 << 53));
+            step.kinds[0].outcomes.extend(many);
+        },
     ];
     for change in changes {
         let folder = tempfile::tempdir().unwrap();
@@ -759,7 +763,7 @@ fn counts_that_cannot_be_are_refused_and_not_added_up() {
         change(&mut summary.steps[0]);
         run.begin_trial(&plan, "a").unwrap().finish(summary).unwrap();
         let error = crate::read_run(&path).unwrap_err().to_string();
-        assert!(error.contains("a count is larger than 9007199254740992"), "{error}");
+        assert!(error.contains("its counts are larger than 9007199254740992"), "{error}");
     }
 }
 

@@ -3,12 +3,12 @@
 //! The wait between two checks is a read from the browser with a time limit: a browser that
 //! disconnects ends it immediately.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dyno_record::{Event, SecondOfTimes, new_histogram, open_regular, read_times_line};
+use dyno_record::{Event, SecondOfTimes, new_histogram, open_regular, read_times_lines};
 use dyno_units::Clock;
 use serde_json::{Value, json};
 
@@ -105,10 +105,12 @@ impl Watched {
             send_event(&line, of.as_deref(), send);
         }
         let mut seconds = Seconds { variant, ..Seconds::default() };
-        for line in self.lines(&trial.join("intervals.hlog")) {
-            read_times_line(&line, &mut Vec::new(), &mut |second| seconds.add(second, send));
-        }
+        let lines = self.lines(&trial.join("intervals.hlog"));
+        let read = read_times_lines(&lines, &mut |second| seconds.add(second, send));
         seconds.flush(send);
+        if let Err(why) = read {
+            send("happened", json!({ "text": format!("the log of the load: {why}"), "of": of }));
+        }
     }
 
     /// The whole lines that were appended to a file since it was last read.
@@ -162,7 +164,8 @@ struct Seconds {
     step: usize,
     is_measured: bool,
     length_s: f64,
-    counts: Vec<(u64, u64)>,
+    /// How often each time was recorded. However many lines a second has, there are only so many times.
+    counts: BTreeMap<u64, u64>,
 }
 
 impl Seconds {
@@ -173,13 +176,16 @@ impl Seconds {
         self.start_s = Some(second.start_s);
         (self.step, self.is_measured) = (second.step, second.is_measured);
         self.length_s = second.length_s;
-        self.counts.extend_from_slice(second.counts);
+        for (time, n) in second.counts {
+            let all = self.counts.entry(*time).or_default();
+            *all = all.saturating_add(*n);
+        }
     }
 
     fn flush(&mut self, send: &mut dyn FnMut(&str, Value)) {
         let Some(start_s) = self.start_s.take() else { return };
         let mut all = new_histogram();
-        for (time, n) in self.counts.drain(..) {
+        for (time, n) in std::mem::take(&mut self.counts) {
             all.saturating_record_n(time, n);
         }
         let us = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1000.0;
@@ -252,5 +258,11 @@ mod tests {
         assert!((sent[0].1["p50_us"].as_f64().unwrap() - 1000.0).abs() < 1.0);
         assert!((sent[0].1["p99_us"].as_f64().unwrap() - 5000.0).abs() < 5.0);
         assert_eq!(sent[1].1["at_s"], 6.0);
+        // Lines of the same second take no more than its times.
+        let mut seconds = Seconds::default();
+        for _ in 0..1_000 {
+            seconds.add(&second(5.0, "read", &[(1_000_000, 1), (2_000_000, 1)]), &mut |_, _| ());
+        }
+        assert_eq!(seconds.counts, [(1_000_000, 1_000), (2_000_000, 1_000)].into());
     }
 }
