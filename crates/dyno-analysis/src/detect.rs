@@ -29,7 +29,7 @@ use dyno_units::reading::known;
 
 use crate::attribution::readings::mean_rate;
 use crate::cells::Measured;
-use crate::join::Joined;
+use crate::join::{Joined, JoinedTrial};
 use crate::metrics::quantile;
 use crate::numbers::grouped;
 use crate::words::{count, list, rate, seconds, share};
@@ -208,9 +208,12 @@ fn is_limited(place: &Place<'_>) -> bool {
 
 /// The share of a variant's finished trials in which the generator may have been a limit at a step.
 pub(crate) fn limited_share(joined: &Joined<'_>, variant: usize, step: usize) -> f64 {
-    let places = places(joined);
-    let own = places.iter().filter(|place| (place.variant, place.step) == (variant, step));
-    let limited: Vec<bool> = own.map(is_limited).collect();
+    let own = joined.trials.iter().filter(|trial| trial.variant == variant);
+    let place = |trial: &JoinedTrial<'_>| {
+        let (summary, trial) = (trial.step(step)?, trial.summary?);
+        Some(is_limited(&Place { variant, step, trial, summary }))
+    };
+    let limited: Vec<bool> = own.filter_map(place).collect();
     limited.iter().filter(|is| **is).count() as f64 / limited.len().max(1) as f64
 }
 

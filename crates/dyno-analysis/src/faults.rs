@@ -89,7 +89,7 @@ pub(crate) fn faults(joined: &Joined<'_>) -> Vec<FaultFacts> {
 /// The faults of one step, without their place.
 fn of_summary(summary: &StepSummary) -> Vec<FaultFacts> {
     let Some(first) = summary.faults.first() else { return Vec::new() };
-    let Some((_, bins)) = Bins::of(summary) else { return Vec::new() };
+    let Some(bins) = Bins::of(summary) else { return Vec::new() };
     let commits = |from: f64, to: f64| bins.between(from, to);
     let before = Before::of(first.began_s, &commits);
     let nexts = summary.faults.iter().skip(1).map(|next| next.began_s);

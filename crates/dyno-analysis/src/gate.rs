@@ -150,8 +150,9 @@ pub(crate) fn judge(
     let mut worse = Vec::new();
     for variant in n_first..findings.variants.len() {
         let Some(baseline) = findings.variants[variant].baseline else { continue };
+        let of_trials = [variant, baseline].map(|side| judged.doubts_of_trials(side));
         for step in 0..findings.steps.len() {
-            let doubts = judged.doubts((variant, baseline), step);
+            let doubts = judged.doubts((variant, baseline), step, &of_trials);
             if doubts.is_empty() {
                 judged.calls((variant, step), &rows, &mut worse, &mut unknown);
             }
@@ -343,10 +344,15 @@ impl Judged<'_> {
     }
 
     /// Why the comparison of a variant with its baseline at a step is invalid, whatever its verdict.
-    fn doubts(&self, (variant, baseline): (usize, usize), step: usize) -> Vec<String> {
+    fn doubts(
+        &self,
+        (variant, baseline): (usize, usize),
+        step: usize,
+        of_trials: &[Vec<String>; 2],
+    ) -> Vec<String> {
         let mut reasons = Vec::new();
-        for side in [variant, baseline] {
-            reasons.extend(self.doubts_of_trials(side));
+        for (side, of_trials) in [variant, baseline].into_iter().zip(of_trials) {
+            reasons.extend(of_trials.iter().cloned());
             reasons.extend(self.doubts_of_attempts(side, step));
         }
         reasons.extend(self.one_sided((variant, baseline), step));
@@ -412,7 +418,11 @@ impl Judged<'_> {
                 own.map(|(_, n)| *n).sum::<u64>() as f64 > TRANSIENT_MOST * all as f64
             })
         };
-        let limited = |variant: usize| limited_share(self.joined, variant, step);
+        let is_measured = |variant: usize| self.cell(variant, step).is_some();
+        let limited = |variant: usize| match is_measured(variant) {
+            true => limited_share(self.joined, variant, step),
+            false => 0.0,
+        };
         let mut reasons = Vec::new();
         for (side, other) in [(variant, baseline), (baseline, variant)] {
             let place = self.place(side, step);

@@ -10,12 +10,14 @@ mod order;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use dyno_record::{
     Manifest, OwnStepRecord, ProductFacts, Run, StepRecord, StepSummary, TrialOutcome, TrialPlan,
     TrialSummary, VariantRecord,
 };
-use dyno_units::{MetricId, Reading};
+use dyno_units::{Metric, MetricId, Reading};
 
 use crate::main_metric::main_metric;
 use crate::metrics::{self, Metrics};
@@ -78,8 +80,8 @@ pub(crate) struct JoinedTrial<'a> {
     pub(crate) block: u32,
     /// None while it is missing.
     pub(crate) summary: Option<&'a TrialSummary>,
-    /// Joined index of each of its own run's steps.
-    step_indexes: Vec<usize>,
+    /// Joined index of each of its own run's steps, which all trials of the run share.
+    step_indexes: Rc<[usize]>,
 }
 
 impl<'a> JoinedTrial<'a> {
@@ -305,6 +307,7 @@ impl<'a> Joined<'a> {
     }
 
     fn take_trials(&mut self, run: &'a Run, variants: &[usize], steps: &[usize]) {
+        let steps: Rc<[usize]> = steps.into();
         let most = |of: fn(&JoinedTrial<'_>) -> u32, trials: &[JoinedTrial<'_>]| {
             trials.iter().map(of).max().unwrap_or(0)
         };
@@ -323,7 +326,7 @@ impl<'a> Joined<'a> {
                 repetition: repetitions_before[variant] + plan.repetition,
                 block: blocks_before + plan.block,
                 summary: summary_of(run, plan),
-                step_indexes: steps.to_vec(),
+                step_indexes: Rc::clone(&steps),
             });
             // Where whole trials run on hosts, the machine is one of these.
             if let Some(host) = summary_of(run, plan).and_then(|summary| summary.host.as_ref()) {
@@ -347,6 +350,22 @@ pub fn same_runs(runs: &[Run]) -> Option<(usize, usize)> {
         Some((first, second))
     };
     (0..runs.len()).find_map(of)
+}
+
+/// Two of these runs that declare a metric with another unit, or the other direction, with that metric: the first
+/// declaration would count for the values of both. They may be one run.
+pub fn unlike_metrics(runs: &[Run]) -> Option<(usize, usize, MetricId)> {
+    let mut known: BTreeMap<MetricId, (usize, &Metric)> = BTreeMap::new();
+    let trials =
+        runs.iter().enumerate().flat_map(|(idx, run)| run.trials.iter().map(move |t| (idx, t)));
+    for (idx, metric) in trials.flat_map(|(idx, trial)| trial.metrics.iter().map(move |m| (idx, m)))
+    {
+        let (first, other) = known.entry(metric.id).or_insert((idx, metric));
+        if (&other.unit, other.better) != (&metric.unit, metric.better) {
+            return Some((*first, idx, metric.id));
+        }
+    }
+    None
 }
 
 /// Run and index within it.

@@ -54,7 +54,7 @@ pub use findings::{
     TrialFacts, TrialSearch, VariantFacts, Verdict,
 };
 pub use gate::{Gate, GateCall, GateDecision, GateInput, GateRow, decide_gate, gate_calls};
-pub use join::same_runs;
+pub use join::{same_runs, unlike_metrics};
 pub use metrics::Metrics;
 pub use requirements::{RequirementFacts, RequirementOutcome};
 pub use stalls::{MadeDips, Moved, StallFacts};

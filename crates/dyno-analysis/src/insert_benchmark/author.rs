@@ -93,9 +93,10 @@ fn of_trial(summary: &StepSummary, kinds: &[&str], share: f64) -> Option<f64> {
         kinds.iter().filter_map(|kind| crate::stalls::seconds_of_kind(summary, kind)).collect();
     // The last second of a step is not a whole one.
     let n = (summary.measured_s + 0.05) as usize;
+    let n = n.min(own.iter().map(|seconds| seconds.len() + 1).max()?);
     let at = |i: usize| own.iter().map(|seconds| seconds.get(i).copied().unwrap_or(0.0)).sum();
     let mut seconds: Vec<f64> = (0..n).map(at).collect();
-    if own.is_empty() || seconds.len() < SECONDS_LEAST {
+    if seconds.len() < SECONDS_LEAST {
         return None;
     }
     seconds.sort_by(|a, b| b.total_cmp(a));

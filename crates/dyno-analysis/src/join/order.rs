@@ -1,5 +1,7 @@
 //! The steps of several runs in the order of their load.
 
+use std::rc::Rc;
+
 use dyno_record::StepRecord;
 
 use super::Joined;
@@ -22,8 +24,12 @@ impl Joined<'_> {
         let place = |old: usize| order.iter().position(|&idx| idx == old).unwrap_or(old);
         let places: Vec<usize> = (0..order.len()).map(place).collect();
         self.steps = order.iter().map(|&idx| self.steps[idx].clone()).collect();
-        for trial in &mut self.trials {
-            trial.step_indexes.iter_mut().for_each(|idx| *idx = places[*idx]);
+        // The trials of a run share theirs.
+        for trials in self.trials.chunk_by_mut(|a, b| Rc::ptr_eq(&a.step_indexes, &b.step_indexes))
+        {
+            let Some(first) = trials.first() else { continue };
+            let placed: Rc<[usize]> = first.step_indexes.iter().map(|idx| places[*idx]).collect();
+            trials.iter_mut().for_each(|trial| trial.step_indexes = Rc::clone(&placed));
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use dyno_record::Run;
+use dyno_units::{Direction, Unit, metric};
 
-use super::same_runs;
+use super::{same_runs, unlike_metrics};
 use crate::fixtures::run;
 use crate::{Findings, Options, analyse, analyse_against, metrics};
 
@@ -161,4 +162,25 @@ fn a_run_is_known_again_in_its_copy() {
     check(|run| run.trials.truncate(1), Some((0, 1)));
     check(|run| run.manifest.created_unix_ms += 1, None);
     check(|run| run.manifest.seed += 1, None);
+}
+
+#[test]
+fn a_metric_means_the_same_in_all_runs() {
+    let check = |unit: Unit, better: Direction, title: &'static str, is_alike: bool| {
+        let mut runs = two(|_| ());
+        let first = metric("job.time", Unit::Seconds, Direction::Lower, "job time", "its time");
+        runs[0].trials[1].metrics.push(first);
+        runs[1].trials[0].metrics.push(metric("job.time", unit, better, title, "its time").main());
+        let unlike = unlike_metrics(&runs).map(|(first, second, id)| (first, second, id.as_str()));
+        assert_eq!(unlike, (!is_alike).then_some((0, 1, "job.time")), "{title}");
+    };
+    check(Unit::Seconds, Direction::Lower, "time of the job", true);
+    check(Unit::Seconds, Direction::Higher, "turned around", false);
+    check(Unit::Milliseconds, Direction::Lower, "in another unit", false);
+    let mut one = two(|_| ()).into_iter().take(1).collect::<Vec<Run>>();
+    for (number, better) in [Direction::Lower, Direction::Higher].into_iter().enumerate() {
+        let declared = metric("job.time", Unit::Seconds, better, "job time", "its time");
+        one[0].trials[number].metrics.push(declared);
+    }
+    assert!(unlike_metrics(&one).is_some(), "trials of one run");
 }

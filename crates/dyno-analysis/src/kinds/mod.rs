@@ -115,9 +115,19 @@ pub(crate) fn kinds(
                 continue;
             }
             let summaries = joined.summaries(variant, step);
+            // What a role that names its kinds has kept is the same for each of them.
+            let mut of_roles: BTreeMap<*const RoleRecord, Option<OfferedFacts>> = BTreeMap::new();
             for kind in names(&here) {
                 let place = KindCell { variant, step, kind, ..KindCell::default() };
-                all.push(of_kind(place, record.own_of(asked), (&here, &summaries), &rule));
+                let mut cell = of_kind(place, (&here, &summaries), &rule);
+                let role = record.own_of(asked).and_then(|own| role_of(own, &cell.kind));
+                cell.role = role.map(|role| role.name.clone());
+                let offer = |role| offered(role, &cell.kind, &here, &summaries, &rule);
+                cell.offered = role.and_then(|role| match role.kinds.is_empty() {
+                    true => offer(role),
+                    false => of_roles.entry(role).or_insert_with(|| offer(role)).clone(),
+                });
+                all.push(cell);
             }
         }
     }
@@ -126,7 +136,6 @@ pub(crate) fn kinds(
 
 fn of_kind(
     mut cell: KindCell,
-    record: Option<&OwnStepRecord>,
     (here, summaries): (&[&Measured], &[&StepSummary]),
     rule: &Rule,
 ) -> KindCell {
@@ -148,9 +157,6 @@ fn of_kind(
     for (outcome, n) in outcomes {
         *cell.outcomes.entry(outcome).or_default() += n;
     }
-    let role = record.and_then(|record| role_of(record, &cell.kind));
-    cell.role = role.map(|role| role.name.clone());
-    cell.offered = role.and_then(|role| offered(role, &cell.kind, here, summaries, rule));
     cell
 }
 

@@ -1,6 +1,6 @@
 //! Commits in bins of 100 ms, with the time of each bin.
 
-use dyno_record::StepSummary;
+use dyno_record::{KindSummary, StepSummary};
 
 /// Width of a whole bin, in seconds.
 pub(crate) const BIN_S: f64 = 0.1;
@@ -17,22 +17,36 @@ pub(crate) struct Bins {
 }
 
 impl Bins {
-    /// The bins of each kind of transaction of a step, and of all kinds together; none where the
-    /// record has none, or they do not fit the intervals.
-    pub(crate) fn of(summary: &StepSummary) -> Option<(Vec<(String, Bins)>, Bins)> {
-        let (start_s, width_s) = times(&summary.intervals.start_s, summary.measured_s);
-        let mut kinds = Vec::new();
-        let mut total = vec![0.0; start_s.len()];
+    /// The bins of all kinds of transactions of a step together; none where the record has none of some
+    /// kind, or they do not fit the intervals.
+    pub(crate) fn of(summary: &StepSummary) -> Option<Bins> {
+        let mut total = Bins::empty(summary);
         for kind in &summary.kinds {
-            let counts = kind.commits_100ms.as_ref()?.decode()?;
-            let column: Vec<f64> =
-                (0..start_s.len()).map(|i| counts.get(i).copied().map_or(0.0, f64::from)).collect();
-            total.iter_mut().zip(&column).for_each(|(sum, count)| *sum += count);
-            kinds.push((kind.name.clone(), Bins::new(&start_s, &width_s, column)));
+            total.add(kind)?;
         }
-        (!kinds.is_empty()).then(|| (kinds, Bins::new(&start_s, &width_s, total)))
+        (!summary.kinds.is_empty()).then_some(total)
     }
 
+    /// The same of one kind. One at a time: all of them take as much memory as there are kinds.
+    pub(crate) fn of_kind(summary: &StepSummary, kind: &KindSummary) -> Option<Bins> {
+        let mut bins = Bins::empty(summary);
+        bins.add(kind)?;
+        Some(bins)
+    }
+
+    fn empty(summary: &StepSummary) -> Bins {
+        let (start_s, width_s) = times(&summary.intervals.start_s, summary.measured_s);
+        let counts = vec![0.0; start_s.len()];
+        Bins { start_s, width_s, counts }
+    }
+
+    fn add(&mut self, kind: &KindSummary) -> Option<()> {
+        let counts = kind.commits_100ms.as_ref()?.decode()?;
+        self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(count));
+        Some(())
+    }
+
+    #[cfg(test)]
     pub(crate) fn new(start_s: &[f64], width_s: &[f64], counts: Vec<f64>) -> Bins {
         Bins { start_s: start_s.to_vec(), width_s: width_s.to_vec(), counts }
     }

@@ -99,15 +99,18 @@ pub(super) fn find_in_total(bins: &Bins) -> Vec<Found> {
     let lengths: Vec<f64> = runs.iter().map(|run| run.len() as f64).collect();
     for (nth, run) in runs.iter().enumerate() {
         let (start_s, end_s) = (bins.start_s[run.start], bins.end_s(run.end - 1));
+        let length = end_s - start_s;
+        // Most runs are short, and what follows goes over all bins.
+        if length < LONG_GAP_S {
+            continue;
+        }
         let mut others = lengths.clone();
         others.remove(nth);
         let usual = if others.is_empty() { 0.0 } else { median(&others) };
         let outside =
             |column: &[f64]| -> f64 { column[..run.start].iter().chain(&column[run.end..]).sum() };
         let level = outside(&bins.counts) / outside(&bins.width_s).max(f64::MIN_POSITIVE);
-        let length = end_s - start_s;
-        let is_gap = length >= LONG_GAP_S
-            && level * length >= LONG_GAP_MISSING
+        let is_gap = level * length >= LONG_GAP_MISSING
             && run.len() as f64 >= LONG_GAP_TIMES * usual
             && !found.iter().any(|one| one.start_s < end_s && start_s < one.end_s);
         if is_gap {

@@ -57,7 +57,7 @@ pub(crate) fn made_dips(joined: &Joined<'_>, stalls: &[StallFacts]) -> Vec<MadeD
                     step,
                     trial: trial.number,
                     volume: volume.to_owned(),
-                    level_left: Bins::of(summary).and_then(|(_, total)| {
+                    level_left: Bins::of(summary).and_then(|total| {
                         let commits = |from, to| total.between(from, to);
                         level_left(&times, summary.measured_s, commits)
                     }),

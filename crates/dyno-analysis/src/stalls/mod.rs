@@ -108,7 +108,7 @@ pub(crate) fn stalls(joined: &Joined<'_>) -> Vec<StallFacts> {
 /// The stalls of one step, each at the same `place`.
 fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> Vec<StallFacts> {
     let found = match Bins::of(summary) {
-        Some((kinds, total)) => by_bins(&kinds, &total),
+        Some(total) => by_bins(summary, &total),
         None => by_seconds(summary),
     };
     // Times of bins are sums: one that ends with the warm-up may end a rounding error later.
@@ -140,19 +140,24 @@ fn of_step(summary: &StepSummary, trial: &TrialSummary, place: &StallFacts) -> V
     found.into_iter().map(facts).collect()
 }
 
-/// Commits of a kind in each whole second of the measurement phase; none where the record does not tell.
+fn bins_of(summary: &StepSummary, kind: &str) -> Option<Bins> {
+    Bins::of_kind(summary, summary.kinds.iter().find(|own| own.name == kind)?)
+}
+
+/// Commits of a kind in each whole second of the measurement phase; none where the record does not tell,
+/// or tells of more seconds than it has intervals for.
 pub(crate) fn seconds_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
-    let (kinds, _) = Bins::of(summary)?;
-    let (_, bins) = kinds.into_iter().find(|(name, _)| name == kind)?;
+    let bins = bins_of(summary, kind)?;
     let seconds = summary.measured_s.round() as u32;
-    Some((0..seconds).map(|s| bins.between(f64::from(s), f64::from(s) + 1.0)).collect())
+    let is_told = seconds as usize <= 2 * summary.intervals.start_s.len() + 2;
+    let commits = |s: u32| bins.between(f64::from(s), f64::from(s) + 1.0);
+    is_told.then(|| (0..seconds).map(commits).collect())
 }
 
 /// Commits per second of a kind in each interval of a step, warm-up included; none where the record does
 /// not tell.
 pub fn rates_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
-    let (kinds, _) = Bins::of(summary)?;
-    let (_, bins) = kinds.into_iter().find(|(name, _)| name == kind)?;
+    let bins = bins_of(summary, kind)?;
     let starts = &summary.intervals.start_s;
     let end = |i: usize| {
         starts.get(i + 1).copied().unwrap_or_else(|| summary.measured_s.min(starts[i] + 1.0))
@@ -169,15 +174,24 @@ fn milliseconds(seconds: f64) -> f64 {
 }
 
 /// Stalls of all kinds together, and those that only some kinds had.
-fn by_bins(kinds: &[(String, Bins)], total: &Bins) -> Vec<(Found, Vec<String>)> {
-    let mut all: Vec<(Found, Vec<String>)> = Vec::new();
-    for found in find::find_in_total(total) {
-        let names = kinds.iter().filter(|(_, bins)| has_stalled(bins, &found));
-        all.push((found, names.map(|(name, _)| name.clone()).collect()));
+fn by_bins(summary: &StepSummary, total: &Bins) -> Vec<(Found, Vec<String>)> {
+    let mut all: Vec<(Found, Vec<String>)> =
+        find::find_in_total(total).into_iter().map(|found| (found, Vec::new())).collect();
+    let kinds = || {
+        let kinds = summary.kinds.iter();
+        kinds.filter_map(|kind| Some((&kind.name, Bins::of_kind(summary, kind)?)))
+    };
+    if !all.is_empty() {
+        for (name, bins) in kinds() {
+            let whole = (bins.counts.iter().sum(), bins.width_s.iter().sum());
+            for (found, names) in &mut all {
+                names.extend(has_stalled(&bins, whole, found).then(|| name.clone()));
+            }
+        }
     }
-    if kinds.len() > 1 {
-        for (name, bins) in kinds {
-            for found in find::find(bins) {
+    if summary.kinds.len() > 1 {
+        for (name, bins) in kinds() {
+            for found in find::find(&bins) {
                 add_of_kind(&mut all, name, found);
             }
         }
@@ -199,10 +213,9 @@ fn add_of_kind(all: &mut Vec<(Found, Vec<String>)>, name: &str, found: Found) {
     }
 }
 
-/// Whether a kind did less than half of what it does else, as far as it is frequent enough to tell.
-fn has_stalled(bins: &Bins, found: &Found) -> bool {
-    let whole = bins.counts.iter().sum::<f64>();
-    let seconds = bins.width_s.iter().sum::<f64>();
+/// Whether a kind, with so many commits in so many seconds, did less than half of what it does else, as far as it is
+/// frequent enough to tell.
+fn has_stalled(bins: &Bins, (whole, seconds): (f64, f64), found: &Found) -> bool {
     let inside = bins.between(found.start_s, found.end_s);
     let length = found.end_s - found.start_s;
     let expected = (whole - inside) / (seconds - length).max(f64::MIN_POSITIVE) * length;

@@ -488,3 +488,18 @@ fn readings_of_old_records_are_explained_by_the_registry() {
     assert_eq!(meanings[names[1]], own);
     assert_eq!(meanings.get(names[2]), None);
 }
+
+#[test]
+fn a_record_tells_of_no_more_seconds_than_it_has_intervals() {
+    let mut run = run(&["a"], &[4], 1, |_, _, _| 100.0);
+    let step = &mut run.trials[0].steps[0];
+    step.kinds[0].commits_100ms = Some(EncodedCounts::encode(&[1; 700]));
+    let name = step.kinds[0].name.clone();
+    let seconds = super::seconds_of_kind(step, &name).expect("it tells");
+    assert_eq!(seconds.len(), step.measured_s.round() as usize);
+    // Four billion numbers would be made of a few bytes.
+    step.measured_s = 4e9;
+    assert_eq!(super::seconds_of_kind(step, &name), None);
+    step.intervals.start_s = vec![0.0, 4e9 - 1.0];
+    assert_eq!(super::seconds_of_kind(step, &name), None);
+}
