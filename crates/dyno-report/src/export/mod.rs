@@ -12,6 +12,8 @@ mod jsonl;
 mod parquet;
 mod tables;
 
+use std::collections::BTreeSet;
+
 use dyno_analysis::Findings;
 use dyno_record::Run;
 
@@ -78,6 +80,34 @@ impl Table {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Cells of a table that may be there without a value: an hour of four products that have a thousand readings each.
+const EMPTY_MOST: usize = 1 << 24;
+
+/// Cells for each one with a value: more products than a report has, each with readings of its own.
+const CELLS_OF_VALUE: usize = 8;
+
+/// Looks whether the table of seconds would hardly have values: it has a column for each reading of any trial, and a row
+/// for each second of all.
+///
+/// # Errors
+///
+/// It would.
+pub fn check_size(runs: &[Run]) -> Result<(), String> {
+    let steps = || runs.iter().flat_map(|run| &run.trials).flat_map(|trial| &trial.steps);
+    let names: BTreeSet<&String> = steps().flat_map(|step| step.readings.keys()).collect();
+    let rows: usize = steps().map(|step| step.intervals.start_s.len()).sum();
+    let values: usize = steps().flat_map(|step| step.readings.values()).map(Vec::len).sum();
+    let cells = names.len().saturating_mul(rows);
+    if cells > values.saturating_mul(CELLS_OF_VALUE).saturating_add(EMPTY_MOST) {
+        return Err(format!(
+            "the table of seconds would have {rows} rows with {} columns of readings, and next to no values in them; \
+             export these runs one by one",
+            names.len()
+        ));
+    }
+    Ok(())
 }
 
 /// Makes all tables. Those of kinds by the second and of the Insert Benchmark are there only if they have

@@ -27,6 +27,21 @@ fn tables_are_whole_and_rectangular() {
 }
 
 #[test]
+fn a_table_of_next_to_no_values_is_refused() {
+    let (_, mut runs) = fixture::three_variants();
+    assert_eq!(check_size(&runs), Ok(()));
+    // Many names in one trial, and many seconds in another.
+    let trials = &mut runs[0].trials;
+    trials[0].steps[0].readings = (0..20_000).map(|n| (n.to_string(), Vec::new())).collect();
+    trials[1].steps[0].intervals.start_s = vec![0.0; 1_000];
+    assert!(check_size(&runs).is_err_and(|why| why.contains("next to no values")));
+    let trials = &mut runs[0].trials;
+    let full = trials[0].steps[0].readings.keys().map(|name| (name.clone(), vec![None; 1_000]));
+    trials[1].steps[0].readings = full.collect();
+    assert_eq!(check_size(&runs), Ok(()));
+}
+
+#[test]
 fn csv_and_json_lines_have_every_row() {
     let (findings, runs) = fixture::three_variants();
     for table in tables(&findings, &runs, &Times::default()) {

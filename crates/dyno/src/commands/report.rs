@@ -95,6 +95,7 @@ pub(crate) fn write_tables(
     rows: Rows,
     folder: &Path,
 ) -> anyhow::Result<String> {
+    export::check_size(runs).map_err(anyhow::Error::msg)?;
     make_folder(folder)?;
     let mut written = String::new();
     let times = times(findings, runs)?;
@@ -261,6 +262,14 @@ fn read_apart(folders: &[PathBuf], why: &str) -> anyhow::Result<Vec<Run>> {
             folders[second].display()
         )));
     }
+    if let Some((first, second, metric)) = dyno_analysis::unlike_metrics(&runs) {
+        anyhow::bail!(
+            "{} and {} declare the metric {metric} with different units or directions, so that one of them would be \
+             judged by what the other one means; report on them separately",
+            folders[first].display(),
+            folders[second].display()
+        );
+    }
     Ok(runs)
 }
 
@@ -288,12 +297,13 @@ fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the file that the user names, whole or not at all; what is no regular file and no link,
-/// such as `/dev/stdout`, is written to.
+/// Writes the text into the file that the user names, whole or not at all; what is no regular file and no link,
+/// such as `/dev/stdout`, is written to, as harmless as what is printed: it may be a terminal.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let failed = || format!("cannot write {}", path.display());
     if let Some(mut file) = special(path).with_context(failed)? {
-        return file.write_all(bytes).with_context(failed);
+        let text = String::from_utf8_lossy(bytes);
+        return file.write_all(terminal::harmless(&text).as_bytes()).with_context(failed);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     dyno_record::check_way(folder.unwrap_or(Path::new(".")))?;
@@ -343,6 +353,20 @@ mod tests {
             write(&path, b"text").unwrap();
             assert!(std::fs::symlink_metadata(&path).unwrap().is_file());
         }
+    }
+
+    #[test]
+    fn what_may_be_a_terminal_gets_nothing_that_it_would_obey() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::read_to_string(path).unwrap()
+        });
+        super::write(&path, "\"\u{9b}31m\u{202e}\"\n::error::x\n".as_bytes()).unwrap();
+        assert_eq!(reader.join().unwrap(), "\"\u{fffd}31m\u{fffd}\"\n\u{fffd}:error::x\n");
     }
 
     #[test]
