@@ -14,6 +14,10 @@ use toml::Value;
 /// Largest file that a study may name, in bytes.
 const FILE_MOST: u64 = 64 << 20;
 
+/// Most modules of a script, whose names and digests are kept.
+#[cfg(feature = "lua")]
+const MODULES_MOST: usize = 1000;
+
 /// The catalogue for a study: the built-in workloads, and scripts if it names any. A file's name is
 /// relative to the folder of the study.
 ///
@@ -127,8 +131,13 @@ fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
     Ok((text, digest))
 }
 
-/// The text of a regular file of bounded size: a device has no end, and a pipe may have no writer.
+/// The text of a regular file of bounded size.
 fn contents(path: &Path) -> Result<String, String> {
+    String::from_utf8(bytes(path)?).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// The bytes of a regular file of bounded size: a device has no end, and a pipe may have no writer.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let words = |error: std::io::Error| error.to_string();
     // Opening a pipe waits for a writer, unless it is told not to.
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
@@ -138,12 +147,12 @@ fn contents(path: &Path) -> Result<String, String> {
     if !facts.is_file() {
         return Err("it is not a regular file".to_owned());
     }
-    let mut text = String::new();
-    let n_read = file.take(FILE_MOST + 1).read_to_string(&mut text).map_err(words)?;
+    let mut bytes = Vec::new();
+    let n_read = file.take(FILE_MOST + 1).read_to_end(&mut bytes).map_err(words)?;
     if n_read as u64 > FILE_MOST {
         return Err(format!("it is larger than {} MiB", FILE_MOST >> 20));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// The digest that a record keeps of a text.
@@ -170,7 +179,8 @@ fn of_sysbench(
         let host = Arc::new(StudyHost { folder: beside, ..StudyHost::default() });
         let path = path.display().to_string();
         let options = lua::declared(&path, &text, Arc::clone(&host) as _)
-            .map_err(|why| crate::usage_error(anyhow::anyhow!("the script {path}: {why}")))?;
+            .map_err(|why| dyno_units::clean_text(&format!("the script {path}: {why}")))
+            .map_err(|why| crate::usage_error(anyhow::anyhow!("{why}")))?;
         let digest = match host.required() {
             modules if modules.is_empty() => own,
             modules => digest(&format!("{own}{modules}")),
@@ -198,9 +208,18 @@ impl StudyHost {
         modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()
     }
 
-    fn note(&self, name: &str, module: &dyno_sysbench::Module) {
+    /// Notes a module, unless there are too many.
+    fn noted(
+        &self,
+        name: &str,
+        module: dyno_sysbench::Module,
+    ) -> Result<dyno_sysbench::Module, String> {
         let mut modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if modules.len() >= MODULES_MOST && !modules.contains_key(name) {
+            return Err(format!("a script of a study has at most {MODULES_MOST} modules"));
+        }
         modules.insert(name.to_owned(), digest(&module.text));
+        Ok(module)
     }
 }
 
@@ -215,17 +234,14 @@ impl dyno_sysbench::Host for StudyHost {
     fn module(&self, name: &str, path: &str) -> Result<dyno_sysbench::Module, String> {
         let module =
             crate::commands::sysbench::host::find_module(name, path, self.folder.as_deref())?;
-        self.note(name, &module);
-        Ok(module)
+        self.noted(name, module)
     }
 
     fn file(&self, path: &str) -> Result<dyno_sysbench::Module, String> {
         let folder = self.folder.clone().unwrap_or_default();
         let found = folder.join(path);
         let text = contents(&found)?;
-        let module = dyno_sysbench::Module { path: found.display().to_string(), text };
-        self.note(path, &module);
-        Ok(module)
+        self.noted(path, dyno_sysbench::Module { path: found.display().to_string(), text })
     }
 
     fn package_path(&self) -> String {

@@ -123,6 +123,10 @@ real_ffi.metatype("dyno_no_result", {
 })
 shared.NO_RESULT = real_ffi.cast("dyno_no_result *", 0)
 
+-- What it makes has finalizers, which run between any two steps of these functions, and draw texts into the places that
+-- they read.
+newproxy = nil
+
 -- Stopping ----------------------------------------------------------------------------------------------
 
 -- A script calls this before each turn of a loop and each run of a function (see `watched.rs`).
@@ -570,15 +574,31 @@ if not host.is_trusted then
   for _, name in ipairs({ "execute", "remove", "rename", "tmpname", "setlocale" }) do
     os[name] = refuse("os." .. name)
   end
-  for _, name in ipairs({ "popen", "tmpfile", "output", "input" }) do
+  for _, name in ipairs({ "popen", "tmpfile", "output", "input", "read" }) do
     io[name] = refuse("io." .. name)
   end
-  local open = io.open
+  io.stdin = nil
+  if jit and jit.opt then
+    -- LuaJIT does not check them: it writes beyond its own limits.
+    jit.opt.start = refuse("jit.opt.start")
+  end
+  -- Devices and pipes may have no end, or nobody who writes to them; opening one may do something.
+  local open, lines, may_open = io.open, io.lines, host.may_open
+  local function refuse_other_files(path)
+    if type(path) ~= "string" or not may_open(path) then
+      error("a script of a study can open only regular files", 3)
+    end
+  end
   io.open = function(path, mode)
     if mode ~= nil and not (type(mode) == "string" and words(mode, "^rb?$")) then
       error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
     end
+    refuse_other_files(path)
     return open(path, mode)
+  end
+  io.lines = function(path, ...)
+    refuse_other_files(path)
+    return lines(path, ...)
   end
 end
 

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -194,6 +196,14 @@ fn files(lua: &Lua, host: &Table, setup: &Setup<'_>) -> mlua::Result<()> {
         Err(why) => Ok((Value::Nil, why)),
     };
     host.set("read_file", lua.create_function(read)?)?;
+    // One that is not there is for Lua to report.
+    let may_open = |_: &Lua, path: LuaString| {
+        let path = path.as_bytes();
+        let facts = std::fs::metadata(OsStr::from_bytes(&path));
+        // C ends the name there.
+        Ok(!path.contains(&0) && facts.map_or(true, |facts| facts.is_file()))
+    };
+    host.set("may_open", lua.create_function(may_open)?)?;
     let program = Arc::clone(&setup.host);
     let execute = move |_: &Lua, command: Option<LuaString>| match command.map(|text| text.to_str())
     {

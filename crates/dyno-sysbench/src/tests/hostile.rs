@@ -98,6 +98,32 @@ fn scripts_have_no_pointers() {
     check("print(jit.attach, require('jit.util').funck, next(package.loaders))", "nil\tnil\tnil");
     check("print(next(package.preload.string.buffer))", "Broken");
     check("os.setlocale('C')", "a script of a study cannot use os.setlocale");
+    // They run while Dyno's functions read what they overwrite.
+    check("print(newproxy)", "nil");
+}
+
+/// With `maxrecord=1000000`, for example, LuaJIT overwrites its own memory.
+#[test]
+fn settings_of_the_compiler_are_not_for_scripts() {
+    let refused = "a script of a study cannot use jit.opt.start";
+    check("jit.opt.start('maxrecord=1000000')", refused);
+    check("require('jit.opt').start('maxrecord=1000000')", refused);
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    check(&format!("print(io.open('{folder}/Cargo.toml'):read())"), "[package]");
+    check(&format!("for line in io.lines('{folder}/Cargo.toml') do print(line) end"), "[lib]");
+    check("print(io.open('/nowhere/at/all'))", "No such file or directory");
+    let refused = "a script of a study can open only regular files";
+    check("io.open('/dev/zero')", refused);
+    check("io.open('/dev/zero\\0x')", refused);
+    check("io.lines('/dev/zero')", refused);
+    check(&format!("io.open('{folder}')"), refused);
+    check("io.lines()", refused);
+    check("io.read()", "a script of a study cannot use io.read");
+    check("print(io.stdin)", "nil");
 }
 
 #[test]

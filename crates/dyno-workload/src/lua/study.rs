@@ -26,6 +26,13 @@ pub struct ScriptFile {
     pub options: Vec<ScriptOption>,
 }
 
+/// Most turns of loops while a script is loaded, which takes some seconds: it is to define functions.
+const TURNS_MOST: u64 = 1_000_000_000;
+/// Most requests that it makes meanwhile.
+const REQUESTS_MOST: usize = 10_000;
+/// Most options that a script declares.
+const OPTIONS_MOST: usize = 1000;
+
 /// The options that a script declares.
 ///
 /// # Errors
@@ -46,20 +53,24 @@ pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<Scrip
         command: Some("run"),
         is_trusted: false,
         is_compiled: true,
-        limits: Limits::default(),
+        limits: Limits { turns: TURNS_MOST, ..Limits::default() },
     })?;
     load(&mut state)?;
     if !state.has_function("event") {
         return Err(format!("cannot find the event() function in {path}"));
     }
-    Ok(state.options()?.unwrap_or_default())
+    let options = state.options()?.unwrap_or_default();
+    match options.len() > OPTIONS_MOST {
+        true => Err(format!("it declares more than {OPTIONS_MOST} options")),
+        false => Ok(options),
+    }
 }
 
 /// Runs the text of a script, whose statements are answered as if there were no rows.
 fn load(state: &mut State) -> Result<(), String> {
     state.begin(Call::Body)?;
     let mut reply = Reply::Done;
-    loop {
+    for _ in 0..REQUESTS_MOST {
         reply = match state.resume(reply) {
             Request::Ended(_) => return Ok(()),
             Request::Broken(_, message) => return Err(message),
@@ -69,6 +80,7 @@ fn load(state: &mut State) -> Result<(), String> {
             _ => Reply::Done,
         };
     }
+    Err("it executes statements or sleeps again and again while it is being loaded".to_owned())
 }
 
 /// Options of the workload itself, by the names that scripts cannot use for theirs.

@@ -222,6 +222,21 @@ fn results_have_the_rows_that_scripts_can_read() {
     assert!(client(&format!("{CONNECTS}{body}"), &[], &[]).printed.starts_with("false"));
 }
 
+/// `dyno check` of a study loads its scripts.
+#[test]
+fn loading_a_script_ends() {
+    let check = |text: &str, expected: &str| {
+        let error = declared("x.lua", text, Arc::new(Quiet::default())).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    };
+    let asks = "again and again while it is being loaded";
+    check("while true do ffi.C.usleep(0) end", asks);
+    check("while true do pcall(db_query, 'SELECT 1') end", asks);
+    let options = "sysbench.cmdline.options = {} function event() end
+        for i = 1, 1001 do sysbench.cmdline.options['o' .. i] = { 'x', 1 } end";
+    check(options, "it declares more than 1000 options");
+}
+
 #[test]
 fn a_script_without_events_is_refused() {
     let error = declared("x.lua", "x = 1", Arc::new(Quiet::default())).unwrap_err();

@@ -107,11 +107,16 @@ impl Terminal {
     }
 }
 
-fn read(path: &Path) -> std::io::Result<Module> {
-    let text = std::fs::read(path)?;
+fn read(path: &Path) -> Result<Module, String> {
+    let text = crate::scripts::bytes(path)?;
     let text = String::from_utf8_lossy(&text).into_owned();
     Ok(Module { path: path.display().to_string(), text })
 }
+
+/// Most bytes of the path of a module.
+const PLACE_MOST: usize = 4096;
+/// Most bytes of `package.path`.
+const PLACES_MOST: usize = 64 << 10;
 
 /// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
 /// user has put where everybody may is none: it would run as part of the script.
@@ -120,6 +125,10 @@ pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Resu
         let text = built_in_module(name)?;
         Some(Module { path: name.to_owned(), text: text.to_owned() })
     };
+    let length = |place: &str| place.len() + place.matches('?').count() * name.len();
+    if path.len() > PLACES_MOST || path.split(';').any(|place| length(place) > PLACE_MOST) {
+        return Err("\n\tpackage.path or a place in it is too long".to_owned());
+    }
     let file = name.replace('.', "/");
     let mut places: Vec<PathBuf> =
         folder.iter().map(|folder| folder.join(format!("{file}.lua"))).collect();
@@ -171,7 +180,7 @@ impl Host for Terminal {
     }
 
     fn file(&self, path: &str) -> Result<Module, String> {
-        read(Path::new(path)).map_err(|error| error.to_string())
+        read(Path::new(path))
     }
 
     fn package_path(&self) -> String {
@@ -246,6 +255,15 @@ mod tests {
             chown(&file, Some(54_321), None).expect("given away");
             assert_eq!(find(), ["oltp_common"; 2]);
         }
+    }
+
+    #[test]
+    fn modules_are_looked_for_in_bounded_files_and_places() {
+        let why = |name: &str, path: &str| find_module(name, path, None).expect_err(path);
+        assert_eq!(why("zero", "/dev/?"), "\n\tno file '/dev/zero'");
+        let too_long = "\n\tpackage.path or a place in it is too long";
+        assert_eq!(why(&"a".repeat(100), &"?".repeat(100)), too_long);
+        assert_eq!(why("a", &"?;".repeat(PLACES_MOST)), too_long);
     }
 
     #[test]
