@@ -143,14 +143,29 @@ pub(super) fn not_replayed(scanned: &Scanned, text: &str, dialect: Dialect) -> O
     }
 }
 
-/// PostgreSQL's `SELECT … INTO new_table`.
+/// PostgreSQL's `SELECT … INTO new_table`, also in brackets.
 fn makes_table(scanned: &Scanned) -> bool {
-    // Also in brackets: `(SELECT … INTO new_table)`.
-    let is_it = |idx: usize| {
-        scanned.word(idx) == "into"
-            && !matches!(scanned.word(idx.saturating_sub(1)), "insert" | "merge")
-    };
-    matches!(first_word(scanned), "select" | "with") && (0..scanned.tokens.len()).any(is_it)
+    // Whether a query has begun, at each depth of brackets. Behind its SELECT, `insert` is a name: `SELECT a AS insert INTO b`.
+    let mut is_query = vec![false];
+    for (idx, token) in scanned.tokens.iter().enumerate() {
+        match token {
+            Token::Sign('(') => is_query.push(false),
+            Token::Sign(')') if is_query.len() > 1 => _ = is_query.pop(),
+            Token::Word(word) if word == "select" => {
+                if let Some(last) = is_query.last_mut() {
+                    *last = true;
+                }
+            }
+            Token::Word(word) if word == "into" => {
+                let adds = matches!(scanned.word(idx.saturating_sub(1)), "insert" | "merge");
+                if !adds || is_query.last() == Some(&true) {
+                    return matches!(first_word(scanned), "select" | "with");
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// `COMMIT AND CHAIN`, `ROLLBACK AND NO CHAIN`.

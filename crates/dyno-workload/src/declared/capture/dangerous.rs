@@ -23,6 +23,9 @@ const OF_MYSQL: &[&str] = &[
     "master_gtid_wait",
     "wait_for_executed_gtid_set",
     "wait_until_sql_thread_after_gtids",
+    "wsrep_sync_wait_upto_gtid",
+    "load_rewrite_rules",
+    "flush_rewrite_rules",
     "setval",
 ];
 /// How names of such functions of plug-ins begin; `sys_exec` and its like are common additions.
@@ -36,7 +39,15 @@ const OF_MYSQL_BEGIN: &[&str] = &[
     "version_tokens_",
     "service_",
     "gen_dictionary_",
+    "mroonga_",
+    "mysql_firewall_",
+    "set_firewall_",
+    "read_firewall_",
 ];
+/// The function of MariaDB and MySQL that reads a file.
+const READS_FILE: &str = "load_file";
+/// Words of statements of MariaDB and MySQL that write one.
+const WRITES_FILE: &[&str] = &["outfile", "dumpfile"];
 /// Functions of PostgreSQL that do, besides those whose names begin with `pg_`, or that execute a text.
 const OF_POSTGRESQL: &[&str] = &[
     "setval",
@@ -50,7 +61,16 @@ const OF_POSTGRESQL: &[&str] = &[
     "gin_clean_pending_list",
 ];
 /// How names of others begin: other servers, files, texts that are executed.
-const OF_POSTGRESQL_BEGIN: &[&str] = &["dblink", "http", "lo_", "crosstab", "brin_"];
+const OF_POSTGRESQL_BEGIN: &[&str] = &[
+    "dblink",
+    "http",
+    "lo_",
+    "crosstab",
+    "brin_",
+    "postgres_fdw_",
+    "autoprewarm_",
+    "binary_upgrade_",
+];
 /// What is in the names of those that read what a text names: `query_to_xml`, `table_to_xml_and_xmlschema`.
 const READS_NAMED: &str = "_to_xml";
 /// Words of hints that change settings.
@@ -61,10 +81,13 @@ pub(super) fn is_system(schema: &str, dialect: Dialect) -> bool {
     dialect == Dialect::MySql && SCHEMAS.iter().any(|name| name.eq_ignore_ascii_case(schema))
 }
 
-/// Whether a statement names a table of the server's, or calls a function that controls it.
-pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
-    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
-    let is_it = |(idx, token): (usize, &Token)| {
+/// What may be a name in a statement, in lower case, with the index of its token. Names of functions may be quoted.
+fn names<'a>(
+    scanned: &'a Scanned,
+    text: &'a str,
+    dialect: Dialect,
+) -> impl Iterator<Item = (usize, String)> + 'a {
+    scanned.tokens.iter().enumerate().filter_map(move |(idx, token)| {
         let name = match token {
             Token::Word(word) => word.clone(),
             Token::Quoted(name) => name.to_lowercase(),
@@ -73,15 +96,32 @@ pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bo
                 let literal = &text[scanned.spans[idx].clone()];
                 literal.trim_matches('"').replace("\"\"", "\"").to_lowercase()
             }
-            Token::Sign(_) => return false,
+            Token::Sign(_) => return None,
         };
+        Some((idx, name))
+    })
+}
+
+/// Whether a statement of MariaDB or MySQL reads or writes a file of the server.
+pub(super) fn uses_file(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
+    let is_called = |idx: usize| scanned.tokens.get(idx + 1) == Some(&Token::Sign('('));
+    dialect == Dialect::MySql
+        && (WRITES_FILE.iter().any(|word| scanned.has_word(word))
+            || names(scanned, text, dialect)
+                .any(|(idx, name)| name == READS_FILE && is_called(idx)))
+}
+
+/// Whether a statement names a table of the server's, or calls a function that controls it.
+pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bool {
+    let is_sign = |idx: usize, sign: char| scanned.tokens.get(idx) == Some(&Token::Sign(sign));
+    names(scanned, text, dialect).any(|(idx, name)| {
         let name = name.as_str();
         let is_called = is_sign(idx + 1, '(');
         let is_schema = is_sign(idx + 1, '.') && SCHEMAS.contains(&name);
         match dialect {
             Dialect::PostgreSql => {
                 // `U&"\0070g_…"` may be any name.
-                let is_escaped = matches!(token, Token::Quoted(_))
+                let is_escaped = matches!(scanned.tokens[idx], Token::Quoted(_))
                     && idx > 1
                     && is_sign(idx - 1, '&')
                     && scanned.word(idx - 2) == "u";
@@ -96,8 +136,7 @@ pub(super) fn uses_server(scanned: &Scanned, text: &str, dialect: Dialect) -> bo
                 is_schema || (is_called && is_function)
             }
         }
-    };
-    scanned.tokens.iter().enumerate().any(is_it)
+    })
 }
 
 /// Whether a statement has a comment that MariaDB or MySQL executes. Where literals end depends on the server's
@@ -162,7 +201,8 @@ pub(super) fn has_unclear_literal(text: &str, scanned: &Scanned, dialect: Dialec
 }
 
 /// The hints to the optimizer among what is between two tokens: `/*+ … */`. Other comments are dropped, since
-/// they may hold anything, and so are hints that change settings.
+/// they may hold anything, and so are hints that change settings, and those with quotes: for MySQL, a hint does not end
+/// within a quoted name.
 pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = gap.trim_start();
@@ -173,7 +213,8 @@ pub(super) fn hints(gap: &str, dialect: Dialect) -> Vec<&str> {
         };
         let comment = &rest[..end];
         let mut words = comment.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let is_plain = !comment.contains(|c: char| c.is_control() && c != '\n');
+        let is_plain =
+            !comment.contains(|c: char| (c.is_control() && c != '\n') || "`\"'".contains(c));
         let sets = |word: &str| SETTING_HINTS.iter().any(|one| one.eq_ignore_ascii_case(word));
         if comment.starts_with("/*+") && is_plain && !words.any(sets) {
             found.push(comment);

@@ -89,13 +89,15 @@ impl Relations {
     /// Adds relations that hold now: of equal values, and of differences that are as they were before.
     fn seek(&mut self, now: &[Compared]) {
         let mut first: HashMap<Compared, usize> = HashMap::new();
+        // The observation before this one, which is the latest.
+        let nth = self.latest.len().checked_sub(2);
         for (place, value) in now.iter().enumerate().filter(|(_, value)| **value != Compared::List)
         {
             let equal = *first.entry(*value).or_insert(place);
             self.add(place, (equal, 0));
             for to in place.saturating_sub(WINDOW)..place {
                 let Some(above) = value.above(now[to]) else { continue };
-                let before = self.latest.iter().rev().nth(1);
+                let before = nth.and_then(|nth| self.latest.get(nth));
                 if before.is_some_and(|before| before[place].above(before[to]) == Some(above)) {
                     self.add(place, (to, above));
                 }

@@ -21,6 +21,9 @@ const SESSIONS_MOST: usize = 20_000;
 const DIFFERENT_MOST: usize = 10_000;
 /// Most bytes of all different statements.
 const FORM_BYTES_MOST: usize = 64 << 20;
+/// Most places of values in all different transactions, and their steps: each has statistics of its own. A test need not
+/// make so many.
+const PLACES_MOST: usize = if cfg!(test) { 30_000 } else { 300_000 };
 /// Most values in transactions that are not ended yet.
 const PENDING_MOST: usize = 2_000_000;
 
@@ -157,6 +160,8 @@ pub(super) struct Sessions {
     templates: Vec<Template>,
     by_key: HashMap<Key, usize>,
     shapes: Vec<Shape>,
+    /// Places and steps of these.
+    places: usize,
     schemas: BTreeMap<String, Rc<str>>,
     pending: usize,
     budget: Budget,
@@ -190,6 +195,7 @@ impl Sessions {
             templates: Vec::new(),
             by_key: HashMap::new(),
             shapes: Vec::new(),
+            places: 0,
             schemas: BTreeMap::new(),
             pending: 0,
             budget: Budget::default(),
@@ -556,13 +562,18 @@ impl Sessions {
         let mut steps: Vec<u32> = done.iter().map(|one| one.template).collect();
         steps.dedup();
         let key = Key { schema, steps, begins, rolls_back };
+        let places = || {
+            let runs = done.chunk_by(|one, next| one.template == next.template);
+            runs.map(|run| 1 + run[0].values.len()).sum::<usize>()
+        };
         let idx = match self.by_key.get(&key) {
             Some(&idx) => idx,
-            None if self.shapes.len() >= DIFFERENT_MOST => {
+            None if self.shapes.len() >= DIFFERENT_MOST || self.places + places() > PLACES_MOST => {
                 self.counts.leave_out(Reason::Limits, done.len() as u64);
                 return;
             }
             None => {
+                self.places += places();
                 self.shapes.push(Shape::new(&key));
                 self.by_key.insert(key, self.shapes.len() - 1);
                 self.shapes.len() - 1

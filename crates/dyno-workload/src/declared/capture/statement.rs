@@ -7,7 +7,7 @@ use super::Reason;
 use super::control::{Change, not_replayed};
 use super::dangerous::{
     change_of_executable, ends_alike, has_executable_comment, has_unclear_literal, hints,
-    uses_server,
+    uses_file, uses_server,
 };
 use super::fixed::Place;
 use super::values::{Seen, Shown};
@@ -273,7 +273,7 @@ pub(super) fn obstacle(
     if dialect == Dialect::MySql && scanned.has_word("name_const") {
         return Some(Reason::Inner);
     }
-    if ["outfile", "dumpfile", "load_file"].iter().any(|word| scanned.has_word(word)) {
+    if uses_file(scanned, text, dialect) {
         return Some(Reason::File);
     }
     (open != 0).then_some(Reason::NotUnderstood)

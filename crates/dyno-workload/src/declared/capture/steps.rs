@@ -1,6 +1,6 @@
 //! A captured transaction as the study has it: its statements, with generators for their values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::Dialect;
@@ -90,6 +90,8 @@ pub(super) struct Naming<'a> {
     pub(super) columns: Vec<Vec<Option<String>>>,
     /// The places of numbers that the server gave to rows, by the step that inserted the row.
     pub(super) given: BTreeMap<usize, usize>,
+    /// The places whose values are given to new rows anywhere.
+    new: BTreeSet<usize>,
 }
 
 /// What there is at a place.
@@ -164,8 +166,11 @@ impl<'a> Naming<'a> {
         let of_step = |step: &Step| columns(&templates[step.template as usize].text, dialect);
         let columns = shape.steps.iter().map(of_step).collect();
         let given = BTreeMap::new();
-        let mut naming = Naming { shape, templates, dialect, offsets, origins, columns, given };
+        let new = BTreeSet::new();
+        let mut naming =
+            Naming { shape, templates, dialect, offsets, origins, columns, given, new };
         naming.given = given_by_server(&naming);
+        naming.new = naming.given_to_new_rows();
         naming
     }
 
@@ -194,16 +199,15 @@ impl<'a> Naming<'a> {
         &self.templates[self.shape.steps[step_idx].template as usize]
     }
 
-    /// Whether a value is given to new rows anywhere.
-    fn is_new(&self, place: usize) -> bool {
+    /// The places whose values are given to new rows anywhere.
+    fn given_to_new_rows(&self) -> BTreeSet<usize> {
         let steps = self.shape.steps.iter().zip(&self.offsets).enumerate();
-        steps.into_iter().any(|(step_idx, (step, offset))| {
-            let is_it = |idx: usize| {
-                let origin = self.origins[offset + idx];
-                origin.place == place && origin.above == 0
-            };
-            self.template(step_idx).is_insert && (0..step.values.len()).any(is_it)
-        })
+        let inserts = steps.filter(|(step_idx, _)| self.template(*step_idx).is_insert);
+        let origins = inserts.flat_map(|(_, (step, offset))| {
+            let places = *offset..offset + step.values.len();
+            self.origins[places].iter().filter(|origin| origin.above == 0)
+        });
+        origins.map(|origin| origin.place).collect()
     }
 
     /// The place of the number of the table of a step, if it is drawn.
@@ -462,7 +466,7 @@ fn draw(
             let _ = writeln!(out, "{name} = {numbers}");
             return;
         }
-        let is_new = naming.is_new(at);
+        let is_new = naming.new.contains(&at);
         let (generators, words) = place.stats.generators(name, is_new, place.mark == TEXT);
         comment(out, &words);
         for (name, text) in generators {

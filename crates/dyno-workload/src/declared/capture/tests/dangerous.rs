@@ -50,6 +50,7 @@ fn functions_and_tables_of_the_server() {
         "SELECT * FROM crosstab2('DROP TABLE t')",
         "SELECT * FROM xpath_table('a', 'b', 'c', 'd', 'DROP TABLE t')",
         "SELECT http_get('http://x/')",
+        "SELECT postgres_fdw_disconnect_all()",
     ] {
         postgresql(statement, Reason::Server);
     }
@@ -64,6 +65,9 @@ fn functions_and_tables_of_the_server() {
         "SELECT SETVAL(orders_seq, 1)",
         "SELECT spider_direct_sql('DROP TABLE t', '', '')",
         "SELECT group_replication_set_as_primary('x')",
+        "SELECT `sleep`(10)",
+        "SELECT mroonga_command(a) FROM t",
+        "SELECT flush_rewrite_rules()",
         // Names in the mode ANSI_QUOTES.
         "SELECT * FROM t JOIN \"mysql\".user",
         "UPDATE \"MySQL\".user SET a = 1",
@@ -83,6 +87,9 @@ fn functions_and_tables_of_the_server() {
         "SELECT a, b INTO c FROM d",
         "(SELECT a, b INTO c FROM d)",
         "WITH x AS (SELECT 1) (SELECT a INTO c FROM d)",
+        "SELECT 1 AS insert INTO c",
+        "SELECT a merge INTO c FROM d",
+        "WITH x AS (SELECT 1) SELECT (1) insert INTO c FROM x",
     ] {
         postgresql(statement, Reason::Schema);
     }
@@ -95,6 +102,26 @@ fn functions_and_tables_of_the_server() {
         mysql(statement, Reason::NotUnderstood);
     }
     assert_eq!(captured(&general(&["SELECT 1e5, 1.5e-3, .5 FROM 2fa"])).counts.replayed, 1);
+}
+
+#[test]
+fn files_are_neither_read_nor_written() {
+    for statement in [
+        "SELECT LOAD_FILE ('/etc/passwd')",
+        "SELECT `load_file`(a) FROM t",
+        "SELECT SQL_BUFFER_RESULT \"Load_File\"(a) FROM t",
+        "SELECT a FROM t INTO OUTFILE '/tmp/x'",
+        "TABLE t INTO DUMPFILE '/tmp/x'",
+    ] {
+        mysql(statement, Reason::File);
+    }
+    assert_eq!(captured(&general(&["SELECT load_file FROM uploads"])).counts.replayed, 1);
+    // They add rows.
+    let line =
+        |text: &str| format!("2026-11-26 20:46:00.123 UTC [77] me@shop LOG:  statement: {text}\n");
+    let log = line("WITH x AS (SELECT 1) INSERT INTO t SELECT 1 FROM x")
+        + &line("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT a FROM x");
+    assert_eq!(captured(&log).counts.replayed, 2);
 }
 
 #[test]
@@ -149,6 +176,10 @@ fn hints_that_change_settings() {
     .study;
     assert_eq!(study.matches("sql = \"SELECT a FROM t\"").count(), 1, "{study}");
     assert!(!study.contains("/*+"), "{study}");
+    // For MySQL the hint ends behind the quoted name, and what is a name here is a part of the statement.
+    let hidden = "SELECT /*+ BKA(`*/ `) */ INTO OUTFILE '/tmp/x' /* ` */ 1";
+    let study = captured(&general(&[hidden])).study;
+    assert!(study.contains("sql = \"SELECT `) */ INTO"), "{study}");
 }
 
 /// What is in a literal for one server is a part of the statement for another.

@@ -400,3 +400,21 @@ fn statements_of_routines_are_done_by_their_calls() {
     // MySQL does not say that it is one.
     mysql(&["SELECT a", "UPDATE t SET n =  NAME_CONST('c',3)"], "1: \"SELECT a\"\n1 Inner\n");
 }
+
+/// A small log cannot have a large memory of what was seen of its values.
+#[test]
+fn places_of_all_transactions_are_bounded() {
+    let lists = "a IN (1) OR ".repeat(20);
+    let mut all = Vec::new();
+    for transaction in 0..6 {
+        all.push("BEGIN".to_owned());
+        let statement = |nth| format!("SELECT b{} FROM t{transaction}x WHERE {lists} c", nth % 2);
+        all.extend((0..400).map(statement));
+        all.push("COMMIT".to_owned());
+    }
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let counts = captured_with(&general(&all), &Request { kinds: 1, ..request() }).counts;
+    assert_eq!(counts.replayed, 400);
+    let left_out = BTreeMap::from([(Reason::Rare, 2 * 400), (Reason::Limits, 3 * 400)]);
+    assert_eq!(counts.left_out, left_out);
+}
