@@ -74,8 +74,12 @@ pub(super) fn place(dialect: Dialect) -> usize {
 /// Longest name of a table that no server truncates.
 const TABLE_NAME_MOST: usize = 63;
 
-/// Rows that are made to see whether the expressions of a table have values.
+/// Rows of a table that are made to see whether its expressions have values …
 const ROWS_TRIED: u64 = 100;
+/// … and bytes of text in the rows of all tables.
+const BYTES_TRIED: u64 = 64 << 20;
+/// Most bytes of text in a row, and in the values of a transaction: servers take no longer row as they are set up.
+pub(super) const TEXTS_MOST: usize = 64 << 20;
 
 /// What a declaration is read from.
 #[derive(Clone, Copy, Debug)]
@@ -204,6 +208,10 @@ impl Definition {
             rooms.extend(generator.map(|generator| (idx, generator.kind.room())));
             columns.extend(column);
         }
+        if rooms.values().sum::<usize>() > TEXTS_MOST {
+            let message = format!("a row may have more than {} MiB of text", TEXTS_MOST >> 20);
+            problems.add(message, "");
+        }
         let n_identities = columns.iter().filter(|column| column.is_identity).count();
         let n_keys = columns.iter().filter(|column| column.is_key).count();
         let lone_key = |column: &Column| column.is_identity && !(column.is_key && n_keys == 1);
@@ -243,8 +251,13 @@ impl Definition {
 
     /// Makes some rows of each table: an expression that has no value is found before the run.
     fn try_rows(&self, problems: &mut Problems) {
+        let mut bytes = BYTES_TRIED;
         for (idx, table) in self.tables.iter().enumerate() {
-            let tried = (0..table.rows.min(ROWS_TRIED))
+            let generators = table.columns.iter().filter_map(|column| column.generator.as_ref());
+            let room = generators.map(|one| one.kind.room() as u64).sum::<u64>().max(1);
+            let n_rows = table.rows.min(ROWS_TRIED).min(bytes / room);
+            bytes -= n_rows * room;
+            let tried = (0..n_rows)
                 .find_map(|row| super::rows::first_failure(self, idx, row).map(|why| (row, why)));
             if let Some((row, (column, why))) = tried {
                 problems.path_of(&["table", &table.name, "columns", &column], |problems| {

@@ -363,6 +363,22 @@ fn wrong_tables_and_transactions_are_refused() {
     );
 }
 
+/// Whoever checks a study makes some rows of its tables.
+#[test]
+fn texts_of_a_row_and_of_a_transaction_are_bounded() {
+    let letters = r#"{"letters": 16777216}"#;
+    let columns: Vec<String> =
+        (0..5).map(|nth| format!(r#""c{nth}": {{"type": "text", "value": {letters}}}"#)).collect();
+    let table = format!(r#"{{"t": {{"rows": 1, "columns": {{{}}}}}}}"#, columns.join(", "));
+    check(&table, GO, "table/t/columns", "a row may have more than 64 MiB of text");
+    let lets: Vec<String> = (0..5).map(|nth| format!(r#""v{nth}": {letters}"#)).collect();
+    let go = format!(
+        r#"{{"go": {{"let": {{{}}}, "steps": [{{"sql": "SELECT :v0"}}]}}}}"#,
+        lets.join(", ")
+    );
+    check("{}", &go, "transaction/go", "its values may have more than 64 MiB of text");
+}
+
 #[test]
 fn all_problems_are_found_at_once() {
     let found = spec(BTreeMap::new()).problems(&given(

@@ -10,7 +10,7 @@ use dyno_units::Nanoseconds;
 
 use crate::Dialect;
 
-use super::definition::{Definition, PerDialect, per_dialect};
+use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
 use super::problems::{Problems, count, find, list, only, switch, table, text, texts};
 use super::read_generator::{Known, Numbering, formula, generator};
@@ -201,6 +201,10 @@ pub(super) fn read(
     let think = super::problems::read(problems, entries, "think", think).unwrap_or_default();
     let all = lets.iter().chain(steps.iter().flat_map(|step| &step.lets));
     let room = 1024 + all.map(|one| one.generator.kind.room()).sum::<usize>();
+    if room > TEXTS_MOST {
+        let message = format!("its values may have more than {} MiB of text", TEXTS_MOST >> 20);
+        problems.add(message, "");
+    }
     let Scope { names, numbering, n_values, .. } = scope;
     definition.names = names;
     definition.numbering = numbering;
