@@ -23,7 +23,7 @@ const ENGINES: [&str; 11] = [
 
 /// Words that are in no definition which SHOW CREATE TABLE prints of such a table, but in statements that read or
 /// write something else; and those of sequences, which are tables, and in no dump.
-const REFUSED: [&str; 10] = [
+const REFUSED: [&str; 11] = [
     "select",
     "table",
     "into",
@@ -34,7 +34,11 @@ const REFUSED: [&str; 10] = [
     "nextval",
     "lastval",
     "setval",
+    "sequence",
 ];
+
+/// The longest statement, in bytes: one of a table with 8,192 partitions is shorter.
+const LONGEST: usize = 4 << 20;
 
 /// The most kinds of comments with a version in a statement.
 const OPENERS_MOST: usize = 6;
@@ -82,7 +86,7 @@ pub(super) fn check(table: &Table, tables: &BTreeSet<&str>) -> Result<(), DumpEr
 /// `CREATE TABLE name (…)` with its options.
 fn definition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(), String> {
     let rest = after(statement, "CREATE TABLE ", own, " (")?;
-    readings(rest)?.iter().try_for_each(|tokens| match tokens.get(1) {
+    each_reading(rest, |tokens| match tokens.get(1) {
         Some(Token::Word(word)) if word.eq_ignore_ascii_case("like") => {
             Err("it is LIKE another table".to_owned())
         }
@@ -93,7 +97,7 @@ fn definition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(),
 /// `ALTER TABLE name ADD KEY …, ADD KEY …`.
 fn addition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(), String> {
     let rest = after(statement, "ALTER TABLE ", own, " ADD ")?;
-    readings(rest)?.iter().try_for_each(|tokens| {
+    each_reading(rest, |tokens| {
         added(tokens)?;
         plain(tokens)?;
         references(tokens, tables)
@@ -102,8 +106,12 @@ fn addition(statement: &str, own: &str, tables: &BTreeSet<&str>) -> Result<(), S
 
 /// Whether the key that a statement adds refers to a table that is none of these.
 pub(super) fn refers_elsewhere(statement: &str, tables: &BTreeSet<&str>) -> bool {
-    let elsewhere = |tokens: &Vec<Token<'_>>| references(tokens, tables).is_err();
-    readings(statement).is_ok_and(|readings| readings.iter().any(elsewhere))
+    let mut is_elsewhere = false;
+    let read = each_reading(statement, |tokens| {
+        is_elsewhere |= references(tokens, tables).is_err();
+        Ok(())
+    });
+    read.is_ok() && is_elsewhere
 }
 
 /// Refuses foreign keys to tables that are none of these: rows of such a table could no longer be deleted.
@@ -158,8 +166,17 @@ fn added(tokens: &[Token<'_>]) -> Result<(), String> {
 /// Refuses what reads or writes something else.
 fn plain(tokens: &[Token<'_>]) -> Result<(), String> {
     for (idx, token) in tokens.iter().enumerate() {
-        let Token::Word(word) = token else { continue };
-        let word = word.to_ascii_lowercase();
+        let word = match token {
+            Token::Word(word) => word.to_ascii_lowercase(),
+            // Names of functions may be quoted.
+            Token::Name(name)
+                if name.eq_ignore_ascii_case("`load_file`")
+                    && tokens.get(idx + 1) == Some(&Token::Sign('(')) =>
+            {
+                return Err("it contains LOAD_FILE".to_owned());
+            }
+            _ => continue,
+        };
         let is_signed = matches!(tokens.get(idx + 1), Some(Token::Sign('+' | '-')));
         if word.starts_with(|c: char| c.is_ascii_digit()) && !is_number(&word, is_signed) {
             return Err("it contains a word that begins with a digit".to_owned());
@@ -207,9 +224,15 @@ fn is_known(engine: &str) -> bool {
     ENGINES.iter().any(|one| one.eq_ignore_ascii_case(engine.trim_matches('`')))
 }
 
-/// The ways in which servers may read a statement: each executes some of the comments with a version, and skips the
+/// Checks all ways in which servers may read a statement: each executes some of the comments with a version, and skips the
 /// others.
-fn readings(statement: &str) -> Result<Vec<Vec<Token<'_>>>, String> {
+fn each_reading(
+    statement: &str,
+    mut check: impl FnMut(&[Token<'_>]) -> Result<(), String>,
+) -> Result<(), String> {
+    if statement.len() > LONGEST {
+        return Err(format!("it is longer than {} MiB", LONGEST >> 20));
+    }
     let mut openers: Vec<&str> = Vec::new();
     let mut rest = statement;
     while let Some(at) = rest.find("/*") {
@@ -218,20 +241,19 @@ fn readings(statement: &str) -> Result<Vec<Vec<Token<'_>>>, String> {
         if !openers.contains(&&rest[..length]) {
             openers.push(&rest[..length]);
         }
+        if openers.len() > OPENERS_MOST {
+            return Err("it contains comments of too many versions".to_owned());
+        }
         rest = &rest[length..];
     }
-    if openers.len() > OPENERS_MOST {
-        return Err("it contains comments of too many versions".to_owned());
+    for executed in 0..1_u32 << openers.len() {
+        let is_executed = |opener: &str| {
+            let at = openers.iter().position(|one| *one == opener);
+            at.is_some_and(|at| (executed >> at) & 1 == 1)
+        };
+        check(&tokens(statement, &is_executed)?)?;
     }
-    let one = |executed: u32| {
-        tokens(statement, &|opener| {
-            openers
-                .iter()
-                .position(|one| *one == opener)
-                .is_some_and(|at| (executed >> at) & 1 == 1)
-        })
-    };
-    (0..1 << openers.len()).map(one).collect()
+    Ok(())
 }
 
 /// The length of `/*!50100` or `/*M!100100` at the beginning.
@@ -370,7 +392,7 @@ mod tests {
                 "ALTER TABLE `t` ADD CONSTRAINT `f` FOREIGN KEY (`k`) REFERENCES `o` (`id`) ON DELETE CASCADE",
             ],
         );
-        good("CREATE TABLE `t` (`a` int) ENGINE=Aria WITH SYSTEM VERSIONING", &[]);
+        good("CREATE TABLE `t` (`load_file` int) ENGINE=Aria WITH SYSTEM VERSIONING", &[]);
         good(
             "CREATE TABLE `t` (`a` int) PARTITION BY LIST (`a`) (PARTITION p VALUES IN (1) ENGINE = RocksDB)",
             &[],
@@ -434,6 +456,10 @@ mod tests {
         }
         refused("CREATE TABLE `t` (LIKE `mysql`.`user`)", &[], "LIKE");
         refused("CREATE TABLE `t` (`a` text DEFAULT load_file('x'))", &[], "LOAD_FILE");
+        refused("CREATE TABLE `t` (`a` text DEFAULT (`Load_File` ('x')))", &[], "LOAD_FILE");
+        refused("CREATE TABLE `t` (`a` bigint) SEQUENCE=1", &[], "SEQUENCE");
+        let long = format!("CREATE TABLE `t` ({}", "(".repeat(LONGEST));
+        refused(&long, &[], "it is longer than 4 MiB");
         for (column, expected) in [
             ("`a` int DEFAULT setval(`s`, 5)", "SETVAL"),
             ("`a` int DEFAULT nextval(`shop`.`s`)", "NEXTVAL"),
