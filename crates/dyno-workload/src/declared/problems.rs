@@ -145,6 +145,18 @@ pub(super) fn find<'t>(entries: &'t [(String, Tree)], key: &str) -> Option<&'t T
     entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
+/// Most names that a problem lists: each of many problems could list all names of a study.
+const NAMES_SHOWN: usize = 20;
+
+/// The first of these names, and how many others there are.
+pub(super) fn listed(mut names: impl ExactSizeIterator<Item = String>) -> String {
+    let shown: Vec<String> = names.by_ref().take(NAMES_SHOWN).collect();
+    match names.len() {
+        0 => shown.join(", "),
+        n => format!("{} and {n} more", shown.join(", ")),
+    }
+}
+
 /// Reports the keys that are none of `known`.
 pub(super) fn only<'k>(
     problems: &mut Problems,

@@ -12,7 +12,7 @@ use crate::sysbench::distribution::DistributionSpec;
 
 use super::calendar;
 use super::generator::{Constant, Generator, Kind, Normal};
-use super::problems::{Problems, find, list, number, only, read, table, text};
+use super::problems::{Problems, find, list, listed, number, only, read, table, text};
 use super::template;
 use super::values::Formula;
 
@@ -97,10 +97,11 @@ impl Known<'_> {
     /// The place of a value.
     fn place(&mut self, name: &str) -> Result<usize, String> {
         let Some(&place) = self.values.get(name) else {
-            let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
-            let there = match names.is_empty() {
+            let there = match self.values.is_empty() {
                 true => format!("there are no {}", self.what),
-                false => format!("the {} are {}", self.what, names.join(", ")),
+                false => {
+                    format!("the {} are {}", self.what, listed(self.values.keys().cloned()))
+                }
             };
             return Err(format!("`{name}` is not known here; {there}"));
         };

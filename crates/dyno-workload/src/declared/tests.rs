@@ -380,6 +380,19 @@ fn texts_of_a_row_and_of_a_transaction_are_bounded() {
 }
 
 #[test]
+fn a_problem_lists_some_of_many_names() {
+    let lets: Vec<String> = (0..30).map(|nth| format!(r#""v{nth:02}": 1"#)).collect();
+    let check = |value: &str, sql: &str, place: &str, expected: &str| {
+        let lets = format!(r#"{}, "w": {value}"#, lets.join(", "));
+        let go = format!(r#"{{"go": {{"let": {{{lets}}}, "steps": [{{"sql": "{sql}"}}]}}}}"#);
+        check("{}", &go, place, expected);
+    };
+    let place = "transaction/go/let/w/text";
+    check(r#"{"text": "{x}"}"#, "SELECT :w", place, "v17, v18 and 11 more");
+    check("1", "SELECT :x", "transaction/go/steps/0/sql", "`:v17`, `:v18` and 12 more");
+}
+
+#[test]
 fn all_problems_are_found_at_once() {
     let found = spec(BTreeMap::new()).problems(&given(
         &with_value(10, r#"{"uniform": 5}"#),

@@ -12,7 +12,7 @@ use crate::Dialect;
 
 use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
-use super::problems::{Problems, count, find, list, only, switch, table, text, texts};
+use super::problems::{Problems, count, find, list, listed, only, switch, table, text, texts};
 use super::read_generator::{Known, Numbering, formula, generator};
 use super::sql::{Effect, Scanned};
 use super::values::Formula;
@@ -350,10 +350,9 @@ fn form(text: &str, dialect: Dialect, scope: &mut Scope<'_>) -> Result<Form, Str
     let mut values = Vec::new();
     for name in scanned.names() {
         let Some(&at) = scope.values.get(name) else {
-            let known: Vec<String> = scope.values.keys().map(|name| format!("`:{name}`")).collect();
             return Err(format!(
                 "`:{name}` has no value here: it is neither in `let` nor read before; known here: {}",
-                known.join(", ")
+                listed(scope.values.keys().map(|name| format!("`:{name}`")))
             ));
         };
         values.push(at);
